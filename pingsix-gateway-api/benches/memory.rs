@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 use kube_runtime::watcher;
-use pingsix_gateway_api::reconcile::{Reconciler, Standing};
+use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::status::{StatusBoard, Wanted};
 use pingsix_gateway_api::watch::Watched;
 use pingsix_gateway_api::world::Event;
@@ -155,7 +155,9 @@ fn main() {
     list::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, (0..routes).map(slice));
     rows.row("EndpointSlices");
     let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
-    let Standing::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else { return };
+    let ReconcileOutcome::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
+        return;
+    };
     rows.row("translation, bridge, verdicts");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let etcd = runtime.block_on(EmbeddedEtcd::builder().start()).expect("an embedded server");

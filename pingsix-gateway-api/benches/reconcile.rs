@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use kube_runtime::watcher;
-use pingsix_gateway_api::reconcile::{Reconciler, Standing};
+use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::watch::Watched;
 use pingsix_gateway_api::world::Event;
 use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Kind, ObjectKey, Options};
@@ -88,7 +88,7 @@ fn cluster(routes: usize) -> Reconciler {
 /// Reconsiders the Gateway; returns how many documents it wants.
 fn reconcile(reconciler: &mut Reconciler) -> usize {
     let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
-    let Standing::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
+    let ReconcileOutcome::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
         return 0;
     };
     came.publications.iter().map(|publication| publication.desired.documents().len()).sum()
@@ -173,7 +173,7 @@ fn shared_service(criterion: &mut Criterion) {
             let address = ["10.0.0.2", "10.0.0.3"][turn % 2];
             apply::<pingsix_translate::snapshot::EndpointSlice>(reconciler, slice(0, address));
             let came = owners.iter().map(|owner| reconciler.reconcile(owner, Timestamp::UNIX_EPOCH));
-            came.filter(|standing| matches!(standing, Standing::Current(_))).count()
+            came.filter(|standing| matches!(standing, ReconcileOutcome::Current(_))).count()
         };
         assert_eq!(all(&mut reconciler), gateways + 1, "all of them are served");
         group.bench_function(BenchmarkId::from_parameter(gateways), |bencher| {

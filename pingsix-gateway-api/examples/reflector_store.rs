@@ -43,7 +43,7 @@ static EDGES: &[Edge<Deployment, Configuration>] = &[
 /// What the watches see. Of ConfigMaps and Secrets only the metadata: that one has changed is all there is to know.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "each is taken in at once")]
-pub(crate) enum Seen {
+pub(crate) enum WatchEvent {
     Deployment(watcher::Event<Deployment>),
     ConfigMap(watcher::Event<PartialObjectMeta<ConfigMap>>),
     Secret(watcher::Event<PartialObjectMeta<Secret>>),
@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Takes events in as they come, and says who has to restart.
 pub(crate) async fn follow(
-    seen: impl Stream<Item = watcher::Result<Seen>>,
+    seen: impl Stream<Item = watcher::Result<WatchEvent>>,
     out: &mut (dyn Write + Send),
 ) -> Result<(), Box<dyn Error>> {
     // A Deployment says the same while its spec does: its status changes all the time.
@@ -76,12 +76,12 @@ pub(crate) async fn follow(
     let mut seen = pin!(seen);
     while let Some(seen) = seen.next().await {
         let changed: Vec<(Configuration, &str)> = match seen {
-            Ok(Seen::Deployment(event)) => {
+            Ok(WatchEvent::Deployment(event)) => {
                 deployments.apply(event);
                 Vec::new()
             }
-            Ok(Seen::ConfigMap(event)) => changed(&mut config_maps, event, Configuration::ConfigMap),
-            Ok(Seen::Secret(event)) => changed(&mut secrets, event, Configuration::Secret),
+            Ok(WatchEvent::ConfigMap(event)) => changed(&mut config_maps, event, Configuration::ConfigMap),
+            Ok(WatchEvent::Secret(event)) => changed(&mut secrets, event, Configuration::Secret),
             Err(error) => {
                 // The watcher tries again by itself. What is in the stores stays meanwhile.
                 writeln!(out, "a watch has failed: {error}")?;
@@ -151,16 +151,16 @@ fn secrets(pod: &PodSpec) -> impl Iterator<Item = String> {
 }
 
 /// The three watches of a cluster as one stream, which never ends.
-pub(crate) fn watches(client: &Client) -> BoxStream<'static, watcher::Result<Seen>> {
+pub(crate) fn watches(client: &Client) -> BoxStream<'static, watcher::Result<WatchEvent>> {
     let config = watcher::Config::default;
     let deployments = watcher(Api::<Deployment>::all(client.clone()), config()).default_backoff();
     let config_maps =
         watcher(Api::<PartialObjectMeta<ConfigMap>>::all(client.clone()), config()).default_backoff();
     let secrets = watcher(Api::<PartialObjectMeta<Secret>>::all(client.clone()), config()).default_backoff();
     stream::select_all([
-        deployments.map_ok(Seen::Deployment).boxed(),
-        config_maps.map_ok(Seen::ConfigMap).boxed(),
-        secrets.map_ok(Seen::Secret).boxed(),
+        deployments.map_ok(WatchEvent::Deployment).boxed(),
+        config_maps.map_ok(WatchEvent::ConfigMap).boxed(),
+        secrets.map_ok(WatchEvent::Secret).boxed(),
     ])
     .boxed()
 }
@@ -172,30 +172,30 @@ async fn reachable_cluster() -> Option<Client> {
 }
 
 /// What a cluster might tell: the lists, and then what changes.
-pub(crate) fn script() -> impl Stream<Item = watcher::Result<Seen>> {
+pub(crate) fn script() -> impl Stream<Item = watcher::Result<WatchEvent>> {
     use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
     stream::iter(vec![
-        Ok(Seen::Deployment(Init)),
-        Ok(Seen::Deployment(InitApply(deployment("cart", &["settings", "prices"], &[])))),
-        Ok(Seen::Deployment(InitApply(deployment("web", &["settings"], &["session-key"])))),
-        Ok(Seen::Deployment(InitDone)),
-        Ok(Seen::ConfigMap(Init)),
-        Ok(Seen::ConfigMap(InitApply(metadata("settings", "1")))),
-        Ok(Seen::ConfigMap(InitApply(metadata("prices", "1")))),
-        Ok(Seen::ConfigMap(InitDone)),
-        Ok(Seen::Secret(Init)),
-        Ok(Seen::Secret(InitDone)),
+        Ok(WatchEvent::Deployment(Init)),
+        Ok(WatchEvent::Deployment(InitApply(deployment("cart", &["settings", "prices"], &[])))),
+        Ok(WatchEvent::Deployment(InitApply(deployment("web", &["settings"], &["session-key"])))),
+        Ok(WatchEvent::Deployment(InitDone)),
+        Ok(WatchEvent::ConfigMap(Init)),
+        Ok(WatchEvent::ConfigMap(InitApply(metadata("settings", "1")))),
+        Ok(WatchEvent::ConfigMap(InitApply(metadata("prices", "1")))),
+        Ok(WatchEvent::ConfigMap(InitDone)),
+        Ok(WatchEvent::Secret(Init)),
+        Ok(WatchEvent::Secret(InitDone)),
         // Two Deployments are configured by it.
-        Ok(Seen::ConfigMap(Apply(metadata("settings", "2")))),
+        Ok(WatchEvent::ConfigMap(Apply(metadata("settings", "2")))),
         // One has waited for this.
-        Ok(Seen::Secret(Apply(metadata("session-key", "3")))),
+        Ok(WatchEvent::Secret(Apply(metadata("session-key", "3")))),
         // After this the cart no longer cares for its prices.
-        Ok(Seen::Deployment(Apply(deployment("cart", &["settings"], &[])))),
-        Ok(Seen::ConfigMap(Apply(metadata("prices", "4")))),
+        Ok(WatchEvent::Deployment(Apply(deployment("cart", &["settings"], &[])))),
+        Ok(WatchEvent::ConfigMap(Apply(metadata("prices", "4")))),
         // The watch was away for a while. What vanished meanwhile is told at the end of the new list.
-        Ok(Seen::Secret(Init)),
-        Ok(Seen::Secret(InitDone)),
-        Ok(Seen::ConfigMap(Delete(metadata("settings", "5")))),
+        Ok(WatchEvent::Secret(Init)),
+        Ok(WatchEvent::Secret(InitDone)),
+        Ok(WatchEvent::ConfigMap(Delete(metadata("settings", "5")))),
     ])
 }
 

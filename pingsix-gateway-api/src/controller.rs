@@ -27,7 +27,6 @@ mod destinations;
 mod directed;
 mod drift;
 mod engine;
-mod feed;
 mod instances;
 mod observers;
 mod opener;
@@ -54,28 +53,28 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
-pub(crate) use addresses::of_service as addresses_of_service;
-pub use feed::{Feed, Reach};
 pub use observers::Observers;
 pub use opener::Opener;
 pub use outlets::{Outlet, Outlets};
 pub use provisioning::ProvisioningOptions;
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
+use crate::feed::Served;
+pub use crate::feed::{Feed, Reach};
+use crate::health::Gate;
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
-use crate::operations::health::Gate;
 use crate::pki::{self, AuthorityOptions, FeedAuthority};
 use crate::reconcile::{Pace, Reconciler};
-use crate::replicas::{Replicas, Served};
+use crate::replicas::Replicas;
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use crate::watch::{Namespaces, SecretWatch, WatchOptions, Watches};
+use crate::watch::{SecretWatch, WatchOptions, Watches};
 use destinations::Destinations;
 use directed::Directed;
 use engine::Engine;
 use observers::Gates;
-use orphans::Orphanage;
+use orphans::OrphanCollector;
 use poll_targets::PollTargets;
 
 /// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
@@ -281,21 +280,20 @@ impl<F: Feed + 'static> Controller<F> {
         let targets = PollTargets::default();
         let pages = instances::start(targets.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            let observers = (events.clone(), metrics.clone());
-            let of_all = (&options, authority);
-            provisioning::start(&client, provisioning, of_all, observers, &leadership, (&parts, &mut tasks))
+            provisioning::start(provisioning::Start {
+                client: &client,
+                provisioning,
+                options: &options,
+                authority,
+                events: events.clone(),
+                metrics: metrics.clone(),
+                leadership: &leadership,
+                stop: &parts,
+                tasks: &mut tasks,
+            })
         });
-        let orphanage = Orphanage {
-            client: client.clone(),
-            feed: Arc::clone(&feed),
-            destinations: destinations.opened(),
-            root: options.translation.root.clone(),
-            controller: options.translation.controller_name.clone(),
-            sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
-            leadership: leadership.clone(),
-            progress: progress.subscribe(),
-        };
-        let orphaned = orphanage.start(&parts, &mut tasks);
+        let collector = OrphanCollector::new(&options, &client, &feed, &destinations, &leadership, &progress);
+        let orphaned = collector.start(&parts, &mut tasks);
         let drifted = drift::start(feed.drifts(), destinations.opened(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
@@ -332,9 +330,7 @@ impl<F: Feed + 'static> Controller<F> {
         parts.cancel();
         election.cancel();
         watches.ended().await.map_err(ControllerError::Task)?;
-        while let Some(ended) = tasks.join_next().await {
-            ended.map_err(ControllerError::Task)?;
-        }
+        all_ended(tasks).await.map_err(ControllerError::Task)?;
         run
     }
 }
@@ -366,6 +362,14 @@ fn keep_authority(
         tasks.spawn(pki::serve(authority.clone(), etcd, ready, stop.clone()));
     }
     authority
+}
+
+/// Waits until all tasks have ended.
+async fn all_ended(mut tasks: JoinSet<()>) -> Result<(), JoinError> {
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
+    }
+    Ok(())
 }
 
 /// Waits until one of the tasks fails, for ever if none does.

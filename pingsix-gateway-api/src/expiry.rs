@@ -16,20 +16,21 @@ use pingsix_translate::{
 /// One warning for each reference by which a data plane has got a certificate that is not valid at a time, with the
 /// server names it is shown for. Certificates whose dates cannot be read are passed over.
 pub fn outdated_certificates(plane: &DataPlane, now: Timestamp) -> Vec<Problem> {
-    let mut outdated: BTreeMap<(Asked, String), BTreeSet<&str>> = BTreeMap::new();
+    let mut outdated: BTreeMap<(CertificateUse, String), BTreeSet<&str>> = BTreeMap::new();
     for (key, ssl) in plane.config.ssls() {
         let Some(Provenance::Certificate { secret, by }) = plane.provenance.get(key) else { continue };
         let Some(fate) = fate(&ssl.cert, now) else { continue };
         for (by, name) in by.iter().zip(&ssl.snis) {
-            outdated.entry((asked_for(secret, by), fate.clone())).or_default().insert(name);
+            outdated.entry((use_of(secret, by), fate.clone())).or_default().insert(name);
         }
     }
-    let problems = outdated.into_iter().map(|((Asked { object, field, secret, by }, fate), names)| {
-        let names = listed(&names);
-        let message =
-            format!("The certificate of {secret} that {by} shows for {names} {fate}; clients refuse it.");
-        problem(object, field, message)
-    });
+    let problems =
+        outdated.into_iter().map(|((CertificateUse { object, field, secret, by }, fate), names)| {
+            let names = listed(&names);
+            let message =
+                format!("The certificate of {secret} that {by} shows for {names} {fate}; clients refuse it.");
+            problem(object, field, message)
+        });
     problems.collect()
 }
 
@@ -70,7 +71,7 @@ fn problem(object: Arc<ObjectKey>, field: FieldPath, message: String) -> Problem
 
 /// Who asks for a certificate.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Asked {
+struct CertificateUse {
     object: Arc<ObjectKey>,
     field: FieldPath,
     secret: Arc<ObjectKey>,
@@ -78,8 +79,8 @@ struct Asked {
     by: String,
 }
 
-fn asked_for(secret: &Arc<ObjectKey>, by: &CertificateReference) -> Asked {
-    Asked {
+fn use_of(secret: &Arc<ObjectKey>, by: &CertificateReference) -> CertificateUse {
+    CertificateUse {
         object: by.object().clone(),
         field: by.field(),
         secret: secret.clone(),

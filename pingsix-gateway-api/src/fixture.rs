@@ -3,6 +3,8 @@
 #[cfg(feature = "controller")]
 pub(crate) mod api_server;
 #[cfg(feature = "controller")]
+pub(crate) mod generate;
+#[cfg(feature = "controller")]
 pub(crate) mod objects;
 
 use std::sync::Arc;

@@ -48,7 +48,8 @@
 //!
 //! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
 //! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
-//! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `operations`, `permissions`.
+//! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `health`, `metrics`,
+//! `operations`, `permissions`.
 //! `store` keeps objects of any kind by name, and who of them refers to what, from kube-runtime's watch events: of use to
 //! operators that have nothing to do with gateways.
 //!
@@ -64,8 +65,12 @@ mod expiry;
 pub mod explain;
 #[cfg(feature = "controller")]
 mod fault;
+#[cfg(feature = "controller")]
+mod feed;
 #[cfg(test)]
 mod fixture;
+#[cfg(feature = "controller")]
+pub mod health;
 pub mod hosts;
 
 #[cfg(feature = "controller")]
@@ -81,7 +86,7 @@ mod digest;
 #[cfg(feature = "controller")]
 pub mod leader;
 #[cfg(feature = "controller")]
-mod news;
+pub mod metrics;
 #[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
@@ -98,6 +103,8 @@ pub mod replicas;
 pub mod status;
 #[cfg(feature = "controller")]
 pub mod store;
+#[cfg(feature = "controller")]
+mod wait;
 #[cfg(feature = "controller")]
 pub mod watch;
 #[cfg(feature = "controller")]

@@ -6,13 +6,10 @@
 //!     └── DebugRequest, answered when it is its turn ◄── GET /debug/…  (loopback)
 //! ```
 //!
-//! - [`health`]: gates that have to be open for readiness, and a heartbeat.
-//! - [`metrics`]: every metric, by name.
+//! - [`health`](crate::health): gates that have to be open for readiness, and a heartbeat.
+//! - [`metrics`](crate::metrics): every metric, by name.
 //! - [`debug`]: dumps of what the controller holds, without secrets.
 //! - [`server`]: the HTTP servers of all three.
 
 pub mod debug;
-pub mod health;
-mod kinds;
-pub mod metrics;
 pub mod server;

@@ -41,7 +41,7 @@ mod tests;
 pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
-pub use keeper::{AuthorityOptions, FeedAuthority, Held, HeldError, Keeper, start};
+pub use keeper::{AuthorityOptions, FeedAuthority, IdentityError, IssuedIdentity, Keeper, start};
 pub use record::{ROTATE, RecordFault, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};

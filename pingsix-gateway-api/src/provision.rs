@@ -44,9 +44,10 @@ use pingsix_translate::infrastructure::{Infrastructure, PortProtocol};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
+pub(crate) use addresses::addresses_of_service;
 pub use addresses::{AddressFault, judge_addresses};
 pub use key::{DiagnosticsKey, InstallationKey};
-pub use keys::{HeldKeys, KeyRecord};
+pub use keys::{HeldKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};

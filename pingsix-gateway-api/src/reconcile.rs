@@ -1,7 +1,7 @@
 //! From changes to publications and verdicts.
 //!
 //! ```text
-//! Input ──► World ──► owners ──► Queue (deduplicated, paced, fair) ──► Reconciler::prepare: cut, drafted
+//! Input ──► World ──► owners ──► Queue (deduplicated, paced, fair) ──► Reconciler::prepare: extracted, drafted
 //!                                                                          │ Job::run, on any thread: translate, bridge
 //!                                                                      Reconciler::finish
 //!                                             Publication per data plane ◄┴► what to tell about each object
@@ -26,9 +26,9 @@ mod verdicts;
 mod waits;
 
 pub(crate) use job::{Done, Job};
+pub(crate) use queue::{Capacity, Turn};
 pub use queue::{Pace, Queue};
-pub(crate) use queue::{Room, Turn};
 pub use reconciler::Reconciler;
-pub(crate) use slots::Slots;
+pub(crate) use slots::JobSlots;
 pub(crate) use turn::Prepared;
-pub use turn::{Publication, Reconciled, Standing};
+pub use turn::{Publication, ReconcileOutcome, Reconciled};

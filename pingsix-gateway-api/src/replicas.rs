@@ -21,11 +21,10 @@
 //!   same time: those that wait share one, and a replica makes no more than 20 a second.
 
 mod member;
+mod membership;
 mod record;
+mod report;
 mod revisions;
-mod roster;
-mod saying;
-mod served;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -43,16 +42,15 @@ use pingsix_sink::embedded::revisions::Reservations;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub(crate) use saying::{Confirmed, Saying};
-pub(crate) use served::Served;
+pub(crate) use report::{Confirmed, ReplicaReport};
 
 use crate::acceptance::Findings;
 use crate::digest::short_digest;
 use crate::fault::Fault;
 use crate::leader::LeaseOptions;
 use crate::watch::about;
+use membership::Membership;
 use revisions::LeaseReservations;
-use roster::Roster;
 
 /// The name of the Lease that holds the highest revision which was reserved, beside that of an election.
 pub fn revisions_name(lease: &str) -> String {
@@ -76,13 +74,13 @@ struct Inner {
     name: String,
     identity: String,
     reservations: Arc<LeaseReservations>,
-    roster: Mutex<Roster>,
+    membership: Mutex<Membership>,
     /// How often something was heard of another replica.
     changes: watch::Sender<u64>,
     /// How often a replica was met that was not known.
     newcomers: watch::Sender<u64>,
     /// What this replica tells beside its readers.
-    saying: watch::Sender<Saying>,
+    report: watch::Sender<ReplicaReport>,
 }
 
 /// What is known of another replica.
@@ -117,10 +115,10 @@ impl Replicas {
             name: replicas_name(&lease.name),
             identity: lease.identity.clone(),
             reservations: Arc::new(reservations),
-            roster: Mutex::new(Roster::new(short_digest(&lease.identity))),
+            membership: Mutex::new(Membership::new(short_digest(&lease.identity))),
             changes: watch::Sender::new(0),
             newcomers: watch::Sender::new(0),
-            saying: watch::Sender::default(),
+            report: watch::Sender::default(),
         }))
     }
 
@@ -132,14 +130,14 @@ impl Replicas {
 
     /// How many read a scope at the other replicas.
     pub fn readers_of(&self, scope: &Scope) -> usize {
-        self.0.roster.lock().readers_of(&record::name_of(scope))
+        self.0.membership.lock().readers_of(&record::name_of(scope))
     }
 
     /// The other replicas that are there, as far as is known.
     pub fn others(&self) -> Vec<Replica> {
         let now = Instant::now();
-        let roster = self.0.roster.lock();
-        let others = roster.present().map(|(record, heard)| Replica {
+        let membership = self.0.membership.lock();
+        let others = membership.present().map(|(record, heard)| Replica {
             identity: record.identity.clone(),
             readers: record.readers.values().fold(0, |all, readers| all.saturating_add(*readers)),
             silent_for: now.saturating_duration_since(heard),
@@ -148,21 +146,21 @@ impl Replicas {
     }
 
     /// Tells the others something from now on.
-    pub(crate) fn say(&self, saying: &Saying) {
-        self.0.saying.send_if_modified(|said| {
-            let is_news = said != saying;
-            if is_news {
-                said.clone_from(saying);
+    pub(crate) fn say(&self, report: &ReplicaReport) {
+        self.0.report.send_if_modified(|said| {
+            let has_changed = said != report;
+            if has_changed {
+                said.clone_from(report);
             }
-            is_news
+            has_changed
         });
     }
 
     /// Whether another replica tells that an instance which reads a scope from it has confirmed this content.
     pub(crate) fn has_confirmed(&self, scope: &Scope, content: &str, instance: &str) -> bool {
         let name = record::name_of(scope);
-        let roster = self.0.roster.lock();
-        roster.live().any(|(_, record)| {
+        let membership = self.0.membership.lock();
+        membership.live().any(|(_, record)| {
             let confirmed = record.confirmed.get(&name);
             confirmed.is_some_and(|confirmed| confirmed.content == content && confirmed.by.contains(instance))
         })
@@ -170,11 +168,11 @@ impl Replicas {
 
     /// What the other replicas have found that PingSIX refuses.
     pub(crate) fn findings(&self) -> Findings {
-        let roster = self.0.roster.lock();
+        let membership = self.0.membership.lock();
         let mut findings = Findings::new();
-        for (replica, record) in roster.live() {
+        for (replica, record) in membership.live() {
             let of = findings.entry(replica.to_owned()).or_default();
-            for (owner, finding) in record.found.iter().filter_map(saying::Written::read) {
+            for (owner, finding) in record.found.iter().filter_map(report::Written::read) {
                 of.entry(owner).or_default().push(finding);
             }
         }

@@ -11,11 +11,10 @@
 //! maps of [`crate::store`]; none looks at every object of a kind.
 
 mod edges;
-#[cfg(test)]
-pub(crate) mod generate;
+mod kinds;
 mod owners;
-mod recut;
 mod referrers;
+mod refresh;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,6 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube_runtime::watcher;
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
@@ -34,11 +32,13 @@ use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
 pub use edges::{Crossing, Target, TlsHost};
+pub(crate) use kinds::{PerKind, with_kind};
 use owners::Reached;
-pub use recut::Changed;
-pub use snapshot::{Cut, OwnerSnapshot};
+pub use refresh::Changed;
+pub use snapshot::{Extract, OwnerSnapshot};
 
 use crate::store::{Change, Reader, ReflectorStore, Work};
+pub use crate::watch::Event;
 use crate::watch::{Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
@@ -66,46 +66,13 @@ macro_rules! world {
             }
         }
 
-        /// What a watch of one kind saw.
-        #[derive(Debug)]
-        #[non_exhaustive]
-        pub enum Event {
-            $(
-                #[doc = concat!("Of kind ", stringify!($kind), ".")]
-                $kind(watcher::Event<Watched<$kind>>),
-            )+
-        }
-
         $(
-            impl From<watcher::Event<Watched<$kind>>> for Event {
-                fn from(event: watcher::Event<Watched<$kind>>) -> Self {
-                    Self::$kind(event)
-                }
-            }
-
             impl Stored for $kind {
                 fn store(world: &World) -> &KindStore<Self> {
                     &world.$field
                 }
             }
         )+
-
-        impl Event {
-            /// Whether it is part of a list, which is taken in at its end.
-            pub const fn is_of_a_list(&self) -> bool {
-                match self {
-                    $(Self::$kind(
-                        watcher::Event::Init | watcher::Event::InitApply(_) | watcher::Event::InitDone,
-                    ) => true,
-                    Self::$kind(watcher::Event::Apply(_) | watcher::Event::Delete(_)) => false,)+
-                }
-            }
-
-            /// The kind it is about.
-            pub const fn kind(&self) -> Kind {
-                match self { $(Self::$kind(_) => Kind::$kind,)+ }
-            }
-        }
 
         impl World {
             /// Takes an event in, and tells what has to be looked at again.

@@ -9,12 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use pingsix_sink::{Scope, Sink as _};
+use pingsix_translate::ObjectName;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use thiserror::Error;
 use tokio::sync::watch;
 
 use super::{Feed as _, Opener, Outlets};
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// Which of the sinks that were opened; none has the number of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,23 @@ pub(super) struct Destination {
     key: Key,
     /// With this sink alone.
     pub(super) outlets: Outlets,
+}
+
+/// A sink that parameters name cannot be used: half a sentence for their author, without secrets.
+#[derive(Clone, Debug, Error)]
+pub(super) enum DestinationError {
+    /// This controller opens none.
+    #[error("PingsixProxy {proxy} names a sink, and this controller has but its own")]
+    NoOpener {
+        /// The parameters.
+        proxy: ObjectName,
+    },
+    /// What is wrong with the Secret that parameters name.
+    #[error("{0}")]
+    Credentials(String),
+    /// What the [`Opener`] says.
+    #[error("{0}")]
+    Opener(String),
 }
 
 /// What tells sinks apart: URL, whether plaintext is allowed, credentials.
@@ -84,20 +103,20 @@ impl Destinations {
     ///
     /// # Errors
     ///
-    /// Why it cannot be opened.
+    /// [`DestinationError`]: it cannot be opened.
     pub(super) fn open(
         &self,
         sink: &SinkParameters,
         credentials: SinkCredentials,
-    ) -> Result<Arc<Destination>, String> {
+    ) -> Result<Arc<Destination>, DestinationError> {
         let key: Key = (sink.url.clone(), sink.allow_plaintext, credentials);
         let mut held = self.0.held.lock();
         if let Some((destination, _)) = held.open.get(&key) {
             return Ok(Arc::clone(destination));
         }
-        let none =
-            || format!("PingsixProxy {} names a sink, and this controller has but its own", sink.proxy);
-        let outlet = self.0.opener.as_ref().ok_or_else(none)?.open(sink, &key.2)?;
+        let none = || DestinationError::NoOpener { proxy: sink.proxy.clone() };
+        let opener = self.0.opener.as_ref().ok_or_else(none)?;
+        let outlet = opener.open(sink, &key.2).map_err(DestinationError::Opener)?;
         let outlets = Outlets::new(vec![outlet]);
         if let Some((leadership, metrics)) = self.0.surroundings.get() {
             outlets.begin(leadership, metrics.as_ref());

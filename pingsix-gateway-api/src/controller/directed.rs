@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use super::destinations::Destinations;
 use super::{Feed, Reach};
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::replicas::Replicas;
 
 /// Publishes to the feed what is not sent elsewhere.

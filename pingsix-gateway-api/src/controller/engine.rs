@@ -1,64 +1,67 @@
-//! The one task that owns the picture: what it hears, and what it does about it.
+//! The one task that owns the picture, and what happens in it.
+//!
+//! ```text
+//! Input ──► Ingest: owners to reconsider, by turns ──► Job: translation ──► Publish: publications ──► Report: statuses
+//!              ▲                                                                  │                     ▲
+//!              └── changed elsewhere, to be retried, to be searched ◄─────────────┴── Deliveries ───────┘
+//! ```
+//!
+//! - [`Ingest`] takes inputs into the picture, and has the queue of owners and their translations.
+//! - [`Publish`] has what was made of owners, until it is published or withdrawn.
+//! - [`Report`] says how far that has come, to the boards of statuses and Events and to readiness.
+//! - [`Managed`] has data planes run, where the controller runs them, and hears what has become of them.
+//!
+//! Each owns its fields. The methods of [`Engine`] lead from one to the next.
 
 mod acceptance;
 mod delivered;
+mod ingest;
 mod jobs;
 mod opening;
 mod others;
 mod parameters;
+mod parts;
 mod provisioning;
 mod publishing;
+mod report;
 mod sealing;
 mod settling;
 mod sinks;
 mod start;
-mod telling;
 #[cfg(test)]
 mod tests;
-mod translating;
-mod waiting;
+mod withdrawing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::{Desired, Scope};
-use pingsix_translate::status::{Address, Problem};
+use pingsix_translate::status::Problem;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
 
-use super::bundles::Bundles;
-use super::destinations::Destinations;
-use super::instances::Pages;
-use super::observers::Gates;
-use super::orphans::Orphan;
-use super::poll_targets::PollTargets;
-use super::publisher::Publisher;
-use super::{ControllerError, Feed, Progress};
+use super::{ControllerError, Feed};
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
-use crate::delivery::status_page::StatusUrl;
 use crate::leader::Leadership;
-use crate::news::changed;
-use crate::operations::debug::{DebugRequest, Holdings};
-use crate::operations::health::Health;
-use crate::operations::metrics::{Metrics, Outcome};
-use crate::reconcile::{Pace, Queue, Reconciler};
+use crate::metrics::Outcome;
+use crate::operations::debug::{DebugRequest, DebugState};
+use crate::reconcile::{Job, Prepared, Reconciled, Turn};
 use crate::replicas::Replicas;
-use crate::status::{EventBoard, Readers, StatusBoard};
-use crate::watch::{Availability, Input, Watches};
+use crate::wait::changed;
+use crate::watch::{Input, Watches};
 use crate::world::Effects;
-use jobs::Jobs;
-use opening::Opening;
+use ingest::Ingest;
+use jobs::{JobOutcome, RunningJob};
 use others::Others;
+use parts::Shared;
+pub(super) use parts::{Parts, Sources};
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
-use publishing::UnderWay;
-use sealing::Seals;
-use settling::Settling;
-use sinks::Sinks;
+use publishing::Publish;
+use report::{Report, View};
 
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
@@ -69,120 +72,58 @@ const RECONSIDER: Duration = Duration::from_hours(1);
 /// How often metrics are told how things stand, and the longest time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What an engine is made of.
-pub(super) struct Parts<F> {
-    pub(super) reconciler: Reconciler,
-    pub(super) feed: Arc<F>,
-    /// What is not published to the feed.
-    pub(super) destinations: Destinations,
-    pub(super) status: StatusBoard,
-    pub(super) events: EventBoard,
-    pub(super) readers: Readers,
-    pub(super) progress: watch::Sender<Progress>,
-    /// Whether this replica writes.
-    pub(super) leadership: Leadership,
-    pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
-    pub(super) bundles: watch::Receiver<Bundles>,
-    pub(super) gates: Option<Gates>,
-    pub(super) health: Option<Health>,
-    pub(super) metrics: Option<Arc<Metrics>>,
-    pub(super) pace: Pace,
-    /// The status pages of the options.
-    pub(super) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    /// The instances whose status pages are asked.
-    pub(super) targets: PollTargets,
-    /// How data planes are run; `None` when others run all of them.
-    pub(super) provisioning: Option<Provisioning>,
-    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
-    pub(super) lists_secrets: bool,
-    /// How long what is being published may take to come to its end when everything stops.
-    pub(super) drain: Duration,
-}
-
-/// Where an engine hears from.
-pub(super) struct Sources {
-    pub(super) inputs: mpsc::Receiver<Input>,
-    pub(super) pages: mpsc::Receiver<Pages>,
-    /// Scopes that somebody else has changed.
-    pub(super) drifted: mpsc::Receiver<Scope>,
-    /// What an earlier process has left.
-    pub(super) orphans: mpsc::Receiver<Vec<Orphan>>,
-    pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
-    pub(super) stop: CancellationToken,
-}
+/// What is said of an owner whose translation has panicked.
+const PANICKED: &str =
+    "the controller has failed to translate it, which is a fault of the controller; its log says more";
 
 /// The picture, what was made of it, and how far that has come.
 pub(super) struct Engine<F> {
-    parts: Parts<F>,
-    queue: Queue,
-    jobs: Jobs,
-    publisher: Publisher<F>,
-    /// What was made of owners and is not published yet.
-    under_way: BTreeMap<ObjectKey, UnderWay>,
+    parts: Shared<F>,
+    ingest: Ingest,
+    publish: Publish<F>,
+    report: Report,
+    managed: Managed,
     deliveries: Deliveries,
     /// What the status pages of data planes have said.
     pages: BTreeMap<DataPlaneKey, PageReader>,
-    availability: BTreeMap<Kind, Availability>,
-    /// What is wrong with the objects that cannot be decoded.
-    undecodable: BTreeMap<ObjectKey, Problem>,
-    /// Owners that refer to objects about which there is no answer yet, and those objects.
-    waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Since when an owner has changes that were not reconsidered.
-    since: BTreeMap<ObjectKey, Instant>,
-    /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
-    withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
-    /// Owners of which something was left to the replica that leads.
-    left: BTreeSet<ObjectKey>,
-    opening: Opening,
-    managed: Managed,
     others: Others,
-    seals: Seals,
-    sinks: Sinks,
-    /// Everything that is watched has been read once.
-    is_known: bool,
-    /// Until when readiness waits for owners of which it is not known what to publish.
-    ready_by: Option<Instant>,
-    /// Everything is published that this replica is waited for.
-    is_ready: bool,
-    /// There is something to say of every owner that was there at the start.
-    is_complete: bool,
-    settling: Settling,
-    /// How often the verdicts of an owner were put together.
-    #[cfg(test)]
-    put_together: std::sync::atomic::AtomicUsize,
 }
 
-impl<F: Feed + 'static> Engine<F> {
-    pub(super) fn new(parts: Parts<F>) -> Self {
-        Self {
-            queue: Queue::new(parts.pace),
-            jobs: Jobs::new(),
-            publisher: Publisher::new(Arc::clone(&parts.feed)),
-            under_way: BTreeMap::new(),
-            parts,
-            deliveries: Deliveries::default(),
-            pages: BTreeMap::new(),
-            availability: BTreeMap::new(),
-            undecodable: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            since: BTreeMap::new(),
-            withdrawals: BTreeMap::new(),
-            left: BTreeSet::new(),
-            opening: Opening::default(),
-            managed: Managed::default(),
-            others: Others::default(),
-            seals: Seals::default(),
-            sinks: Sinks::default(),
-            is_known: false,
-            ready_by: None,
-            is_ready: false,
-            is_complete: false,
-            settling: Settling::default(),
-            #[cfg(test)]
-            put_together: std::sync::atomic::AtomicUsize::default(),
-        }
+/// What a reconsideration has taken so far.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// When it began.
+    started: Instant,
+    /// What it took of a processor, until it went on.
+    before: Duration,
+    /// When it went on.
+    since: Instant,
+}
+
+impl Taken {
+    fn from(started: Instant) -> Self {
+        Self { started, before: Duration::ZERO, since: started }
     }
 
+    /// What it took of a processor.
+    fn by(&self, now: Instant) -> Duration {
+        self.before + now.duration_since(self.since)
+    }
+}
+
+/// What an engine reports on, beside a part of it that changes.
+macro_rules! view {
+    ($engine:expr) => {
+        $crate::controller::engine::View {
+            reconciler: &$engine.parts.reconciler,
+            deliveries: &$engine.deliveries,
+            managed: &$engine.managed,
+        }
+    };
+}
+use view;
+
+impl<F: Feed + 'static> Engine<F> {
     pub(super) async fn run(
         mut self,
         mut sources: Sources,
@@ -191,9 +132,9 @@ impl<F: Feed + 'static> Engine<F> {
         let mut readers = self.parts.feed.readers_changed();
         let mut receptions = self.parts.feed.receptions_changed();
         let mut replicas = self.parts.feed.replicas().map(Replicas::changes);
-        let mut addresses = self.parts.addresses.clone();
-        let mut bundles = self.parts.bundles.clone();
-        let provisioning = self.parts.provisioning.as_ref();
+        let mut addresses = self.report.addresses.clone();
+        let mut bundles = self.report.bundles.clone();
+        let provisioning = self.managed.provisioning.as_ref();
         let mut standings = provisioning.map(|provisioning| provisioning.standings.clone());
         let mut key = provisioning.map(|provisioning| provisioning.key.clone());
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
@@ -202,8 +143,7 @@ impl<F: Feed + 'static> Engine<F> {
         let mut beats = tokio::time::interval(interval);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let room = self.jobs.room().filter(|_| self.is_known);
-            let due = room.and_then(|room| self.queue.next_turn(room));
+            let due = self.ingest.next_turn();
             tokio::select! {
                 () = sources.stop.cancelled() => return self.drain().await,
                 input = sources.inputs.recv() => {
@@ -226,8 +166,8 @@ impl<F: Feed + 'static> Engine<F> {
                     leads = !leads;
                     if leads { self.take_over() } else { self.hand_over() }
                 }
-                landing = self.jobs.ended() => self.land(landing),
-                attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
+                ended = self.ingest.jobs.ended() => self.job_ended(ended),
+                attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),
                 () = changed(replicas.as_mut()) => self.look_at_replicas(),
@@ -240,7 +180,7 @@ impl<F: Feed + 'static> Engine<F> {
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.
                     watches.look_again();
-                    self.tell_classes();
+                    self.report.tell_classes(self.view());
                 }
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
@@ -253,26 +193,10 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
+    /// Takes an input into the picture, and queues the owners that it concerns.
     fn take_in(&mut self, input: Input) {
-        let effects = match input {
-            Input::Event(event) => {
-                let (kind, is_change) = (event.kind(), !event.is_of_a_list());
-                let effects = self.parts.reconciler.apply(event);
-                if is_change && let Some(metrics) = &self.parts.metrics {
-                    metrics.event(kind, effects.owners.len());
-                }
-                effects
-            }
-            Input::Gone(key) => self.parts.reconciler.remove(&key),
-            Input::Released(key) => self.parts.reconciler.unwatched(&key),
-            Input::Answered { key, .. } => {
-                Effects { owners: self.parts.reconciler.answered(key), ..Effects::default() }
-            }
-            Input::Availability { kind, availability } => {
-                self.availability.insert(kind, availability);
-                Effects::default()
-            }
-        };
+        let metrics = self.parts.metrics.as_deref();
+        let effects = self.ingest.apply(&mut self.parts.reconciler, metrics, input);
         self.take(effects);
     }
 
@@ -280,56 +204,121 @@ impl<F: Feed + 'static> Engine<F> {
         let Effects { owners, classes, touched, removed, mut undecodable, sliced } = effects;
         self.look_at_sliced(&sliced);
         for key in &removed {
-            self.parts.status.removed(key);
+            self.report.status.removed(key);
             self.note_shape(key, None);
         }
         for class in &classes {
-            self.tell_class(class);
+            self.report.tell_class(self.view(), class);
         }
         for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
-            self.tell_proxy(key);
+            self.report.tell_proxy(self.view(), key);
         }
         for key in &touched {
             self.note_shape(key, undecodable.remove(key));
         }
-        let mut unsaid = Vec::new();
-        for key in &touched {
-            if self.is_too_early(key) {
-                // Its status says something else than this replica would.
-                self.parts.status.hold(key);
-            } else if self.parts.status.contains(key) {
-                self.parts.status.touched(key);
-            } else {
-                unsaid.push(key);
-            }
-        }
-        for (key, wanted) in self.wanted(unsaid) {
-            // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
-            // so nobody would. Or it was too early until now.
-            if let Some(wanted) = wanted {
-                self.say(key, wanted);
-            }
-        }
-        let now = Instant::now();
-        for owner in &owners {
-            self.since.entry(owner.clone()).or_insert(now);
-        }
-        self.push(owners);
+        self.report.touched(self.view(), &touched);
+        self.ingest.changed(owners);
     }
 
-    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
+    /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
+    fn note_shape(&mut self, object: &ObjectKey, problem: Option<Problem>) {
+        if self.ingest.note_shape(object, problem.as_ref()) {
+            self.report.events.undecodable(object, problem);
+        }
+    }
+
+    /// Begins the translation of the next owner, if it is due and there is capacity.
+    fn take_turn(&mut self) {
         let now = Instant::now();
-        for owner in owners {
-            if !self.jobs.outdate(&owner) {
-                self.queue.push(owner, now);
+        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return };
+        let span = info_span!("reconcile", %owner, outcome = Empty);
+        let job = span.in_scope(|| self.prepare(&owner, now));
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.turn(now.duration_since(due));
+        }
+        if let Some(job) = job {
+            let took = now.elapsed();
+            self.ingest.jobs.begin(job, RunningJob { is_light, started: now, took, span, is_stale: false });
+            self.count_jobs();
+        }
+    }
+
+    /// Withdraws what is published of an owner that is gone. That takes no translation.
+    fn withdraw_gone(&mut self, owner: &ObjectKey) {
+        let span = info_span!("reconcile", %owner, outcome = Empty);
+        span.in_scope(|| drop(self.prepare(owner, Instant::now())));
+    }
+
+    /// Does what can be done for an owner without a translation, or returns the translation.
+    fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
+        match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
+            Prepared::Job(job) => return Some(*job),
+            Prepared::Waiting(missing) => {
+                self.ingest.awaits(owner, missing);
+                Span::current().record("outcome", Outcome::Waiting.as_str());
+                self.count(owner, Outcome::Waiting, started);
+            }
+            Prepared::Withdrawn(reconciled) => {
+                self.ingest.awaits(owner, reconciled.awaited.clone());
+                self.follow_parameters(owner);
+                self.publish_owner(owner, reconciled, false, Taken::from(started));
             }
         }
+        None
+    }
+
+    /// A translation has ended.
+    fn job_ended(&mut self, ended: JobOutcome) {
+        let JobOutcome { owner, running_job, done } = ended;
+        let now = Instant::now();
+        let RunningJob { started, took, span, is_stale, .. } = running_job;
+        self.count_jobs();
+        let _of_the_reconsideration = span.enter();
+        let reconciled = done.map(|done| self.parts.reconciler.finish(done));
+        match reconciled {
+            Some(Some(reconciled)) => {
+                self.act_on(&owner, reconciled, Taken { started, before: took, since: now });
+            }
+            // What has happened meanwhile has made it useless.
+            Some(None) => {
+                Span::current().record("outcome", Outcome::Superseded.as_str());
+                self.count(&owner, Outcome::Superseded, started);
+                self.ingest.queue.rest(&owner, now, took);
+                self.ingest.queue.push(owner.clone(), now);
+            }
+            None => self.survive(&owner, started, took),
+        }
+        if is_stale {
+            self.ingest.queue.push(owner, now);
+        }
+    }
+
+    /// Does what follows from what was made of an owner.
+    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
+        self.ingest.awaits(owner, reconciled.awaited.clone());
+        self.follow_parameters(owner);
+        self.publish_owner(owner, reconciled, true, taken);
+    }
+
+    /// A translation has panicked: what was published before stays, and nothing is left that the panic could have spoilt.
+    fn survive(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
+        tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
+        Span::current().record("outcome", Outcome::Panicked.as_str());
+        self.count(owner, Outcome::Panicked, started);
+        for data_plane in self.parts.reconciler.data_planes(owner) {
+            self.deliveries.failed(&data_plane, PANICKED.to_owned());
+        }
+        self.report.tell_later(owner);
+        self.tell_delivery(owner);
+        let now = Instant::now();
+        self.ingest.queue.rest(owner, now, took);
+        self.ingest.queue.retry(owner.clone(), now);
     }
 
     /// Reconsiders everything, and tries what is still to be withdrawn.
     fn reconsider(&mut self) {
         let mut owners = self.parts.reconciler.ours();
-        owners.extend(self.withdrawals.keys().cloned());
+        owners.extend(self.publish.withdrawals.keys().cloned());
         self.push(owners);
     }
 
@@ -340,10 +329,29 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
+    fn count_jobs(&self) {
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.translations(self.ingest.jobs.len());
+        }
+    }
+
+    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
+        self.ingest.push(owners);
+    }
+
+    fn view(&self) -> View<'_> {
+        view!(self)
+    }
+
+    /// Says how far the data planes of an owner have come.
+    fn tell_delivery(&self, owner: &ObjectKey) {
+        self.report.tell_delivery(self.view(), owner);
+    }
+
     fn answer(&self, request: DebugRequest) {
-        request.answer(&Holdings {
+        request.answer(&DebugState {
             reconciler: &self.parts.reconciler,
-            queue: &self.queue,
+            queue: &self.ingest.queue,
             deliveries: &self.deliveries,
             etcd: self.parts.feed.embedded(),
             replicas: self.parts.feed.replicas(),
@@ -354,21 +362,22 @@ impl<F: Feed + 'static> Engine<F> {
     /// Says that it lives, and how things stand that would cost too much to say at every change.
     fn beat(&mut self) {
         let now = Instant::now();
-        self.settle(now);
+        let leads = self.parts.leadership.is_held();
+        self.report.settle(view!(self), leads, now);
         self.catch_up();
         self.stop_listening();
         self.look_at_trials(now);
-        self.end_waits(now);
+        self.ingest.end_waits(&mut self.parts.reconciler, now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();
         }
         if let Some(metrics) = &self.parts.metrics {
-            metrics.queue(self.queue.len(), self.queue.next_due());
+            metrics.queue(self.ingest.queue.len(), self.ingest.queue.next_due());
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);
-            metrics.problems(self.parts.reconciler.all_problems().chain(self.undecodable.values()));
+            metrics.problems(self.parts.reconciler.all_problems().chain(self.ingest.undecodable.values()));
         }
     }
 }

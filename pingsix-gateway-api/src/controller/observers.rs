@@ -6,10 +6,10 @@ use pingsix_translate::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::health::{Gate, Health};
 use crate::leader::Leadership;
+use crate::metrics::{Metrics, ReferencedTotals, WatchTotals};
 use crate::operations::debug::DebugRequest;
-use crate::operations::health::{Gate, Health};
-use crate::operations::metrics::{Metrics, ReferencedTotals, WatchTotals};
 use crate::status::StatusWriter;
 use crate::watch::{FaultCategory, WatchStats};
 use crate::world::World;

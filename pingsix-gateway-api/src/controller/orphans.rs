@@ -24,11 +24,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::destinations::{DestinationNumber, OpenDestinations};
-use super::{Feed, Outlets, Progress};
+use super::destinations::{DestinationNumber, Destinations, OpenDestinations};
+use super::{ControllerOptions, Feed, Outlets, Progress};
 use crate::fault::{Fault, within};
 use crate::leader::Leadership;
-use crate::watch::about;
+use crate::watch::{Namespaces, about};
 
 /// Its UID is that of the cluster: it is there from the beginning, and cannot be deleted.
 const CLUSTER: &str = "kube-system";
@@ -50,17 +50,17 @@ pub(super) struct Orphan {
 }
 
 /// Looks for them.
-pub(super) struct Orphanage<F> {
-    pub(super) client: Client,
-    pub(super) feed: Arc<F>,
+pub(super) struct OrphanCollector<F> {
+    client: Client,
+    feed: Arc<F>,
     /// The sinks that parameters name.
-    pub(super) destinations: watch::Receiver<OpenDestinations>,
-    pub(super) root: String,
-    pub(super) controller: String,
+    destinations: watch::Receiver<OpenDestinations>,
+    root: String,
+    controller: String,
     /// Whether everything in the cluster is watched.
-    pub(super) sees_all: bool,
-    pub(super) leadership: Leadership,
-    pub(super) progress: watch::Receiver<Progress>,
+    sees_all: bool,
+    leadership: Leadership,
+    progress: watch::Receiver<Progress>,
 }
 
 /// Why nothing is known.
@@ -90,7 +90,27 @@ struct Search {
     error: Option<SearchError>,
 }
 
-impl<F: Feed + 'static> Orphanage<F> {
+impl<F: Feed + 'static> OrphanCollector<F> {
+    pub(super) fn new(
+        options: &ControllerOptions,
+        client: &Client,
+        feed: &Arc<F>,
+        destinations: &Destinations,
+        leadership: &Leadership,
+        progress: &watch::Sender<Progress>,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            feed: Arc::clone(feed),
+            destinations: destinations.opened(),
+            root: options.translation.root.clone(),
+            controller: options.translation.controller_name.clone(),
+            sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
+            leadership: leadership.clone(),
+            progress: progress.subscribe(),
+        }
+    }
+
     /// Starts to look, until it is stopped.
     pub(super) fn start(
         self,

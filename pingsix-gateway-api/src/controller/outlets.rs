@@ -10,10 +10,9 @@ use pingsix_sink::several::{Failure, joined};
 use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
-use super::Feed;
-use super::feed::Reach;
+use super::{Feed, Reach};
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// How many publications one target is given at the same time.
 const AT_ONCE: usize = 16;

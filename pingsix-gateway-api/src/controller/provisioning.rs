@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::ControllerOptions;
 use super::engine::Provisioning;
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::pki::FeedAuthority;
 use crate::provision::{Installation, Parts, Provisioner, Standings, Wanted, shared_key};
 use crate::status::EventBoard;
@@ -26,29 +26,38 @@ pub struct ProvisioningOptions {
     pub key: ObjectName,
 }
 
+/// What it takes to run data planes.
+pub(super) struct Start<'c> {
+    pub(super) client: &'c Client,
+    pub(super) provisioning: &'c ProvisioningOptions,
+    /// Of the controller.
+    pub(super) options: &'c ControllerOptions,
+    /// Where the feed has TLS.
+    pub(super) authority: Option<FeedAuthority>,
+    pub(super) events: EventBoard,
+    pub(super) metrics: Option<Arc<Metrics>>,
+    pub(super) leadership: &'c Leadership,
+    pub(super) stop: &'c CancellationToken,
+    pub(super) tasks: &'c mut JoinSet<()>,
+}
+
 /// Starts what runs data planes.
-pub(super) fn start(
-    client: &Client,
-    options: &ProvisioningOptions,
-    (all, authority): (&ControllerOptions, Option<FeedAuthority>),
-    (events, metrics): (EventBoard, Option<Arc<Metrics>>),
-    leadership: &Leadership,
-    (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
-) -> Provisioning {
-    let ProvisioningOptions { installation, key } = options.clone();
+pub(super) fn start(start: Start<'_>) -> Provisioning {
+    let Start { client, provisioning, options, authority, events, metrics, leadership, stop, tasks } = start;
+    let ProvisioningOptions { installation, key } = provisioning.clone();
     let installation = Arc::new(installation);
     let managed_by = installation.managed_by();
     let (find_key, key) = shared_key::start(client.clone(), key, managed_by, stop.clone());
     tasks.spawn(find_key);
     // With a selector, another installation may serve the Gateways of this name that it does not select.
-    let wanted = Wanted { is_partial: all.watch.labels.is_some(), ..Wanted::default() };
+    let wanted = Wanted { is_partial: options.watch.labels.is_some(), ..Wanted::default() };
     let (wanted, standings) = (watch::Sender::new(wanted), watch::Sender::new(Standings::new()));
     let told = standings.subscribe();
     let provisioner = Provisioner::new(Parts {
         client: client.clone(),
         installation: installation.clone(),
-        namespaces: all.watch.namespaces.clone(),
-        field_manager: all.writer.field_manager.clone(),
+        namespaces: options.watch.namespaces.clone(),
+        field_manager: options.writer.field_manager.clone(),
         authority,
         key: key.clone(),
         wanted: wanted.subscribe(),

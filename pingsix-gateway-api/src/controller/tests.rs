@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::slow_feed::{Fate, SlowFeed};
 use super::{Controller, ControllerError, ControllerOptions, Observers, Progress};
 use crate::fixture::api_server::{ApiServer, Fate as Answer, Verb};
-use crate::operations::health::Health;
+use crate::health::Health;
 use crate::watch::{Presence, presence};
 
 /// A controller that runs.

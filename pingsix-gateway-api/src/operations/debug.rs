@@ -93,8 +93,8 @@ pub struct DebugRequest {
 
 impl DebugRequest {
     /// Answers it.
-    pub fn answer(self, holdings: &Holdings<'_>) {
-        let answer = holdings.dump(self.dump, self.about.as_ref());
+    pub fn answer(self, state: &DebugState<'_>) {
+        let answer = state.dump(self.dump, self.about.as_ref());
         // Whoever asked may have given up.
         let _ = self.reply.send(answer);
     }
@@ -139,7 +139,7 @@ impl DebugClient {
 
 /// What dumps are made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Holdings<'a> {
+pub struct DebugState<'a> {
     /// The picture of the cluster, and what was made of it.
     pub reconciler: &'a Reconciler,
     /// Who waits.

@@ -33,9 +33,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::debug::{About, DebugClient, DebugError, Dump};
-use super::health::{Health, Report};
-use super::metrics::{CONTENT_TYPE, Metrics};
+use crate::health::{Health, Report};
 use crate::hosts::{ASK_LOCALLY, is_local};
+use crate::metrics::{CONTENT_TYPE, Metrics};
 
 /// Connections at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;

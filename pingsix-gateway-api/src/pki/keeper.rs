@@ -72,7 +72,7 @@ pub struct FeedAuthority {
 
 /// What a data plane is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct IssuedIdentity {
     /// That which it held, or another one.
     pub identity: FeedIdentity,
     /// When to ask again, even if the authorities stay.
@@ -84,7 +84,7 @@ pub struct Held {
 /// There is nothing to hold for a data plane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HeldError {
+pub enum IdentityError {
     /// The Secret has not been read yet, or cannot be used.
     #[error("the authority of the feed is not known yet")]
     Unknown,
@@ -108,14 +108,14 @@ impl FeedAuthority {
     /// that is good, else what [`client_identity`](Authorities::client_identity) makes now.
     ///
     /// # Errors
-    /// [`HeldError`] when there is nothing; then what it holds stays.
+    /// [`IdentityError`] when there is nothing; then what it holds stays.
     pub fn issue(
         &self,
         owner: &str,
         uris: &BTreeSet<String>,
         held: Option<&FeedIdentity>,
-    ) -> Result<Held, HeldError> {
-        let authorities = self.authorities().ok_or(HeldError::Unknown)?;
+    ) -> Result<IssuedIdentity, IdentityError> {
+        let authorities = self.authorities().ok_or(IdentityError::Unknown)?;
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let identity = match (authorities.client_identity(owner, uris, held, now, lifetimes)?, held) {
             (ClientIdentity::Write { identity, because }, _) => {
@@ -124,9 +124,9 @@ impl FeedAuthority {
             }
             (ClientIdentity::Keep, Some(held)) => held.clone(),
             // There is nothing to keep.
-            (ClientIdentity::Keep, None) => return Err(HeldError::Unknown),
+            (ClientIdentity::Keep, None) => return Err(IdentityError::Unknown),
         };
-        Ok(Held { renewal: identity.renewal(), edition: authorities.edition(), identity })
+        Ok(IssuedIdentity { renewal: identity.renewal(), edition: authorities.edition(), identity })
     }
 
     /// Says that the Secrets of all data planes hold what an edition asks for
@@ -172,19 +172,19 @@ enum Sight {
     /// Nothing was seen yet.
     Unknown,
     Absent,
-    There(Box<Seen>),
+    There(Box<ObservedSecret>),
     /// There is one that cannot be used.
     Wrong,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedSecret {
     /// Without its data.
     secret: Secret,
     authorities: Arc<Authorities>,
 }
 
-impl Seen {
+impl ObservedSecret {
     fn request(&self) -> Option<&str> {
         self.annotation(ROTATE)
     }
@@ -251,7 +251,7 @@ impl Keeper {
                     *known = Some(Arc::clone(&authorities));
                     is_new
                 });
-                Sight::There(Box::new(Seen { secret, authorities }))
+                Sight::There(Box::new(ObservedSecret { secret, authorities }))
             }
             Err(fault) => {
                 self.complain(fault, before);

@@ -15,7 +15,7 @@ use super::authority::Purpose;
 use super::certificate::Certificate;
 use super::keeper::{AuthorityOptions, FeedAuthority};
 use super::rotation::{Authorities, Edition, Lifetimes};
-use crate::operations::health::Gate;
+use crate::health::Gate;
 
 /// How often it is looked whether a certificate has to be renewed, in parts of its lifetime, and at most.
 const LOOKS: u32 = 20;

@@ -369,7 +369,7 @@ async fn data_planes_are_told_what_to_hold_and_what_they_hold_is_kept() {
     let name = pingsix_translate::ObjectName::new("home", "feed-authority");
     let (keeper, authority) = super::start(server.client(), AuthorityOptions::new(name, "feed"));
     let prefixes = prefixes(&["/p/web"]);
-    assert!(matches!(authority.issue("web", &prefixes, None), Err(HeldError::Unknown)));
+    assert!(matches!(authority.issue("web", &prefixes, None), Err(IdentityError::Unknown)));
     let stop = tokio_util::sync::CancellationToken::new();
     let mut changes = authority.changes();
     let running = tokio::spawn(keeper.run(crate::leader::Leadership::always(), stop.clone()));

@@ -1,7 +1,8 @@
-//! Whether the addresses of a Service are those that a Gateway asks for.
+//! Where a Service is reached, and whether that is where a Gateway asks to be reached.
 
 use std::net::IpAddr;
 
+use k8s_openapi::api::core::v1::Service;
 use pingsix_translate::FieldPath;
 use pingsix_translate::infrastructure::{RequestedAddress, RequestedAddressKind};
 use pingsix_translate::status::Address;
@@ -13,6 +14,30 @@ pub enum AddressFault {
     NotAssigned(String),
     /// What is asked for cannot be had: others were given.
     NotUsable(String),
+}
+
+/// Where a Service is reached from outside: at its load balancer, else at its external addresses, else, for one without
+/// either, at its cluster address.
+pub(crate) fn addresses_of_service(service: &Service) -> Vec<Address> {
+    let ingress = service.status.iter().flat_map(|status| &status.load_balancer).flat_map(|balancer| {
+        balancer.ingress.iter().flatten().filter_map(|ingress| {
+            let ip = ingress.ip.as_deref().and_then(|ip| ip.parse().ok()).map(Address::Ip);
+            ip.or_else(|| ingress.hostname.clone().filter(|name| !name.is_empty()).map(Address::Hostname))
+        })
+    });
+    let balanced: Vec<Address> = ingress.collect();
+    if !balanced.is_empty() {
+        return balanced;
+    }
+    let Some(spec) = &service.spec else { return Vec::new() };
+    let parsed =
+        |ips: &[String]| ips.iter().filter_map(|ip| ip.parse().ok()).map(Address::Ip).collect::<Vec<_>>();
+    let external = parsed(spec.external_ips.as_deref().unwrap_or_default());
+    // One that waits for its load balancer is not reached yet.
+    if !external.is_empty() || spec.type_.as_deref() == Some("LoadBalancer") {
+        return external;
+    }
+    parsed(spec.cluster_ip.as_slice())
 }
 
 /// Compares what the Gateway asks for (`spec.addresses`) with what its Service has. A load balancer is asked for the first
@@ -104,6 +129,8 @@ fn is(address: &Address, kind: RequestedAddressKind, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     const IP: RequestedAddressKind = RequestedAddressKind::IpAddress;
@@ -173,5 +200,27 @@ mod tests {
         assert_eq!(message, "spec.addresses[1].value: \"192.0.2.9\" was not given to Service \"infra/web\".");
         let Err(AddressFault::NotAssigned(message)) = judged(&[(IP, None)], &[name]) else { panic!() };
         assert_eq!(message, "spec.addresses[0]: Service \"infra/web\" was given no address of this type.");
+    }
+
+    fn addresses(service: Value) -> String {
+        let service: Service = serde_json::from_value(service).unwrap();
+        let addresses: Vec<String> = addresses_of_service(&service)
+            .iter()
+            .map(|address| address.to_gateway_status()["value"].to_string())
+            .collect();
+        addresses.join(" ").replace('"', "")
+    }
+
+    #[test]
+    fn a_service_is_reached_at_its_load_balancer_first() {
+        let balanced = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "lb.example"}]}},
+            "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1"}});
+        assert_eq!(addresses(balanced), "192.0.2.1 lb.example");
+        let waiting = json!({"spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1"}});
+        assert_eq!(addresses(waiting), "");
+        let external = json!({"spec": {"externalIPs": ["192.0.2.7"], "clusterIP": "10.0.0.1"}});
+        assert_eq!(addresses(external), "192.0.2.7");
+        assert_eq!(addresses(json!({"spec": {"clusterIP": "10.0.0.1"}})), "10.0.0.1");
+        assert_eq!(addresses(json!({"spec": {"clusterIP": "None"}})), "");
     }
 }

@@ -12,9 +12,9 @@ use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
+use super::addresses::addresses_of_service;
 use super::keys::{KeyRecord, Rollout};
 use super::{ChildKind, MANAGED_BY};
-use crate::controller::addresses_of_service;
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory};
 use crate::pki::FeedIdentity;

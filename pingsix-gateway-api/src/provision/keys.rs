@@ -17,7 +17,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
+use pingsix_translate::ObjectName;
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use super::Keyring;
 
@@ -40,13 +42,33 @@ pub enum HeldKeys {
     All(Keyring),
 }
 
+/// The keys that parameters name cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyringFault {
+    /// There is no such Secret.
+    #[error("Secret \"{0}\" with the keyring does not exist.")]
+    NoSecret(ObjectName),
+    /// The Secret has no key where it should.
+    #[error("Secret \"{secret}\" holds no keyring in its entry \"{entry}\".")]
+    NoKeys {
+        /// The Secret.
+        secret: ObjectName,
+        /// Where the keys should be.
+        entry: String,
+    },
+    /// Which keys follow depends on those that processes have, and these are not known yet.
+    #[error("It is not known yet which keys its processes have.")]
+    Unknown,
+}
+
 /// What follows from the keys that are asked for and from those that processes have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPlan {
     /// The key that encrypts what is handed out, `None` for plaintext; or why nothing is to be handed out.
-    pub(crate) seal: Result<Option<String>, String>,
+    pub(crate) seal: Result<Option<String>, KeyringFault>,
     /// The keys that processes are started with from now on, or why they stay as they are.
-    pub(crate) processes: Result<Keyring, String>,
+    pub(crate) processes: Result<Keyring, KeyringFault>,
 }
 
 impl KeyPlan {
@@ -70,7 +92,7 @@ impl KeyPlan {
 /// - If they have no key at all, they read plaintext alone, until all of them have one.
 /// - What is not to be encrypted any more is handed out in plaintext at once, before the processes lose their keys.
 /// - While the keys cannot be had, processes keep what they have, and what they read.
-pub(crate) fn plan(asked: Option<&Result<Keyring, String>>, held: &HeldKeys) -> KeyPlan {
+pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, held: &HeldKeys) -> KeyPlan {
     let nobodys = Keyring::default();
     let (has_processes, held) = match held {
         HeldKeys::Nobody => (false, &nobodys),

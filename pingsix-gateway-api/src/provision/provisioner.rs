@@ -13,10 +13,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use kube::Client;
-use pingsix_sink::Scope;
 use pingsix_sink::embedded::{feed_uri, feed_uri_of_owner};
+use pingsix_sink::{Scope, SinkError};
 use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
+use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -24,16 +25,16 @@ use tracing::{Instrument as _, info_span};
 
 use super::apply::{Applied, Hand, Outcome, PassFault, Work};
 use super::children::{ChildKey, Children};
-use super::keys::Rollout;
+use super::keys::{KeyringFault, Rollout};
 use super::{
     ChildKind, HeldKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
     Standings, Wanted, names, objects, service_name,
 };
 use crate::leader::Leadership;
-use crate::news::changed;
-use crate::operations::metrics::Metrics;
-use crate::pki::{Edition, FeedAuthority, Held, HeldError};
+use crate::metrics::Metrics;
+use crate::pki::{Edition, FeedAuthority, IdentityError, IssueError, IssuedIdentity};
 use crate::status::{EventBoard, Pace, Pacing};
+use crate::wait::changed;
 use crate::watch::Namespaces;
 
 /// How many owners are looked at once.
@@ -237,7 +238,7 @@ impl Provisioner {
                     // What is not known yet at the start, or when a Secret comes after what names it, is known a moment later:
                     // nobody's status is to turn for that.
                     if desk.pace.has_failed() {
-                        desk.fault = Some(fault);
+                        desk.fault = Some(fault.to_string());
                     }
                     desk.pace.failed(now, None, &Pacing::default());
                     desk.is_due = true;
@@ -247,7 +248,7 @@ impl Provisioner {
     }
 
     /// What is to be done about an owner; nothing when it should be as it is, and an error when that cannot be said.
-    fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, String> {
+    fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, Unprepared> {
         let wanted = self.parts.wanted.borrow();
         let (need, is_unwanted) = (wanted.needs.get(owner).cloned(), wanted.is_unwanted(owner));
         drop(wanted);
@@ -266,7 +267,7 @@ impl Provisioner {
         };
         let infrastructure = &*need.infrastructure;
         let Some(key) = self.parts.key.borrow().clone() else {
-            return Err("The key of status pages is not known yet.".to_owned());
+            return Err(Unprepared::NoKeyOfPages);
         };
         let issued = self.issue(owner, &need)?;
         let renewal = issued.as_ref().and_then(|issued| issued.renewal);
@@ -349,21 +350,19 @@ impl Provisioner {
     }
 
     /// What an owner is to show the feed: nothing where that has no TLS.
-    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<Held>, String> {
+    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<IssuedIdentity>, Unprepared> {
         let installation = &*self.parts.installation;
         if !installation.has_tls() {
             return Ok(None);
         }
         let authority = self.parts.authority.as_ref();
-        let authority =
-            authority.ok_or("The feed has TLS, and the controller has no authority for certificates.")?;
+        let authority = authority.ok_or(Unprepared::NoAuthority)?;
         let planes =
             need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
         // As the engine publishes them: whoever has a copy reads nothing of the next owner of this name.
         let uid = need.infrastructure.uid.as_deref();
         let uri = |scope: &Scope| uid.map_or_else(|| feed_uri(scope), |uid| feed_uri_of_owner(scope, uid));
-        let uris = planes
-            .map(|prefix| Scope::new(prefix).map(|scope| uri(&scope)).map_err(|error| format!("{error}.")));
+        let uris = planes.map(|prefix| Scope::new(prefix).map(|scope| uri(&scope)));
         let uris = uris.collect::<Result<BTreeSet<_>, _>>()?;
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
         let uid = uid.unwrap_or_default();
@@ -371,8 +370,8 @@ impl Provisioner {
         let held = held.and_then(|held| held.identity.as_ref());
         match authority.issue(&owner.name.to_string(), &uris, held) {
             Ok(held) => Ok(Some(held)),
-            Err(HeldError::Unknown) => Err("The authority for certificates is not known yet.".to_owned()),
-            Err(HeldError::Issue(error)) => Err(format!("{error}.")),
+            Err(IdentityError::Unknown) => Err(Unprepared::UnknownAuthority),
+            Err(IdentityError::Issue(error)) => Err(error.into()),
         }
     }
 
@@ -388,7 +387,7 @@ impl Provisioner {
         match &fault {
             None => {
                 if desk.fault.take().is_some() {
-                    tracing::info!(%owner, "what should run for it is there now");
+                    tracing::info!(%owner, "data planes are provisioned now");
                 }
                 desk.edition = desk.coming.take();
                 desk.pace.wrote(now, &Pacing::default());
@@ -399,14 +398,14 @@ impl Provisioner {
             Some(fault) => {
                 let (message, category) = (fault.to_string(), fault.category());
                 if desk.fault.as_ref() != Some(&message) {
-                    tracing::warn!(%owner, category, error = message, "what should run for it is not there");
+                    tracing::warn!(%owner, category, error = message, "data planes cannot be provisioned; retrying");
                 }
                 desk.pace.failed(now, fault.retry_after(), &Pacing::default());
                 (desk.is_due, desk.fault) = (true, Some(message));
             }
         }
         if let Some(PassFault::Foreign { uid, .. }) = fault {
-            tracing::debug!(%owner, uid, "it is tried again in case the object goes");
+            tracing::debug!(%owner, uid, "name taken by a foreign object; retrying");
         }
     }
 
@@ -432,6 +431,24 @@ impl Provisioner {
             is_other
         });
     }
+}
+
+/// It cannot be said what an owner needs. Its author reads this in a condition.
+#[derive(Debug, Error)]
+enum Unprepared {
+    #[error("The key of status pages is not known yet.")]
+    NoKeyOfPages,
+    #[error("The feed has TLS, and the controller has no authority for certificates.")]
+    NoAuthority,
+    #[error("The authority for certificates is not known yet.")]
+    UnknownAuthority,
+    #[error(transparent)]
+    Keyring(#[from] KeyringFault),
+    /// The prefix of a data plane is none.
+    #[error("{0}.")]
+    Scope(#[from] SinkError),
+    #[error("{0}.")]
+    Issue(#[from] IssueError),
 }
 
 /// Work that is ready to be done.

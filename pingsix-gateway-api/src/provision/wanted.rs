@@ -7,7 +7,7 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::status::Address;
 
-use super::{HeldKeys, Keyring};
+use super::{HeldKeys, Keyring, KeyringFault};
 
 /// What has to run for an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Need {
     /// What the translation says of it.
     pub infrastructure: Arc<Infrastructure>,
     /// The keys that its processes are to be given, or why there are none.
-    pub keyring: Result<Keyring, String>,
+    pub keyring: Result<Keyring, KeyringFault>,
 }
 
 /// What has to run, by owner.
@@ -36,7 +36,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Something has to run for an owner from now on. Returns whether that is news.
+    /// Something has to run for an owner from now on. Returns whether that changes anything.
     pub fn set(&mut self, owner: ObjectKey, need: Need) -> bool {
         self.unclear.remove(&owner);
         self.dismissed.remove(&owner);
@@ -47,13 +47,13 @@ impl Wanted {
         true
     }
 
-    /// An owner is not seen any more. Returns whether that is news.
+    /// An owner is not seen any more. Returns whether that changes anything.
     pub fn remove(&mut self, owner: &ObjectKey) -> bool {
         let was_said = self.unclear.remove(owner) | self.dismissed.remove(owner);
         self.needs.remove(owner).is_some() || was_said
     }
 
-    /// Nothing has to run for an owner, which is there. Returns whether that is news.
+    /// Nothing has to run for an owner, which is there. Returns whether that changes anything.
     pub fn dismiss(&mut self, owner: &ObjectKey) -> bool {
         if self.dismissed.contains(owner) {
             return false;
@@ -61,7 +61,7 @@ impl Wanted {
         self.remove(owner) | (self.is_partial && self.dismissed.insert(owner.clone()))
     }
 
-    /// What has to run for an owner cannot be said any more. Returns whether that is news.
+    /// What has to run for an owner cannot be said any more. Returns whether that changes anything.
     pub fn leave(&mut self, owner: ObjectKey) -> bool {
         let had_need = self.needs.remove(&owner).is_some();
         self.dismissed.remove(&owner);
@@ -74,7 +74,7 @@ impl Wanted {
         self.is_complete && !is_said && (!self.is_partial || self.dismissed.contains(owner))
     }
 
-    /// Whether these are all is known now. Returns whether that is news.
+    /// Whether these are all is known now. Returns whether that changes anything.
     pub const fn complete(&mut self) -> bool {
         !std::mem::replace(&mut self.is_complete, true)
     }

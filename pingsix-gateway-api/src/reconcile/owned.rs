@@ -14,7 +14,7 @@ use super::Reconciler;
 use super::job::Memo;
 use super::waits::Waits;
 use crate::acceptance::{Acceptance, DraftNumber, Heard, Reception, named_sources};
-use crate::world::{Changed, Cut, OwnerSnapshot};
+use crate::world::{Changed, Extract, OwnerSnapshot};
 
 /// What was made of an owner.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Owned {
     /// The objects that wait for their references; the owner itself before the first translation.
     pub(super) waits: Waits,
     /// What it might see when that was last asked.
-    pub(super) cut: Option<Cut>,
+    pub(super) extract: Option<Extract>,
     /// What came, went or changed since.
     pub(super) changed: Changed,
     /// While a [job](super::job::Job) runs, that has it.

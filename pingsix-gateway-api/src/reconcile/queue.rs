@@ -1,9 +1,9 @@
 //! Which owners are due, and whose turn it is.
 //!
 //! Of those that are due, the one goes first that has taken the least processor time lately. What an owner takes is a debt
-//! that it pays off at a quarter of a processor ([`SHARE`]). Whoever becomes due before that is **dear**, and whoever has no
-//! debt then is **cheap**. The turn of an owner is when it became due, or when its debt will be paid, whichever is later. So
-//! those that are cheap go first, in the order in which they became due, and nobody waits for ever: whoever goes before gets
+//! that it pays off at a quarter of a processor ([`SHARE`]). Whoever becomes due before that is **heavy**, and whoever has no
+//! debt then is **light**. The turn of an owner is when it became due, or when its debt will be paid, whichever is later. So
+//! those that are light go first, in the order in which they became due, and nobody waits for ever: whoever goes before gets
 //! a later turn by that. Nobody waits for a turn that nobody else wants.
 //!
 //! Knows no clock: times are given.
@@ -53,8 +53,8 @@ pub struct Queue {
     /// Those that are not due yet, by when they are.
     later: BTreeSet<Place>,
     /// Those that are due, by their turns.
-    cheap: BTreeSet<Place>,
-    dear: BTreeSet<Place>,
+    light: BTreeSet<Place>,
+    heavy: BTreeSet<Place>,
     arrivals: u64,
     /// Until when an owner rests.
     resting: BTreeMap<ObjectKey, Instant>,
@@ -78,17 +78,17 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Later,
-    Cheap,
+    Light,
     /// With its turn.
-    Dear(Instant),
+    Heavy(Instant),
 }
 
-/// Who may have a turn.
+/// What there is capacity for: which owners may have a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    Anyone,
-    /// Owners that are cheap.
-    Cheap,
+pub(crate) enum Capacity {
+    Any,
+    /// Owners that are light.
+    LightOnly,
 }
 
 /// Somebody's turn.
@@ -98,7 +98,7 @@ pub(crate) struct Turn {
     /// Since when it was due.
     pub(crate) due: Instant,
     /// Whether it had no debt then.
-    pub(crate) is_cheap: bool,
+    pub(crate) is_light: bool,
 }
 
 impl Queue {
@@ -123,24 +123,24 @@ impl Queue {
 
     /// The owner whose turn it is. It is no longer in the queue.
     pub fn pop(&mut self, now: Instant) -> Option<ObjectKey> {
-        self.turn(now, Room::Anyone).map(|turn| turn.owner)
+        self.turn(now, Capacity::Any).map(|turn| turn.owner)
     }
 
-    /// The owner whose turn it is, among those for whom there is room. It is no longer in the queue.
-    pub(crate) fn turn(&mut self, now: Instant, room: Room) -> Option<Turn> {
+    /// The owner whose turn it is, among those for whom there is capacity. It is no longer in the queue.
+    pub(crate) fn turn(&mut self, now: Instant, capacity: Capacity) -> Option<Turn> {
         self.make_ready(now);
         let turn = |place: Option<&Place>| place.map(|(turn, ..)| *turn);
-        let (cheap, dear) = (turn(self.cheap.first()), turn(self.dear.first()));
-        let is_cheap = match (cheap, dear.filter(|_| room == Room::Anyone)) {
-            (Some(cheap), Some(dear)) => cheap <= dear,
+        let (light, heavy) = (turn(self.light.first()), turn(self.heavy.first()));
+        let is_light = match (light, heavy.filter(|_| capacity == Capacity::Any)) {
+            (Some(light), Some(heavy)) => light <= heavy,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => return None,
         };
-        let ready = if is_cheap { &mut self.cheap } else { &mut self.dear };
+        let ready = if is_light { &mut self.light } else { &mut self.heavy };
         let (_, _, owner) = ready.pop_first()?;
         let due = self.waiting.remove(&owner).map_or(now, |waiting| waiting.due);
-        Some(Turn { owner, due, is_cheap })
+        Some(Turn { owner, due, is_light })
     }
 
     /// Sorts those that have become due.
@@ -148,27 +148,27 @@ impl Queue {
         while self.later.first().is_some_and(|(due, ..)| *due <= now) {
             let Some((due, arrival, owner)) = self.later.pop_first() else { return };
             let stage = match self.debts.get(&owner).copied() {
-                Some(paid) if paid > due => Stage::Dear(paid),
-                Some(_) | None => Stage::Cheap,
+                Some(paid) if paid > due => Stage::Heavy(paid),
+                Some(_) | None => Stage::Light,
             };
             if let Some(waiting) = self.waiting.get_mut(&owner) {
                 waiting.stage = stage;
             }
             match stage {
-                Stage::Dear(turn) => self.dear.insert((turn, arrival, owner)),
-                Stage::Cheap | Stage::Later => self.cheap.insert((due, arrival, owner)),
+                Stage::Heavy(turn) => self.heavy.insert((turn, arrival, owner)),
+                Stage::Light | Stage::Later => self.light.insert((due, arrival, owner)),
             };
         }
     }
 
     /// When there may be a [turn](Self::turn); `None` when nobody waits.
-    pub(crate) fn next_turn(&self, room: Room) -> Option<Instant> {
+    pub(crate) fn next_turn(&self, capacity: Capacity) -> Option<Instant> {
         let first = |places: &BTreeSet<Place>| {
             let (.., owner) = places.first()?;
             Some(self.waiting.get(owner)?.due)
         };
-        let dear = first(&self.dear).filter(|_| room == Room::Anyone);
-        [first(&self.later), first(&self.cheap), dear].into_iter().flatten().min()
+        let heavy = first(&self.heavy).filter(|_| capacity == Capacity::Any);
+        [first(&self.later), first(&self.light), heavy].into_iter().flatten().min()
     }
 
     /// An owner was reconsidered, which took so much processor time: it rests in proportion to that, and is in debt.
@@ -202,16 +202,16 @@ impl Queue {
         self.take_out(owner);
     }
 
-    /// When the next owner is due; `None` when nobody waits. It looks at all that are dear.
+    /// When the next owner is due; `None` when nobody waits. It looks at all that are heavy.
     pub fn next_due(&self) -> Option<Instant> {
-        let dear = self.dear.iter().filter_map(|(.., owner)| Some(self.waiting.get(owner)?.due));
-        let others = [&self.cheap, &self.later].into_iter().filter_map(|places| Some(places.first()?.0));
-        others.chain(dear).min()
+        let heavy = self.heavy.iter().filter_map(|(.., owner)| Some(self.waiting.get(owner)?.due));
+        let others = [&self.light, &self.later].into_iter().filter_map(|places| Some(places.first()?.0));
+        others.chain(heavy).min()
     }
 
     /// Who waits, since or until when, and how often it failed before. For dumps.
     pub fn waiting(&self) -> impl Iterator<Item = (&ObjectKey, Instant, u32)> {
-        self.cheap.iter().chain(&self.dear).chain(&self.later).filter_map(|(.., owner)| {
+        self.light.iter().chain(&self.heavy).chain(&self.later).filter_map(|(.., owner)| {
             let failures = self.failures.get(owner).copied().unwrap_or_default();
             Some((owner, self.waiting.get(owner)?.due, failures))
         })
@@ -243,8 +243,8 @@ impl Queue {
         let Some(Waiting { due, arrival, stage }) = self.waiting.remove(owner) else { return };
         match stage {
             Stage::Later => self.later.remove(&(due, arrival, owner.clone())),
-            Stage::Cheap => self.cheap.remove(&(due, arrival, owner.clone())),
-            Stage::Dear(turn) => self.dear.remove(&(turn, arrival, owner.clone())),
+            Stage::Light => self.light.remove(&(due, arrival, owner.clone())),
+            Stage::Heavy(turn) => self.heavy.remove(&(turn, arrival, owner.clone())),
         };
     }
 }
@@ -328,46 +328,46 @@ mod tests {
     fn who_took_less_lately_goes_first_and_nobody_is_starved() {
         let (mut queue, now) = (queue(), Instant::now());
         let second = Duration::from_secs(1);
-        queue.rest(&owner("dear"), now, second);
-        queue.rest(&owner("dearer"), now, 2 * second);
+        queue.rest(&owner("heavy"), now, second);
+        queue.rest(&owner("heavier"), now, 2 * second);
         let rested = now + second;
-        for name in ["dearer", "dear", "cheap"] {
+        for name in ["heavier", "heavy", "light"] {
             queue.push(owner(name), rested);
         }
         let due = rested;
-        assert_eq!(queue.next_turn(Room::Cheap), Some(rested));
+        assert_eq!(queue.next_turn(Capacity::LightOnly), Some(rested));
         assert_eq!(
-            queue.turn(rested, Room::Cheap),
-            Some(Turn { owner: owner("cheap"), due, is_cheap: true })
+            queue.turn(rested, Capacity::LightOnly),
+            Some(Turn { owner: owner("light"), due, is_light: true })
         );
-        assert_eq!(queue.turn(rested, Room::Cheap), None);
-        assert_eq!((queue.next_due(), queue.next_turn(Room::Anyone)), (Some(rested), Some(rested)));
-        assert_eq!(queue.next_turn(Room::Cheap), None, "waiting makes nobody cheap");
-        assert_eq!(queue.turn(rested, Room::Anyone).unwrap().owner, owner("dear"));
+        assert_eq!(queue.turn(rested, Capacity::LightOnly), None);
+        assert_eq!((queue.next_due(), queue.next_turn(Capacity::Any)), (Some(rested), Some(rested)));
+        assert_eq!(queue.next_turn(Capacity::LightOnly), None, "waiting makes nobody light");
+        assert_eq!(queue.turn(rested, Capacity::Any).unwrap().owner, owner("heavy"));
         // Its debt is paid when it has had four times as long; whoever becomes due after that goes after it.
         let late = now + 8 * second;
         queue.push(owner("before"), late - second);
         queue.push(owner("after"), late + second);
-        let order: Vec<Turn> = std::iter::from_fn(|| queue.turn(late + second, Room::Anyone)).collect();
+        let order: Vec<Turn> = std::iter::from_fn(|| queue.turn(late + second, Capacity::Any)).collect();
         let names: Vec<&str> = order.iter().map(|turn| &*turn.owner.name.name).collect();
-        assert_eq!(names, ["before", "dearer", "after"]);
-        assert_eq!(order.iter().map(|turn| turn.is_cheap).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!(names, ["before", "heavier", "after"]);
+        assert_eq!(order.iter().map(|turn| turn.is_light).collect::<Vec<_>>(), [true, false, true]);
     }
 
     #[test]
     fn debts_are_bounded_and_outlive_their_owners() {
         let (mut queue, now) = (queue(), Instant::now());
         let minute = Duration::from_mins(1);
-        let is_cheap = |queue: &mut Queue, at| {
+        let is_light = |queue: &mut Queue, at| {
             queue.push(owner("one"), at);
-            queue.turn(at, Room::Anyone).unwrap().is_cheap
+            queue.turn(at, Capacity::Any).unwrap().is_light
         };
         for _ in 0..3 {
             queue.rest(&owner("one"), now, Duration::from_hours(1));
             queue.forget(&owner("one"));
         }
-        assert!(!is_cheap(&mut queue, now + minute - Duration::from_millis(1)));
-        assert!(is_cheap(&mut queue, now + minute));
+        assert!(!is_light(&mut queue, now + minute - Duration::from_millis(1)));
+        assert!(is_light(&mut queue, now + minute));
         queue.rest(&owner("two"), now + 3 * minute, Duration::from_secs(1));
         assert_eq!(queue.debts.len(), 1, "those that are paid are not kept");
     }

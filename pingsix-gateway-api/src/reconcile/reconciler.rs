@@ -13,7 +13,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Options};
 use tokio::time::Instant;
 
 use super::owned::Owned;
-use super::turn::{Prepared, Standing};
+use super::turn::{Prepared, ReconcileOutcome};
 use super::verdicts::Speakers;
 use crate::acceptance::Findings;
 use crate::world::{Effects, Event, World};
@@ -50,12 +50,12 @@ impl Reconciler {
     }
 
     /// Reconsiders an owner.
-    pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> Standing {
+    pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> ReconcileOutcome {
         match self.prepare(owner, now) {
-            Prepared::Withdrawn(reconciled) => Standing::Withdrawn(reconciled),
-            Prepared::Waiting(missing) => Standing::Waiting(missing),
+            Prepared::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
+            Prepared::Waiting(missing) => ReconcileOutcome::Waiting(missing),
             // Nothing has happened meanwhile that it could be too late for.
-            Prepared::Job(job) => Standing::Current(self.finish(job.run()).unwrap_or_default()),
+            Prepared::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
         }
     }
 

@@ -1,49 +1,49 @@
 //! How many translations run at once, and whose.
 //!
 //! As many as there are processors, and two at least; eight at most, for each takes memory of its own. One slot of these is
-//! kept for owners that are cheap, so that they wait for nobody who is dear, however many are and however long their
+//! kept for owners that are light, so that they wait for nobody who is heavy, however many are and however long their
 //! translations take.
 
-use super::Room;
+use super::Capacity;
 
-/// Slots for translations.
+/// How many translations run, out of how many may.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots {
+pub(crate) struct JobSlots {
     all: usize,
-    cheap: usize,
-    dear: usize,
+    light: usize,
+    heavy: usize,
 }
 
-impl Slots {
+impl JobSlots {
     /// For so many processors.
     pub(crate) fn of(processors: usize) -> Self {
-        Self { all: processors.clamp(2, 8), cheap: 0, dear: 0 }
+        Self { all: processors.clamp(2, 8), light: 0, heavy: 0 }
     }
 
     /// Who may begin; `None` when nobody may.
-    pub(crate) const fn room(&self) -> Option<Room> {
-        if self.cheap + self.dear >= self.all {
+    pub(crate) const fn capacity(&self) -> Option<Capacity> {
+        if self.light + self.heavy >= self.all {
             None
-        } else if self.dear + 1 >= self.all {
-            Some(Room::Cheap)
+        } else if self.heavy + 1 >= self.all {
+            Some(Capacity::LightOnly)
         } else {
-            Some(Room::Anyone)
+            Some(Capacity::Any)
         }
     }
 
     /// One begins.
-    pub(crate) const fn take(&mut self, is_cheap: bool) {
-        *self.of_kind(is_cheap) += 1;
+    pub(crate) const fn take(&mut self, is_light: bool) {
+        *self.of_kind(is_light) += 1;
     }
 
     /// One has ended.
-    pub(crate) const fn free(&mut self, is_cheap: bool) {
-        let count = self.of_kind(is_cheap);
+    pub(crate) const fn free(&mut self, is_light: bool) {
+        let count = self.of_kind(is_light);
         *count = count.saturating_sub(1);
     }
 
-    const fn of_kind(&mut self, is_cheap: bool) -> &mut usize {
-        if is_cheap { &mut self.cheap } else { &mut self.dear }
+    const fn of_kind(&mut self, is_light: bool) -> &mut usize {
+        if is_light { &mut self.light } else { &mut self.heavy }
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
         let (start, mut now) = (Instant::now(), Instant::now());
         // Rests would hide what turns make of it.
         let mut queue = Queue::new(Pace { rest_factor: 0, ..Pace::default() });
-        let mut slots = Slots::of(processors);
+        let mut slots = JobSlots::of(processors);
         let numbers: BTreeMap<ObjectKey, usize> =
             (0..demands.len()).map(|number| (owner(number), number)).collect();
         let mut shares = vec![Share::default(); demands.len()];
@@ -100,9 +100,9 @@ mod tests {
                 }
                 *until > now
             });
-            while let Some(turn) = slots.room().and_then(|room| queue.turn(now, room)) {
+            while let Some(turn) = slots.capacity().and_then(|capacity| queue.turn(now, capacity)) {
                 let number = numbers[&turn.owner];
-                slots.take(turn.is_cheap);
+                slots.take(turn.is_light);
                 if now >= start + warm_up {
                     let share = &mut shares[number];
                     share.turns += 1;
@@ -112,13 +112,14 @@ mod tests {
                 running.push((now + demands[number].job, turn));
             }
             let soonest = running.iter().map(|(end, _)| *end).chain(pausing.iter().map(|(until, _)| *until));
-            let soonest = soonest.chain(slots.room().and_then(|room| queue.next_turn(room))).min().unwrap();
+            let soonest =
+                soonest.chain(slots.capacity().and_then(|capacity| queue.next_turn(capacity))).min().unwrap();
             assert!(soonest > now, "it does not go round and round");
             now = soonest;
             running.retain(|(end, turn)| {
                 if *end <= now {
                     let number = numbers[&turn.owner];
-                    slots.free(turn.is_cheap);
+                    slots.free(turn.is_light);
                     queue.rest(&turn.owner, now, demands[number].job);
                     pausing.push((now + demands[number].pause, number));
                 }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_cheap_waits_for_nobody_who_is_dear_however_many_burn_all_they_can() {
+    fn light_owners_wait_for_no_heavy_one_however_many_burn_all_they_can() {
         let mut random = StdRng::seed_from_u64(1);
         for round in 0..60 {
             let processors = random.random_range(1..=8);
@@ -139,7 +140,7 @@ mod tests {
                 .collect();
             let quick = Demand { job: 2 * MILLISECOND, pause: random.random_range(8..100) * MILLISECOND };
             demands.push(quick);
-            // The first translation of each may be that of one that was cheap until then.
+            // The first translation of each may be that of one that was light until then.
             let all: Duration = demands.iter().map(|demand| demand.job).sum();
             let shares = serve(&demands, processors, all, Duration::from_mins(1));
             let share = shares[burning];
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn cheap_owners_wait_for_each_other_alone() {
+    fn light_owners_wait_for_each_other_alone() {
         const QUICK: usize = 6;
         let mut random = StdRng::seed_from_u64(2);
         for round in 0..40 {
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn whoever_burns_gets_no_more_than_its_share_however_long_its_translations_are() {
-        // One slot for those that are dear.
+        // One slot for those that are heavy.
         let job = |milliseconds| Demand { job: milliseconds * MILLISECOND, pause: Duration::ZERO };
         let time = Duration::from_mins(2);
         let shares = serve(&[job(2000), job(200), job(100)], 2, Duration::from_secs(10), time);

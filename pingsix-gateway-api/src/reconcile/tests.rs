@@ -13,13 +13,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waits::PATIENCE;
-use super::{Job, Prepared, Reconciled, Reconciler, Standing};
-use crate::world::generate::{event_of, object};
+use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
+use crate::fixture::generate::{event_of, object};
 
 mod waiting;
 
 /// What each data plane holds that holds anything.
-type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
+type DocumentTexts<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
 
 /// By owner, a translation that has not ended, and whether there has to be one more.
 type Jobs = BTreeMap<ObjectKey, (Box<Job>, bool)>;
@@ -57,11 +57,11 @@ impl Follower {
                 continue;
             }
             match self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) {
-                Standing::Current(reconciled) | Standing::Withdrawn(reconciled) => {
+                ReconcileOutcome::Current(reconciled) | ReconcileOutcome::Withdrawn(reconciled) => {
                     self.note_awaited(&owner, &reconciled.awaited);
                     self.take(reconciled);
                 }
-                Standing::Waiting(missing) => {
+                ReconcileOutcome::Waiting(missing) => {
                     assert!(!missing.is_empty());
                     self.note_awaited(&owner, &missing);
                 }
@@ -189,7 +189,7 @@ impl Follower {
 
     /// Data planes that hold something, and what is told, without what says nothing. Of owners whose parameters cannot be
     /// used, what they hold is what they held, and so is whose Ingresses they serve.
-    fn result(&self) -> (Held<'_>, BTreeMap<String, &str>) {
+    fn result(&self) -> (DocumentTexts<'_>, BTreeMap<String, &str>) {
         let is_kept = |key: &DataPlaneKey| self.reconciler.is_kept(&key.owner());
         let held = self.held.iter().filter(|(key, documents)| !documents.is_empty() && !is_kept(key));
         let is_of_kept = |object: &ObjectKey| {
@@ -304,7 +304,8 @@ fn a_gateway_whose_class_goes_is_withdrawn() {
     let key = ObjectKey::new(Kind::Gateway, "infra", "web");
     let effects = follower.reconciler.apply(event_of(Kind::GatewayClass, watcher::Event::Delete(class())));
     assert_eq!(effects.owners, BTreeSet::from([key.clone()]));
-    let Standing::Withdrawn(reconciled) = follower.reconciler.reconcile(&key, Timestamp::UNIX_EPOCH) else {
+    let ReconcileOutcome::Withdrawn(reconciled) = follower.reconciler.reconcile(&key, Timestamp::UNIX_EPOCH)
+    else {
         panic!("it is served without a class");
     };
     let planes: Vec<String> =

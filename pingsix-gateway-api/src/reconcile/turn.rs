@@ -13,7 +13,7 @@ use super::held::hold_back;
 use super::job::{Bridged, Done, Job, Made};
 use crate::BridgeError;
 use crate::acceptance::{DraftNumber, Recollection, Trial};
-use crate::world::{Cut, OwnerSnapshot};
+use crate::world::{Extract, OwnerSnapshot};
 
 /// What a data plane shall hold.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Publication {
 /// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
 /// be told of a new one by the compiler.
 #[derive(Debug)]
-pub enum Standing {
+pub enum ReconcileOutcome {
     /// It is ours: here is what to publish.
     Current(Reconciled),
     /// It is gone, or not ours any more: its data planes are to be emptied.
@@ -60,9 +60,9 @@ pub struct Reconciled {
 /// What an owner whose turn it is comes to.
 #[derive(Debug)]
 pub(crate) enum Prepared {
-    /// As [`Standing::Withdrawn`].
+    /// As [`ReconcileOutcome::Withdrawn`].
     Withdrawn(Reconciled),
-    /// As [`Standing::Waiting`].
+    /// As [`ReconcileOutcome::Waiting`].
     Waiting(BTreeSet<ObjectKey>),
     /// This is to be run, wherever, and [taken in](Reconciler::finish). Until then, the owner is not to be prepared again.
     Job(Box<Job>),
@@ -71,19 +71,19 @@ pub(crate) enum Prepared {
 impl Reconciler {
     /// Makes ready what it takes to translate an owner.
     pub(crate) fn prepare(&mut self, owner: &ObjectKey, now: Timestamp) -> Prepared {
-        let cut = if self.is_ours(owner) { self.cut(owner) } else { None };
-        let Some(cut) = cut else {
+        let extract = if self.is_ours(owner) { self.extract(owner) } else { None };
+        let Some(extract) = extract else {
             return Prepared::Withdrawn(self.withdraw(owner));
         };
         let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
         let missing: BTreeSet<ObjectKey> =
-            cut.referenced.iter().filter(|key| !is_known(key)).cloned().collect();
+            extract.referenced.iter().filter(|key| !is_known(key)).cloned().collect();
         let made = self.owners.entry(owner.clone()).or_default();
-        if made.referenced != cut.referenced {
+        if made.referenced != extract.referenced {
             self.references_changed = true;
-            made.referenced.clone_from(&cut.referenced);
+            made.referenced.clone_from(&extract.referenced);
         }
-        let mut snapshot = made.cut.insert(cut).snapshot.clone();
+        let mut snapshot = made.extract.insert(extract).snapshot.clone();
         snapshot.own_addresses().clone_from(&made.own_addresses);
         if missing.is_empty() {
             made.waits.end(BTreeSet::new());
@@ -162,25 +162,25 @@ impl Reconciler {
     }
 
     /// What an owner may see now.
-    fn cut(&mut self, owner: &ObjectKey) -> Option<Cut> {
+    fn extract(&mut self, owner: &ObjectKey) -> Option<Extract> {
         let kept = self.owners.get_mut(owner).and_then(|made| {
             let changed = std::mem::take(&mut made.changed);
-            Some((made.cut.take()?, changed))
+            Some((made.extract.take()?, changed))
         });
-        if let Some((mut cut, changed)) = kept
-            && self.world.recut(&mut cut, &changed)
+        if let Some((mut extract, changed)) = kept
+            && self.world.refresh(&mut extract, &changed)
         {
-            return Some(cut);
+            return Some(extract);
         }
-        self.world.cut(owner)
+        self.world.extract(owner)
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, mut bridged: Bridged) -> Reconciled {
         let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts, .. } =
             translation;
         let made = self.owners.entry(owner.clone()).or_default();
-        if let Some(cut) = &made.cut {
-            made.acceptance.amend(&cut.snapshot, &mut verdicts.routes);
+        if let Some(extract) = &made.extract {
+            made.acceptance.amend(&extract.snapshot, &mut verdicts.routes);
         }
         let found = made.acceptance.problems();
         if !found.is_empty() {

@@ -12,11 +12,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::membership::RENEW;
 use super::record::{Record, annotation, told};
-use super::roster::RENEW;
-use super::saying::{Saying, confirmed, found};
+use super::report::{ReplicaReport, confirmed, found};
 use super::{Inner, Replicas, follow};
-use crate::controller::Feed;
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
@@ -37,14 +36,21 @@ const CALM: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Replicas {
-    /// Tells others of the readers of a feed, and hears of theirs, until it is stopped; then takes its record away.
-    pub(crate) async fn run<F: Feed>(self, feed: &F, leadership: Leadership, stop: CancellationToken) {
+    /// Tells others of the readers of this replica, and hears of theirs, until it is stopped; then takes its record away.
+    /// `readers` counts those of each scope, and `changed` changes when they may be others.
+    pub(crate) async fn run<R: Fn() -> BTreeMap<Scope, usize>>(
+        self,
+        readers: R,
+        changed: Option<watch::Receiver<u64>>,
+        leadership: Leadership,
+        stop: CancellationToken,
+    ) {
         let Self(inner) = &self;
         let live = async {
             tokio::join!(
                 inner.reservations.follow(),
                 follow(&inner.api, &inner.name, |lease| inner.see(lease)),
-                inner.tell(feed, &leadership),
+                inner.tell(readers, changed, &leadership),
             )
         };
         stop.run_until_cancelled(Box::pin(live)).await;
@@ -61,9 +67,9 @@ impl Inner {
     fn see(&self, lease: Option<Lease>) {
         let annotations = lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default();
         let (seen, is_alone) = {
-            let mut roster = self.roster.lock();
-            let is_known = roster.is_alone();
-            (roster.see(&annotations), roster.is_alone() && !is_known)
+            let mut membership = self.membership.lock();
+            let is_known = membership.is_alone();
+            (membership.see(&annotations), membership.is_alone() && !is_known)
         };
         if let Some(told) = seen.time {
             let time = self.reservations.time();
@@ -82,17 +88,21 @@ impl Inner {
     }
 
     /// Tells of this replica for as long as the future lives.
-    async fn tell<F: Feed>(&self, feed: &F, leadership: &Leadership) {
-        let mut changed = feed.readers_changed();
+    async fn tell<R: Fn() -> BTreeMap<Scope, usize>>(
+        &self,
+        current: R,
+        mut changed: Option<watch::Receiver<u64>>,
+        leadership: &Leadership,
+    ) {
         let mut newcomers = self.newcomers.subscribe();
-        let mut says = self.saying.subscribe();
+        let mut says = self.report.subscribe();
         let mut times = 0;
         let mut complaint = None;
         loop {
-            let readers = feed.readers();
-            let saying = says.borrow_and_update().clone();
+            let readers = current();
+            let report = says.borrow_and_update().clone();
             times += 1;
-            let (next, mut soonest) = match self.write(times, &readers, &saying, leadership).await {
+            let (next, mut soonest) = match self.write(times, &readers, &report, leadership).await {
                 Ok(()) => {
                     complaint = None;
                     // Up to a tenth sooner, so that replicas do not keep step.
@@ -101,7 +111,7 @@ impl Inner {
                 Err(fault) => {
                     if complaint.replace(fault.category) != Some(fault.category) {
                         let category = fault.category.as_str();
-                        tracing::warn!(lease = self.name, category, error = %fault, "other replicas are not told of the readers of this one");
+                        tracing::warn!(lease = self.name, category, error = %fault, "cannot report to other replicas; retrying");
                     }
                     (RETRY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY)
                 }
@@ -109,7 +119,7 @@ impl Inner {
             let now = Instant::now();
             tokio::select! {
                 () = sleep_until(now + next) => {}
-                () = other_readers(feed, changed.as_mut(), &readers) => {}
+                () = other_readers(&current, changed.as_mut(), &readers) => {}
                 // One that is new has to hear of our reading.
                 _ = newcomers.changed() => {}
                 () = self.something_to_say(&mut says) => soonest = soonest.max(CALM),
@@ -119,9 +129,9 @@ impl Inner {
     }
 
     /// Waits until something else is to be told than its readers, and there is somebody to tell.
-    async fn something_to_say(&self, says: &mut watch::Receiver<Saying>) {
+    async fn something_to_say(&self, says: &mut watch::Receiver<ReplicaReport>) {
         while says.changed().await.is_ok() {
-            if self.roster.lock().present().next().is_some() {
+            if self.membership.lock().present().next().is_some() {
                 return;
             }
         }
@@ -130,14 +140,14 @@ impl Inner {
     }
 
     /// What it tells, for the time of this number.
-    fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, saying: &Saying) -> Record {
+    fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, report: &ReplicaReport) -> Record {
         Record {
             identity: self.identity.clone(),
             time: self.reservations.time().now().map(Revision::get),
             told: times,
             readers: told(readers),
-            confirmed: confirmed(saying),
-            found: found(saying),
+            confirmed: confirmed(report),
+            found: found(report),
         }
     }
 
@@ -145,14 +155,14 @@ impl Inner {
         &self,
         times: u64,
         readers: &BTreeMap<Scope, usize>,
-        saying: &Saying,
+        report: &ReplicaReport,
         leadership: &Leadership,
     ) -> Result<(), Fault> {
-        let record = self.record(times, readers, saying);
+        let record = self.record(times, readers, report);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
             // What the dead have left.
-            let forgotten = self.roster.lock().forgotten();
+            let forgotten = self.membership.lock().forgotten();
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
         match self.patch(LIMIT, &annotations).await {
@@ -179,7 +189,7 @@ impl Inner {
     async fn leave(&self) {
         match self.patch(FAREWELL, &BTreeMap::from([(self.own(), None)])).await {
             Err(fault) if fault.category != FaultCategory::NotFound => {
-                tracing::warn!(lease = self.name, error = %fault, "other replicas take this one to be there for a while");
+                tracing::warn!(lease = self.name, error = %fault, "cannot remove the record of this replica; others count its readers for a while");
             }
             _ => {}
         }
@@ -190,9 +200,9 @@ impl Inner {
 impl Replicas {
     /// Has another one hear what this one tells, over and over, or that it is gone.
     pub(crate) fn tell(&self, other: &Self, is_there: bool) {
-        let saying = self.0.saying.borrow().clone();
+        let report = self.0.report.borrow().clone();
         for times in 0..2 {
-            let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &saying);
+            let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &report);
             let annotations = is_there.then(|| (self.0.own(), serde_json::to_string(&record).unwrap()));
             let metadata =
                 ObjectMeta { annotations: Some(annotations.into_iter().collect()), ..ObjectMeta::default() };
@@ -201,9 +211,9 @@ impl Replicas {
     }
 }
 
-/// Waits until the readers of a feed are others than these.
-async fn other_readers<F: Feed>(
-    feed: &F,
+/// Waits until the readers of this replica are others than these.
+async fn other_readers(
+    current: &impl Fn() -> BTreeMap<Scope, usize>,
     mut changed: Option<&mut watch::Receiver<u64>>,
     readers: &BTreeMap<Scope, usize>,
 ) {
@@ -215,7 +225,7 @@ async fn other_readers<F: Feed>(
         if !has_changed {
             std::future::pending::<()>().await;
         }
-        if feed.readers() != *readers {
+        if current() != *readers {
             return;
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pingsix_sink::{Revision, Scope};
 use serde::{Deserialize, Serialize};
 
-use super::saying::{Confirmed, Written};
+use super::report::{Confirmed, Written};
 use super::turns::{group_of, in_turns};
 use crate::digest::short_digest;
 

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::controller::Feed;
+use crate::feed::{Feed, Served};
 use crate::fixture::api_server::{ApiServer, Fate};
 use crate::leader::Leadership;
 
@@ -157,14 +157,14 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     let api = ApiServer::default();
     let (one, two) = (Running::start(&api, "one", nobody()), Running::start(&api, "two", nobody()));
     sleep(Duration::from_secs(8)).await;
-    let saying = |content: &str| {
+    let report = |content: &str| {
         let confirmed = Confirmed { content: content.to_owned(), by: ["x".to_owned()].into() };
-        Saying { confirmed: [(scope("web"), confirmed)].into(), ..Saying::default() }
+        ReplicaReport { confirmed: [(scope("web"), confirmed)].into(), ..ReplicaReport::default() }
     };
     let hears =
         |replica: &Running, content: &str| replica.replicas.has_confirmed(&scope("web"), content, "x");
     let mut changes = one.replicas.changes();
-    two.replicas.say(&saying("a"));
+    two.replicas.say(&report("a"));
     timeout(Duration::from_secs(3), async {
         while !hears(&one, "a") {
             changes.changed().await.unwrap();
@@ -177,7 +177,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     // What changes all the time makes few writes.
     let before = api.writes(&path("replicas")).len();
     for content in 0..100 {
-        two.replicas.say(&saying(&content.to_string()));
+        two.replicas.say(&report(&content.to_string()));
         sleep(Duration::from_millis(50)).await;
     }
     let writes = api.writes(&path("replicas")).len() - before;

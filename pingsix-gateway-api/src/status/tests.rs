@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::fixture::api_server::{ApiServer, Fate, Seen};
+use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest};
 use crate::leader::Leadership;
 use crate::watch::{Watched, WatchedKind};
 use crate::world::{Effects, Event, Stored, World};

@@ -5,8 +5,8 @@ use pingsix_translate::{Kind, ObjectKey};
 use tokio::sync::mpsc;
 
 use super::discovery::Availability;
+use super::event::Event;
 use super::object::{Watched, WatchedKind};
-use crate::world::Event;
 
 /// What watches tell, in the order in which it has to be taken in.
 #[derive(Debug)]

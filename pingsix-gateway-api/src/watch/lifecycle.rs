@@ -14,7 +14,7 @@ use super::fault::{Step, WatchFault};
 use super::input::{Closed, Fed, Input, send};
 use super::kinds::{Presence, presence};
 use super::options::{Namespaces, SecretWatch, WatchOptions};
-use super::stream::{Ground, Seen, Selection, list_watch};
+use super::stream::{Ground, Selection, StreamItem, list_watch};
 use super::view::View;
 use crate::fault::FaultCategory;
 
@@ -65,21 +65,21 @@ impl<K: Fed> Lifecycle<K> {
         let mut standing = BTreeMap::new();
         while let Some((part, seen)) = parts.next().await {
             match seen {
-                Seen::Event(event) => {
+                StreamItem::Event(event) => {
                     for input in self.view.take(part, event) {
                         send(&self.inputs, input).await?;
                     }
                     continue;
                 }
-                Seen::Opened => {
+                StreamItem::Opened => {
                     standing.insert(part, Availability::Watching);
                 }
-                Seen::Failed(fault)
+                StreamItem::Failed(fault)
                     if fault.step == Step::List && fault.category() == FaultCategory::NotFound =>
                 {
                     return Ok(fault);
                 }
-                Seen::Failed(fault) => {
+                StreamItem::Failed(fault) => {
                     if let Some(availability) = Availability::after(&fault) {
                         standing.insert(part, self.in_namespace(part, availability));
                     }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::allotment::{Place, Share};
 use super::fault::Step;
 use super::input::{Fed, Input};
-use super::stream::{Ground, Seen, Selection, list_watch};
+use super::stream::{Ground, Selection, StreamItem, list_watch};
 use super::wide::{Scope, State, Version};
 use crate::fault::FaultCategory;
 
@@ -96,24 +96,24 @@ pub(super) fn sights<K: Fed>(
     let mut was_listed = false;
     list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
         future::ready(match seen {
-            Seen::Event(watcher::Event::Init) => {
+            StreamItem::Event(watcher::Event::Init) => {
                 was_listed = false;
                 None
             }
-            Seen::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+            StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 was_listed = true;
                 let version = object.version();
                 Some(Sight::There(version, K::input(watcher::Event::Apply(object))))
             }
-            Seen::Event(watcher::Event::InitDone) if was_listed => None,
-            Seen::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => Some(Sight::Absent),
-            Seen::Failed(fault)
+            StreamItem::Event(watcher::Event::InitDone) if was_listed => None,
+            StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => Some(Sight::Absent),
+            StreamItem::Failed(fault)
                 if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
             {
                 Some(Sight::Forbidden(fault.cause.message))
             }
             // One who may list and not watch is told at every list.
-            Seen::Opened | Seen::Failed(_) => None,
+            StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })
 }

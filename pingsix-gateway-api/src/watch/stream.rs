@@ -27,7 +27,7 @@ pub(super) struct Selection {
 }
 
 /// What a watch saw.
-pub(super) enum Seen<K> {
+pub(super) enum StreamItem<K> {
     /// An event. Between `Init` and `InitDone` stands a whole list, unless a new `Init` says that it was broken off.
     Event(watcher::Event<Watched<K>>),
     /// After the list, the watch is open.
@@ -49,7 +49,7 @@ pub(super) fn list_watch<K: WatchedKind>(
     ground: &Ground,
     selection: &Selection,
     gate: Option<Arc<Semaphore>>,
-) -> impl Stream<Item = Seen<K>> + Send + use<K> {
+) -> impl Stream<Item = StreamItem<K>> + Send + use<K> {
     let watch = ListWatch::<K>::new(ground, selection, gate);
     futures::stream::unfold(watch, |mut watch| async {
         let seen = watch.next().await;
@@ -102,7 +102,7 @@ impl<K: WatchedKind> ListWatch<K> {
         }
     }
 
-    async fn next(&mut self) -> Seen<K> {
+    async fn next(&mut self) -> StreamItem<K> {
         if let Some(pause) = self.pause.take() {
             tokio::time::sleep(pause).await;
         }
@@ -119,7 +119,7 @@ impl<K: WatchedKind> ListWatch<K> {
             biased;
             Ok(()) = self.opened.changed() => {
                 self.stats.opened(K::KIND);
-                return Seen::Opened;
+                return StreamItem::Opened;
             }
             event = next_within(events, self.is_listing.then_some(self.timeout)) => event,
         };
@@ -136,13 +136,13 @@ impl<K: WatchedKind> ListWatch<K> {
                     }
                     watcher::Event::InitApply(_) | watcher::Event::Apply(_) | watcher::Event::Delete(_) => {}
                 }
-                Seen::Event(kept(event))
+                StreamItem::Event(kept(event))
             }
             Err(fault) => self.failed(fault),
         }
     }
 
-    fn failed(&mut self, fault: WatchFault) -> Seen<K> {
+    fn failed(&mut self, fault: WatchFault) -> StreamItem<K> {
         self.stats.failed(K::KIND, fault.category());
         self.turn = None;
         if self.is_listing || !fault.can_go_on() {
@@ -161,7 +161,7 @@ impl<K: WatchedKind> ListWatch<K> {
             "watch failed"
         );
         self.pause = Some(pause);
-        Seen::Failed(fault)
+        StreamItem::Failed(fault)
     }
 }
 

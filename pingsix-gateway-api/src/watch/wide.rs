@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::allotment::Place;
 use super::fault::Step;
 use super::input::{Fed, Input};
-use super::stream::{Ground, Seen, Selection, list_watch};
+use super::stream::{Ground, Selection, StreamItem, list_watch};
 use crate::fault::FaultCategory;
 
 /// What a wide watch covers.
@@ -174,20 +174,20 @@ pub(super) fn wide_sights<K: Fed>(
     let selection = Selection { namespace, ..Selection::default() };
     list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
         future::ready(match seen {
-            Seen::Event(watcher::Event::Init) => Some(WideSight::Began),
-            Seen::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+            StreamItem::Event(watcher::Event::Init) => Some(WideSight::Began),
+            StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 let (name, version) = (object.name(), object.version());
                 Some(WideSight::There(name, version, K::input(watcher::Event::Apply(object))))
             }
-            Seen::Event(watcher::Event::InitDone) => Some(WideSight::Done),
-            Seen::Event(watcher::Event::Delete(object)) => Some(WideSight::Gone(object.name())),
-            Seen::Failed(fault)
+            StreamItem::Event(watcher::Event::InitDone) => Some(WideSight::Done),
+            StreamItem::Event(watcher::Event::Delete(object)) => Some(WideSight::Gone(object.name())),
+            StreamItem::Failed(fault)
                 if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
             {
                 Some(WideSight::Forbidden(fault.cause.message))
             }
-            Seen::Failed(fault) if fault.step == Step::List => Some(WideSight::Failed),
-            Seen::Opened | Seen::Failed(_) => None,
+            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideSight::Failed),
+            StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })
 }

@@ -1,4 +1,4 @@
-//! What one Gateway or IngressClass may see, cut from the picture.
+//! What one Gateway or IngressClass may see, extracted from the picture.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl OwnerSnapshot {
 /// A snapshot, and what has to be watched by name for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Cut {
+pub struct Extract {
     /// What the owner may see.
     pub snapshot: OwnerSnapshot,
     /// The Secrets and ConfigMaps it refers to and may use, whether they exist or not. What it may not use is not watched.
@@ -65,15 +65,15 @@ struct Names {
 
 impl World {
     /// Cuts what an owner may see; `None` when it is not there, or cannot be decoded.
-    pub fn cut(&self, owner: &ObjectKey) -> Option<Cut> {
+    pub fn extract(&self, owner: &ObjectKey) -> Option<Extract> {
         if owner.kind == Kind::Gateway {
-            self.cut_gateway(&owner.name)
+            self.extract_gateway(&owner.name)
         } else {
-            self.cut_ingress_class(&owner.name)
+            self.extract_ingress_class(&owner.name)
         }
     }
 
-    fn cut_gateway(&self, name: &ObjectName) -> Option<Cut> {
+    fn extract_gateway(&self, name: &ObjectName) -> Option<Extract> {
         let gateway = self.get(name)?;
         let parent = Target::Object(ObjectKey { kind: Kind::Gateway, name: name.clone() });
         let listener_sets = picked(&self.listener_sets, self.listener_sets.members(&parent));
@@ -125,10 +125,10 @@ impl World {
             backend_tls_policies,
             referents,
         };
-        Some(Cut { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
+        Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
 
-    fn cut_ingress_class(&self, name: &ObjectName) -> Option<Cut> {
+    fn extract_ingress_class(&self, name: &ObjectName) -> Option<Extract> {
         let class = self.get(name)?;
         let default: Vec<_> =
             picked(&self.ingress_classes, self.ingress_classes.dependents(&Target::DefaultIngressClass))
@@ -156,7 +156,7 @@ impl World {
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
         let referents = self.referents(&names);
         let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
-        Some(Cut { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
+        Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
     }
 
     /// The Secrets that these parameters name.

@@ -16,8 +16,8 @@ use rand::{Rng as _, SeedableRng as _};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::generate::{event_of, object};
-use super::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
+use super::{Changed, Effects, Event, Extract, OwnerSnapshot, World};
+use crate::fixture::generate::{event_of, object};
 use crate::watch::Watched;
 
 fn gateway_event(event: watcher::Event<Watched<Gateway>>) -> Event {
@@ -244,7 +244,7 @@ fn what_cannot_be_decoded_is_there_and_serves_nothing() {
     broken["spec"]["listeners"] = json!("none");
     world.apply(applied::<Gateway>(broken));
     let key = ObjectKey::new(Kind::Gateway, "infra", "one");
-    assert!(world.contains(&key) && world.cut(&key).is_none());
+    assert!(world.contains(&key) && world.extract(&key).is_none());
     assert_eq!(world.undecodable().len(), 1);
 }
 
@@ -275,8 +275,8 @@ fn grant(namespace: &str, from: &str, secret: &str) -> Value {
 
 /// What is to be watched for Gateway `infra/one`.
 fn referenced(world: &World) -> Vec<String> {
-    let cut = world.cut(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
-    cut.referenced.iter().map(ToString::to_string).collect()
+    let extract = world.extract(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
+    extract.referenced.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -302,12 +302,12 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
     })));
     // No grant, and the ListenerSet is not allowed.
     assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
-    let mut cut = world.cut(&key).unwrap();
+    let mut extract = world.extract(&key).unwrap();
     let labelled = |edge: &str, version: &str| json!({"metadata": {"name": "team", "labels": {"edge": edge}, "resourceVersion": version}});
     let effects = world.apply(applied::<Namespace>(labelled("yes", "1")));
     assert_eq!(owners(&effects), ["Gateway infra/one"]);
-    // A cut that is kept would not tell.
-    assert!(!world.recut(&mut cut, &Changed { objects: effects.touched, ..Changed::default() }));
+    // An extract that is kept would not tell.
+    assert!(!world.refresh(&mut extract, &Changed { objects: effects.touched, ..Changed::default() }));
     assert_eq!(referenced(&world), ["Secret team/own", "ConfigMap infra/ca"]);
     // A grant counts for the kind and the name it is for.
     world.apply(applied::<ReferenceGrant>(grant("shop", "Gateway", "other")));
@@ -322,7 +322,9 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
         json!({"metadata": {"name": "own", "namespace": "team", "resourceVersion": "1"}}),
     ));
     assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
-    let OwnerSnapshot::Gateway(snapshot) = world.cut(&key).unwrap().snapshot else { panic!("a Gateway's") };
+    let OwnerSnapshot::Gateway(snapshot) = world.extract(&key).unwrap().snapshot else {
+        panic!("a Gateway's")
+    };
     assert_eq!(snapshot.referents.secrets.len(), 0);
 }
 
@@ -347,17 +349,18 @@ fn secrets_of_parameters_are_to_be_watched_and_concern_who_uses_the_parameters()
     })));
     world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
     world.apply(applied::<PingsixProxy>(named("old")));
-    let mut cut = world.cut(&key).unwrap();
-    let referenced = |cut: &Cut| cut.referenced.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(referenced(&cut), ["Secret system/old"]);
+    let mut extract = world.extract(&key).unwrap();
+    let referenced =
+        |extract: &Extract| extract.referenced.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(referenced(&extract), ["Secret system/old"]);
     assert_eq!(owners(&world.apply(applied::<Secret>(secret("old")))), ["Gateway infra/one"]);
-    // A cut that is kept would not tell.
+    // An extract that is kept would not tell.
     let proxy = ObjectKey::new(Kind::PingsixProxy, "system", "edge");
     let changed = Changed { objects: [proxy].into(), ..Changed::default() };
-    assert!(world.recut(&mut cut, &changed));
+    assert!(world.refresh(&mut extract, &changed));
     assert_eq!(owners(&world.apply(applied::<PingsixProxy>(named("new")))), ["Gateway infra/one"]);
-    assert!(!world.recut(&mut cut, &changed));
-    assert_eq!(referenced(&world.cut(&key).unwrap()), ["Secret system/new"]);
+    assert!(!world.refresh(&mut extract, &changed));
+    assert_eq!(referenced(&world.extract(&key).unwrap()), ["Secret system/new"]);
     assert!(owners(&world.apply(applied::<Secret>(secret("old")))).is_empty());
 }
 
@@ -411,8 +414,8 @@ fn after_any_history_what_was_reconsidered_is_all_that_changed() {
         for version in 1..=120 {
             let (what, effects) = step(&mut world, version, &mut random);
             for owner in &effects.owners {
-                match world.cut(owner) {
-                    Some(cut) => held.insert(owner.clone(), translated(&cut.snapshot, &options)),
+                match world.extract(owner) {
+                    Some(extract) => held.insert(owner.clone(), translated(&extract.snapshot, &options)),
                     None => held.remove(owner),
                 };
             }
@@ -468,21 +471,21 @@ fn step(world: &mut World, version: u32, random: &mut StdRng) -> (String, Effect
     }
 }
 
-/// All that a cut holds, but for the versions of objects that say what they said before.
-fn shown(cut: &Cut) -> String {
+/// All that an extract holds, but for the versions of objects that say what they said before.
+fn shown(extract: &Extract) -> String {
     static VERSION: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r#"resource_version: Some\(\s*"\d+",\s*\)"#).unwrap());
-    VERSION.replace_all(&format!("{cut:#?}"), "").into_owned()
+    VERSION.replace_all(&format!("{extract:#?}"), "").into_owned()
 }
 
 /// Changes pile up between two looks, as they do while an owner rests.
 #[test]
-fn a_cut_that_is_brought_up_to_date_is_as_a_new_one() {
+fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
     let mut kept: BTreeMap<Kind, usize> = BTreeMap::new();
     for seed in 0..20 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut world = World::default();
-        let mut held: BTreeMap<ObjectKey, (Cut, Changed)> = BTreeMap::new();
+        let mut held: BTreeMap<ObjectKey, (Extract, Changed)> = BTreeMap::new();
         for version in 1..=300 {
             let (what, effects) = step(&mut world, version, &mut random);
             for owner in &effects.owners {
@@ -491,16 +494,16 @@ fn a_cut_that_is_brought_up_to_date_is_as_a_new_one() {
                 changed.sliced.extend(effects.sliced.iter().cloned());
             }
             for owner in effects.owners.iter().filter(|_| random.random_bool(0.7)) {
-                let (before, new) = (held.remove(owner), world.cut(owner));
+                let (before, new) = (held.remove(owner), world.extract(owner));
                 let Some(new) = new else { continue };
-                if let Some((mut cut, changed)) = before
-                    && world.recut(&mut cut, &changed)
+                if let Some((mut extract, changed)) = before
+                    && world.refresh(&mut extract, &changed)
                 {
-                    let (cut, new) = (shown(&cut), shown(&new));
+                    let (extract, new) = (shown(&extract), shown(&new));
                     assert!(
-                        cut == new,
+                        extract == new,
                         "seed {seed}, event {version} ({what}): {owner}\n{}",
-                        difference(&cut, &new)
+                        difference(&extract, &new)
                     );
                     for key in changed.objects {
                         *kept.entry(key.kind).or_default() += 1;
@@ -532,13 +535,13 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_cut() {
     let mut world = World::default();
     world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
     let owner = ObjectKey::new(Kind::Gateway, "infra", "one");
-    let mut cut = world.cut(&owner).unwrap();
+    let mut extract = world.extract(&owner).unwrap();
     let mut take = |world: &World, effects: &Effects| {
         let mut changed = Changed::default();
         changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
         changed.sliced.extend(effects.sliced.iter().cloned());
-        assert!(world.recut(&mut cut, &changed));
-        let OwnerSnapshot::Gateway(snapshot) = &cut.snapshot else { panic!("a Gateway's") };
+        assert!(world.refresh(&mut extract, &changed));
+        let OwnerSnapshot::Gateway(snapshot) = &extract.snapshot else { panic!("a Gateway's") };
         (
             snapshot.http_routes.len(),
             snapshot.referents.services.len(),

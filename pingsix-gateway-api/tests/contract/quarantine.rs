@@ -3,7 +3,7 @@
 //! What is published is poisoned on its way, where our rules do not see it. Nothing but the task that listens is left out
 //! of the controller here; the tests with a cluster have it.
 
-#[path = "../../src/world/generate/events.rs"]
+#[path = "../../src/fixture/generate/events.rs"]
 mod events;
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use kube_runtime::watcher;
 use pingsix_gateway_api::acceptance::{Heard, Reception};
 use pingsix_gateway_api::delivery::reception::PageReader;
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
-use pingsix_gateway_api::reconcile::{Reconciler, Standing};
+use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::world::Event;
 use pingsix_sink::embedded::EmbeddedEtcd;
 use pingsix_sink::{Desired, Document, DocumentSet, Revision, Scope, Sink as _};
@@ -243,7 +243,7 @@ impl Lab {
     /// Publishes what is to be published. Returns whether that changed anything, and what is known of it already.
     async fn publish(&mut self) -> (bool, Heard) {
         let standing = self.reconciler.reconcile(&owner(), jiff::Timestamp::now());
-        let Standing::Current(reconciled) = standing else { panic!("{standing:?}") };
+        let ReconcileOutcome::Current(reconciled) = standing else { panic!("{standing:?}") };
         let (mut has_changed, mut heard) = (false, Heard::Nothing);
         for publication in reconciled.publications {
             let published = self.etcd.publish(&self.poison.into(&publication.desired)).await.unwrap();

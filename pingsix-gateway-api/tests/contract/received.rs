@@ -11,7 +11,7 @@ use crate::oracle::Target;
 
 /// The head of a request as an echo writes it into its answer.
 #[derive(Debug, Deserialize)]
-struct Seen {
+struct ReceivedRequest {
     target: String,
     host: Option<String>,
     headers: Headers,
@@ -19,7 +19,7 @@ struct Seen {
 
 /// What is not as it should be with a request that reached a backend; `None` when all is well.
 pub(crate) fn difference(expected: &Effect, request: &Request, reply: &Reply) -> Option<String> {
-    let seen: Seen = serde_json::from_slice(&reply.body).unwrap();
+    let seen: ReceivedRequest = serde_json::from_slice(&reply.body).unwrap();
     let mut received = collect(&reply.headers);
     let script = take_script(&mut received, request.first_header("origin"));
     // Headers that nobody asked about come and go: of connections, of dates, and of what the backend tells.

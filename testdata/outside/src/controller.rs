@@ -12,7 +12,7 @@ use pingsix_gateway_api::controller::{
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::delivery::{Deliveries, Instances};
 use pingsix_gateway_api::operations::debug::{self, Dump};
-use pingsix_gateway_api::reconcile::{Pace, Queue, Reconciler, Standing};
+use pingsix_gateway_api::reconcile::{Pace, Queue, ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
 use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
@@ -96,7 +96,7 @@ async fn follow(client: Client) -> Result<(), Box<dyn Error>> {
         };
         owners.into_iter().for_each(|owner| queue.push(owner, now));
         while let Some(owner) = queue.pop(now) {
-            let Standing::Current(done) = reconciler.reconcile(&owner, jiff_now()) else { continue };
+            let ReconcileOutcome::Current(done) = reconciler.reconcile(&owner, jiff_now()) else { continue };
             for publication in done.publications {
                 let published = feed.publish(&publication.desired).await?;
                 deliveries.published(&publication.data_plane, published.revision);
@@ -120,7 +120,7 @@ fn jiff_now() -> k8s_openapi::jiff::Timestamp {
 
 fn count(world: &World) -> usize {
     let gateway = ObjectKey::new(Kind::Gateway, "shop", "web");
-    let is_there = world.get::<Gateway>(&gateway.name).is_some() && world.cut(&gateway).is_some();
+    let is_there = world.get::<Gateway>(&gateway.name).is_some() && world.extract(&gateway).is_some();
     world.keys::<Gateway>().len() + usize::from(is_there) + world.owners_of(&gateway).len()
 }
 

@@ -1,7 +1,7 @@
 //! Translations, beside the task that owns the picture.
 //!
 //! Each owner has one at a time, and what happens meanwhile to what it may see makes one more after that, however much it is.
-//! So they are made, and come to their ends, in order. How many run at once, and whose, follows from [`Slots`].
+//! So they are made, and come to their ends, in order. How many run at once, and whose, follows from [`JobSlots`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::reconcile::{Done, Job, Room, Slots};
+use crate::reconcile::{Capacity, Done, Job, JobSlots};
 
 /// What translates; tests put something else in its place.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 
 /// Translations that run, and those that wait for their own end.
 pub(super) struct Jobs {
-    slots: Slots,
-    running: JoinSet<(Done, Duration)>,
-    flights: BTreeMap<ObjectKey, Flight>,
+    slots: JobSlots,
+    tasks: JoinSet<(Done, Duration)>,
+    running: BTreeMap<ObjectKey, RunningJob>,
     owners: HashMap<Id, ObjectKey>,
     pub(super) run: Run,
 }
 
 /// A translation that runs.
 #[derive(Debug)]
-pub(super) struct Flight {
-    /// Whether its owner was cheap when it began.
-    pub(super) is_cheap: bool,
+pub(super) struct RunningJob {
+    /// Whether its owner was light when it began.
+    pub(super) is_light: bool,
     /// When its owner had its turn.
     pub(super) started: Instant,
     /// What preparing it took.
@@ -44,10 +44,10 @@ pub(super) struct Flight {
 
 /// What came of a translation: it is done, or it has panicked.
 #[derive(Debug)]
-pub(super) struct Landing {
+pub(super) struct JobOutcome {
     pub(super) owner: ObjectKey,
     /// With what it took altogether.
-    pub(super) flight: Flight,
+    pub(super) running_job: RunningJob,
     pub(super) done: Option<Done>,
 }
 
@@ -55,69 +55,69 @@ impl Jobs {
     /// As many at once as there are processors.
     pub(super) fn new() -> Self {
         Self {
-            slots: Slots::of(available_parallelism().map_or(1, usize::from)),
-            running: JoinSet::new(),
-            flights: BTreeMap::new(),
+            slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
+            tasks: JoinSet::new(),
+            running: BTreeMap::new(),
             owners: HashMap::new(),
             run: Arc::new(Job::run),
         }
     }
 
     /// Who may begin; `None` when nobody may.
-    pub(super) const fn room(&self) -> Option<Room> {
-        self.slots.room()
+    pub(super) const fn capacity(&self) -> Option<Capacity> {
+        self.slots.capacity()
     }
 
     /// How many run.
     pub(super) fn len(&self) -> usize {
-        self.flights.len()
+        self.running.len()
     }
 
     /// The owners whose translations run.
     pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.flights.keys()
+        self.running.keys()
     }
 
     /// Whether a translation of an owner runs.
     pub(super) fn is_running(&self, owner: &ObjectKey) -> bool {
-        self.flights.contains_key(owner)
+        self.running.contains_key(owner)
     }
 
     /// Has an owner reconsidered once more when its translation ends. Returns whether one runs.
     pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
-        let flight = self.flights.get_mut(owner);
-        flight.map(|flight| flight.is_stale = true).is_some()
+        let running_job = self.running.get_mut(owner);
+        running_job.map(|running_job| running_job.is_stale = true).is_some()
     }
 
     /// Begins a translation. None of the same owner runs.
-    pub(super) fn begin(&mut self, job: Job, flight: Flight) {
+    pub(super) fn begin(&mut self, job: Job, running_job: RunningJob) {
         let (owner, run) = (job.owner().clone(), Arc::clone(&self.run));
-        let span = info_span!(parent: &flight.span, "translate");
-        let task = self.running.spawn_blocking(move || {
+        let span = info_span!(parent: &running_job.span, "translate");
+        let task = self.tasks.spawn_blocking(move || {
             let started = Instant::now();
             let done = span.in_scope(|| run(job));
             (done, started.elapsed())
         });
-        self.slots.take(flight.is_cheap);
+        self.slots.take(running_job.is_light);
         self.owners.insert(task.id(), owner.clone());
-        self.flights.insert(owner, flight);
+        self.running.insert(owner, running_job);
     }
 
     /// Waits for the end of a translation, for ever when none runs. Nothing is lost when this is dropped.
-    pub(super) async fn ended(&mut self) -> Landing {
+    pub(super) async fn ended(&mut self) -> JobOutcome {
         loop {
-            let (id, done) = match self.running.join_next_with_id().await {
+            let (id, done) = match self.tasks.join_next_with_id().await {
                 Some(Ok((id, done))) => (id, Some(done)),
                 Some(Err(error)) => (error.id(), None),
                 None => std::future::pending().await,
             };
             let Some(owner) = self.owners.remove(&id) else { continue };
-            let Some(mut flight) = self.flights.remove(&owner) else { continue };
-            self.slots.free(flight.is_cheap);
+            let Some(mut running_job) = self.running.remove(&owner) else { continue };
+            self.slots.free(running_job.is_light);
             let (done, took) =
-                done.map_or((None, flight.started.elapsed()), |(done, took)| (Some(done), took));
-            flight.took += took;
-            return Landing { owner, flight, done };
+                done.map_or((None, running_job.started.elapsed()), |(done, took)| (Some(done), took));
+            running_job.took += took;
+            return JobOutcome { owner, running_job, done };
         }
     }
 }

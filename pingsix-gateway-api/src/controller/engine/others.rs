@@ -18,7 +18,7 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::digest::short_digest;
 use crate::reconcile::Publication;
-use crate::replicas::{Confirmed, Saying};
+use crate::replicas::{Confirmed, ReplicaReport};
 
 /// For how long an instance that had confirmed counts as one that has while replicas are not at the same content: each sees
 /// a change in its own time, and what was said of a Gateway does not turn to and fro with each.
@@ -27,7 +27,7 @@ const AGREE: Duration = Duration::from_secs(10);
 /// What there is to tell others of, and what they told.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    saying: Saying,
+    report: ReplicaReport,
     /// What was last made for each data plane, and what stands for it.
     contents: BTreeMap<DataPlaneKey, (DocumentSet, Fingerprint)>,
     /// When another replica last told that an instance had what is wanted here.
@@ -61,7 +61,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         let scopes: Vec<Scope> = left.iter().filter_map(|plane| self.scope(plane)).collect();
         for scope in scopes {
-            self.others.saying.confirmed.remove(&scope);
+            self.others.report.confirmed.remove(&scope);
         }
         self.tell_findings(owner);
     }
@@ -72,11 +72,11 @@ impl<F: Feed + 'static> Engine<F> {
         let acceptance = self.parts.reconciler.acceptance(owner);
         let found = acceptance.map(Acceptance::findings).unwrap_or_default();
         if found.is_empty() {
-            self.others.saying.found.remove(owner);
+            self.others.report.found.remove(owner);
         } else {
-            self.others.saying.found.insert(owner.clone(), found);
+            self.others.report.found.insert(owner.clone(), found);
         }
-        replicas.say(&self.others.saying);
+        replicas.say(&self.others.report);
     }
 
     /// Tells others which of these instances have what is published here, and sees which have it by what others tell.
@@ -87,7 +87,7 @@ impl<F: Feed + 'static> Engine<F> {
         pages: &mut BTreeMap<StatusUrl, Result<StatusPage, String>>,
     ) {
         let Some(replicas) = self.parts.feed.replicas() else { return };
-        let Others { saying, contents, agreed } = &mut self.others;
+        let Others { report, contents, agreed } = &mut self.others;
         agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));
         let Some((_, fingerprint)) = contents.get(data_plane) else { return };
         let (content, now) = (fingerprint.to_string(), Instant::now());
@@ -112,12 +112,12 @@ impl<F: Feed + 'static> Engine<F> {
             page.is_confirmed = is_good && agreed.get(&key).is_some_and(is_recent);
         }
         if !by.is_empty() {
-            saying.confirmed.insert(scope.clone(), Confirmed { content, by });
-        } else if !has_own || saying.confirmed.get(scope).is_some_and(|told| told.content == content) {
+            report.confirmed.insert(scope.clone(), Confirmed { content, by });
+        } else if !has_own || report.confirmed.get(scope).is_some_and(|told| told.content == content) {
             // Until they have the next, what they had before is told: it says nothing wrong, and need not be written twice.
-            saying.confirmed.remove(scope);
+            report.confirmed.remove(scope);
         }
-        replicas.say(saying);
+        replicas.say(report);
     }
 
     /// Other replicas have told something.

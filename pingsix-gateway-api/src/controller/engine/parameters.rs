@@ -32,7 +32,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// The addresses that options publish have changed.
     pub(super) fn look_at_addresses(&mut self) {
-        self.tell_everybody();
+        self.report.tell_everybody(self.view());
         let world = self.parts.reconciler.world();
         let owners: Vec<ObjectKey> =
             world.keys::<Gateway>().into_iter().chain(world.keys::<IngressClass>()).collect();
@@ -69,7 +69,7 @@ impl<F: Feed + 'static> Engine<F> {
         } else {
             vec![80, 443]
         };
-        for address in self.addresses_of(owner).into_iter().flatten() {
+        for address in self.report.addresses_of(self.view(), owner).into_iter().flatten() {
             if let Address::Ip(ip) = address {
                 own.extend(ports.iter().map(|port| SocketAddr::new(ip, *port)));
             }
@@ -90,7 +90,7 @@ impl<F: Feed + 'static> Engine<F> {
                 pages.insert(plane.clone(), Asked { urls, coming: BTreeSet::new(), key });
             }
         }
-        pages.extend(self.pages_of_service(owner));
+        pages.extend(self.managed.pages(&self.parts.reconciler, owner));
         pages
     }
 }

@@ -13,13 +13,16 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::watch;
 
 use super::Engine;
+use super::ingest::Ingest;
 use crate::controller::Feed;
 use crate::controller::poll_targets::{AskedPages, PageKey};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, Installation, InstallationKey, Keyring, Need, Standings, Wanted, judge_addresses,
-    service_name, status_ports,
+    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, Standings, Wanted,
+    judge_addresses, service_name, status_ports,
 };
+use crate::reconcile::Reconciler;
+use crate::world::World;
 
 /// What is said of a Gateway whose parameters cannot be used.
 const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
@@ -37,9 +40,11 @@ pub(in crate::controller) struct Provisioning {
 const NOT_RUN: &str = "This controller runs no data planes: it was started without feed.endpoint \
     (PINGSIX_GATEWAY_FEED_ENDPOINT). The manifests in deploy/data-planes set that, and grant the rights that it takes.";
 
-/// What is run.
+/// Data planes that the controller runs.
 #[derive(Debug, Default)]
 pub(super) struct Managed {
+    /// How they are run; `None` when others run all of them.
+    pub(super) provisioning: Option<Provisioning>,
     /// The Service of each owner.
     services: BTreeMap<ObjectKey, ObjectName>,
     /// Whose Service it is.
@@ -50,24 +55,30 @@ pub(super) struct Managed {
     refused: BTreeSet<ObjectKey>,
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Managed {
+    pub(super) fn new(provisioning: Option<Provisioning>) -> Self {
+        Self { provisioning, ..Self::default() }
+    }
+
     /// Says what has to run for an owner, after it was reconsidered.
-    pub(super) fn provide(&mut self, owner: &ObjectKey) {
-        let Some(provisioning) = &self.parts.provisioning else { return self.refuse_to_run(owner) };
-        let infrastructure = self.parts.reconciler.infrastructure(owner).cloned();
+    pub(super) fn provide(&mut self, reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) {
+        let infrastructure = reconciler.infrastructure(owner).cloned();
+        let Some(provisioning) = &self.provisioning else {
+            return self.refuse_to_run(owner, infrastructure.is_some());
+        };
         let service = infrastructure.as_deref().map(service_name);
-        if self.managed.services.get(owner) != service.as_ref() {
-            if let Some(before) = self.managed.services.remove(owner) {
-                self.managed.owners.remove(&before);
+        if self.services.get(owner) != service.as_ref() {
+            if let Some(before) = self.services.remove(owner) {
+                self.owners.remove(&before);
             }
             if let Some(service) = service {
-                self.managed.owners.insert(service.clone(), owner.clone());
-                self.managed.services.insert(owner.clone(), service);
+                self.owners.insert(service.clone(), owner.clone());
+                self.services.insert(owner.clone(), service);
             }
         }
         let Some(infrastructure) = infrastructure else {
             let (is_unclear, is_there) =
-                (self.is_unclear(owner), self.parts.reconciler.world().contains(owner));
+                (is_unclear(reconciler, ingest, owner), reconciler.world().contains(owner));
             provisioning.wanted.send_if_modified(|wanted| match (is_unclear, is_there) {
                 (true, _) => wanted.leave(owner.clone()),
                 (false, true) => wanted.dismiss(owner),
@@ -75,92 +86,30 @@ impl<F: Feed + 'static> Engine<F> {
             });
             return;
         };
-        let keyring = self.keys_of_processes(owner);
+        let keyring = self.keys_of_processes(reconciler, owner);
         let need = Need { infrastructure, keyring };
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
 
     /// Says once in the log that an owner asks for data planes which this controller cannot run; its condition says so too.
-    fn refuse_to_run(&mut self, owner: &ObjectKey) {
-        if self.parts.reconciler.infrastructure(owner).is_none() {
-            self.managed.refused.remove(owner);
-        } else if self.managed.refused.insert(owner.clone()) {
+    fn refuse_to_run(&mut self, owner: &ObjectKey, asks: bool) {
+        if !asks {
+            self.refused.remove(owner);
+        } else if self.refused.insert(owner.clone()) {
             tracing::warn!(%owner, "{NOT_RUN}");
         }
     }
 
-    /// Whether something is wrong with what would say what has to run. To take everything away for that would cost a Gateway
-    /// its address, and all Gateways of a class theirs for a slip in one object.
-    fn is_unclear(&self, owner: &ObjectKey) -> bool {
-        let is_about_that = |problem: &Problem| {
-            *problem.object == *owner
-                && matches!(problem.reason, Reason::InvalidParameters | Reason::UnsupportedAddress)
-        };
-        self.undecodable.contains_key(owner)
-            || self.is_of_unclear_class(owner)
-            || self.parts.reconciler.attached(owner).is_none()
-                && self.parts.reconciler.problems(owner).iter().any(is_about_that)
-    }
-
-    /// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used, or of one
-    /// that is nobody's: who deletes a class and creates it again does not ask for other Pods.
-    fn is_of_unclear_class(&self, owner: &ObjectKey) -> bool {
-        let reconciler = &self.parts.reconciler;
-        let gateway = (owner.kind == Kind::Gateway).then(|| reconciler.world().get::<Gateway>(&owner.name));
-        gateway.flatten().is_some_and(|gateway| {
-            let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
-            reconciler.world().get::<GatewayClass>(&class.name).is_none()
-                || reconciler.class(&class).is_some_and(|verdict| !verdict.is_accepted())
-        })
-    }
-
-    /// Which are the keys that secrets are to be encrypted with; `None` when they are not to be.
-    pub(super) fn keyring_of(&self, infrastructure: &Infrastructure) -> Option<Result<Keyring, String>> {
-        infrastructure.parameters.process.keyring.as_ref().map(|key| self.keyring(key))
-    }
-
-    /// Which are the keys that parameters name, one a line.
-    fn keyring(&self, key: &SecretKey) -> Result<Keyring, String> {
-        let SecretKey { secret, key } = key;
-        let object = self.parts.reconciler.world().get::<Secret>(secret);
-        let object = object.ok_or_else(|| format!("Secret \"{secret}\" with the keyring does not exist."))?;
-        let bytes = object.data.as_ref().and_then(|data| data.get(key));
-        let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default();
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let lines: Vec<String> = lines.map(str::to_owned).collect();
-        if lines.is_empty() {
-            return Err(format!("Secret \"{secret}\" holds no keyring in its entry \"{key}\"."));
-        }
-        Ok(Keyring(lines))
-    }
-
-    /// EndpointSlices of Services have changed.
-    pub(super) fn look_at_sliced(&mut self, services: &BTreeSet<ObjectName>) {
-        let owners: BTreeSet<ObjectKey> =
-            services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
-        for owner in owners {
-            self.follow_parameters(&owner);
-        }
-    }
-
-    /// The key of status pages has come.
-    pub(super) fn look_at_all_instances(&mut self) {
-        let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
-        for owner in owners {
-            self.follow_parameters(&owner);
-        }
-    }
-
     /// The status pages of the Pods behind the Service of an owner; nothing when the controller does not run them.
-    pub(super) fn pages_of_service(&self, owner: &ObjectKey) -> AskedPages {
+    pub(super) fn pages(&self, reconciler: &Reconciler, owner: &ObjectKey) -> AskedPages {
         let mut asked = AskedPages::new();
-        let Some(provisioning) = &self.parts.provisioning else { return asked };
-        let Some(infrastructure) = self.parts.reconciler.infrastructure(owner) else { return asked };
+        let Some(provisioning) = &self.provisioning else { return asked };
+        let Some(infrastructure) = reconciler.infrastructure(owner) else { return asked };
         let key = provisioning.key.borrow().as_ref().map(|key| key.diagnostics(owner));
         let (mut ready, mut coming) = (BTreeSet::new(), BTreeSet::new());
         // Without the key nobody is let in.
         if key.is_some() {
-            let slices = self.parts.reconciler.world().slices_of(&service_name(infrastructure));
+            let slices = reconciler.world().slices_of(&service_name(infrastructure));
             for endpoint in slices.iter().flat_map(|slice| slice.endpoints.iter()) {
                 // Processes listen on IPv4 addresses; the same Pod may have one of IPv6 in another slice.
                 let Some(ip) = endpoint.address.filter(IpAddr::is_ipv4) else { continue };
@@ -188,43 +137,12 @@ impl<F: Feed + 'static> Engine<F> {
         asked
     }
 
-    /// The provisioner has told what has become of what should run.
-    pub(super) fn look_at_standings(&mut self) {
-        let Some(provisioning) = &mut self.parts.provisioning else { return };
-        let standings = provisioning.standings.borrow_and_update().clone();
-        let held = std::mem::take(&mut self.managed.standings);
-        let known: BTreeSet<&ObjectKey> = held.keys().chain(standings.keys()).collect();
-        let changed: Vec<ObjectKey> =
-            known.into_iter().filter(|owner| held.get(*owner) != standings.get(*owner)).cloned().collect();
-        let has_other_keys = |owner: &ObjectKey| {
-            let keys = |standings: &Standings| standings.get(owner).map(|standing| standing.keys.clone());
-            keys(&held) != keys(&standings)
-        };
-        let rekeyed = changed.iter().filter(|owner| {
-            let infrastructure = self.parts.reconciler.infrastructure(owner);
-            infrastructure.is_some_and(|infrastructure| self.keyring_of(infrastructure).is_some())
-                && has_other_keys(owner)
-        });
-        let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
-        self.managed.standings = standings;
-        // Another key may encrypt now.
-        self.push(rekeyed);
-        for owner in changed {
-            self.follow_own_addresses(&owner);
-            self.tell_later(&owner);
-            self.tell_delivery(&owner);
-            if owner.kind == Kind::IngressClass {
-                let ingresses = self.parts.reconciler.world().keys::<Ingress>();
-                self.tell(ingresses.iter().filter(|ingress| self.speaker(ingress) == Some(&owner)));
-            }
-        }
-    }
-
     /// Everything is known: whatever else runs is to go, but what runs for those of whom it cannot be said.
-    pub(super) fn complete_provisioning(&self) {
-        let Some(provisioning) = &self.parts.provisioning else { return };
-        let gateways = self.parts.reconciler.world().keys::<Gateway>().into_iter();
-        let unclear: Vec<ObjectKey> = gateways.filter(|owner| self.is_unclear(owner)).collect();
+    pub(super) fn complete(&self, reconciler: &Reconciler, ingest: &Ingest) {
+        let Some(provisioning) = &self.provisioning else { return };
+        let gateways = reconciler.world().keys::<Gateway>().into_iter();
+        let unclear: Vec<ObjectKey> =
+            gateways.filter(|owner| is_unclear(reconciler, ingest, owner)).collect();
         provisioning.wanted.send_if_modified(|wanted| {
             for owner in unclear {
                 if !wanted.needs.contains_key(&owner) {
@@ -236,19 +154,19 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Where the Service of an owner is reached; `None` as long as that is not known.
-    pub(super) fn addresses_of_service(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
-        Some(self.managed.standings.get(owner)?.addresses.clone())
+    pub(super) fn addresses(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
+        Some(self.standings.get(owner)?.addresses.clone())
     }
 
     /// Adds what keeps an accepted Gateway from being programmed besides its configuration.
-    pub(super) fn hinder(&self, verdict: &mut GatewayVerdict) {
+    pub(super) fn hinder(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
         let owner = &*verdict.key;
-        if self.parts.reconciler.is_kept(owner)
+        if reconciler.is_kept(owner)
             && let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned()
         {
             verdict.conditions.set(Condition { message: KEPT.to_owned(), ..programmed });
         }
-        let Some(infrastructure) = self.parts.reconciler.infrastructure(owner) else { return };
+        let Some(infrastructure) = reconciler.infrastructure(owner) else { return };
         let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned() else { return };
         if !verdict.conditions.is_true(ConditionType::Accepted)
             || programmed.reason == Reason::AddressNotUsable
@@ -267,17 +185,17 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Whether it is not known yet what has become of what should run for an owner.
-    pub(super) fn is_standing_unknown(&self, owner: &ObjectKey) -> bool {
-        self.parts.provisioning.is_some()
-            && self.parts.reconciler.infrastructure(owner).is_some()
-            && !self.managed.standings.contains_key(owner)
+    pub(super) fn is_standing_unknown(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
+        self.provisioning.is_some()
+            && reconciler.infrastructure(owner).is_some()
+            && !self.standings.contains_key(owner)
     }
 
     fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
-        if self.parts.provisioning.is_none() {
+        if self.provisioning.is_none() {
             return Some((Reason::NoResources, NOT_RUN.to_owned()));
         }
-        let Some(standing) = self.managed.standings.get(owner) else {
+        let Some(standing) = self.standings.get(owner) else {
             let service = service_name(infrastructure);
             let message = format!("It is not known yet whether Service \"{service}\" has an address.");
             return Some((Reason::AddressNotAssigned, message));
@@ -292,6 +210,106 @@ impl<F: Feed + 'static> Engine<F> {
             Err(AddressFault::NotUsable(message)) => Some((Reason::AddressNotUsable, message)),
         }
     }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// EndpointSlices of Services have changed.
+    pub(super) fn look_at_sliced(&mut self, services: &BTreeSet<ObjectName>) {
+        let owners: BTreeSet<ObjectKey> =
+            services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
+        for owner in owners {
+            self.follow_parameters(&owner);
+        }
+    }
+
+    /// The key of status pages has come.
+    pub(super) fn look_at_all_instances(&mut self) {
+        let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
+        for owner in owners {
+            self.follow_parameters(&owner);
+        }
+    }
+
+    /// The provisioner has told what has become of what should run.
+    pub(super) fn look_at_standings(&mut self) {
+        let Some(provisioning) = &mut self.managed.provisioning else { return };
+        let standings = provisioning.standings.borrow_and_update().clone();
+        let held = std::mem::take(&mut self.managed.standings);
+        let known: BTreeSet<&ObjectKey> = held.keys().chain(standings.keys()).collect();
+        let changed: Vec<ObjectKey> =
+            known.into_iter().filter(|owner| held.get(*owner) != standings.get(*owner)).cloned().collect();
+        let has_other_keys = |owner: &ObjectKey| {
+            let keys = |standings: &Standings| standings.get(owner).map(|standing| standing.keys.clone());
+            keys(&held) != keys(&standings)
+        };
+        let world = self.parts.reconciler.world();
+        let rekeyed = changed.iter().filter(|owner| {
+            let infrastructure = self.parts.reconciler.infrastructure(owner);
+            infrastructure.is_some_and(|infrastructure| keyring_of(world, infrastructure).is_some())
+                && has_other_keys(owner)
+        });
+        let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
+        self.managed.standings = standings;
+        // Another key may encrypt now.
+        self.push(rekeyed);
+        for owner in changed {
+            self.follow_own_addresses(&owner);
+            self.report.tell_later(&owner);
+            self.tell_delivery(&owner);
+            if owner.kind == Kind::IngressClass {
+                let ingresses = self.parts.reconciler.world().keys::<Ingress>();
+                let view = self.view();
+                self.report
+                    .tell(view, ingresses.iter().filter(|ingress| view.speaker(ingress) == Some(&owner)));
+            }
+        }
+    }
+}
+
+/// Whether something is wrong with what would say what has to run. To take everything away for that would cost a Gateway
+/// its address, and all Gateways of a class theirs for a slip in one object.
+fn is_unclear(reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) -> bool {
+    let is_about_that = |problem: &Problem| {
+        *problem.object == *owner
+            && matches!(problem.reason, Reason::InvalidParameters | Reason::UnsupportedAddress)
+    };
+    ingest.undecodable.contains_key(owner)
+        || is_of_unclear_class(reconciler, owner)
+        || reconciler.attached(owner).is_none() && reconciler.problems(owner).iter().any(is_about_that)
+}
+
+/// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used, or of one
+/// that is nobody's: who deletes a class and creates it again does not ask for other Pods.
+fn is_of_unclear_class(reconciler: &Reconciler, owner: &ObjectKey) -> bool {
+    let gateway = (owner.kind == Kind::Gateway).then(|| reconciler.world().get::<Gateway>(&owner.name));
+    gateway.flatten().is_some_and(|gateway| {
+        let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
+        reconciler.world().get::<GatewayClass>(&class.name).is_none()
+            || reconciler.class(&class).is_some_and(|verdict| !verdict.is_accepted())
+    })
+}
+
+/// Which are the keys that secrets are to be encrypted with; `None` when they are not to be.
+pub(super) fn keyring_of(
+    world: &World,
+    infrastructure: &Infrastructure,
+) -> Option<Result<Keyring, KeyringFault>> {
+    infrastructure.parameters.process.keyring.as_ref().map(|key| keyring(world, key))
+}
+
+/// Which are the keys that parameters name, one a line.
+fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, KeyringFault> {
+    let SecretKey { secret, key } = key;
+    let object = world.get::<Secret>(secret);
+    let object = object.ok_or_else(|| KeyringFault::NoSecret(secret.clone()))?;
+    let bytes = object.data.as_ref().and_then(|data| data.get(key));
+    let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    if lines.is_empty() {
+        return Err(KeyringFault::NoKeys { secret: secret.clone(), entry: key.clone() });
+    }
+    Ok(Keyring(lines))
 }
 
 fn urls(addresses: &BTreeSet<IpAddr>, port: u16) -> impl Iterator<Item = StatusUrl> {

@@ -1,48 +1,50 @@
 //! What was made of an owner goes to the publisher, and what becomes of it comes back.
 //!
-//! Until all of it is published, nothing is said of the Gateway and its ListenerSets, so that their statuses do not turn to
-//! and fro with each change; but not for longer than people should wait for an explanation.
+//! Until all of it is published, [`Report`](super::report::Report) holds back what there is to say of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use pingsix_sink::{Published, Scope, SinkError};
-use pingsix_translate::status::Delivery;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
-use tokio::time::{Instant, timeout};
+use pingsix_sink::{Desired, Published, Scope, SinkError};
+use pingsix_translate::{DataPlaneKey, ObjectKey};
+use thiserror::Error;
+use tokio::time::Instant;
 use tracing::Span;
 
-use super::Engine;
-use super::translating::Taken;
+use super::opening::Opening;
+use super::sealing::{SealError, Seals};
+use super::sinks::Sinks;
+use super::{Engine, Taken, view};
 use crate::acceptance::{DraftNumber, Heard};
-use crate::bridge::withdrawn;
-use crate::controller::orphans::Orphan;
-use crate::controller::publisher::{Attempt, Stage, Ticket};
-use crate::controller::{ControllerError, Feed, Reach};
-use crate::operations::metrics::Outcome;
+use crate::controller::destinations::DestinationError;
+use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
+use crate::controller::{Feed, Reach};
+use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
-/// For how long nothing is said of what is being published.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Publications: those that are to be made, those that are being made, and those that are left to other replicas.
+pub(super) struct Publish<F> {
+    pub(super) publisher: Publisher<F>,
+    /// What was made of owners and is not published yet.
+    pub(super) pending: BTreeMap<ObjectKey, PendingPublication>,
+    /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
+    pub(super) withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
+    /// Owners of which something was left to the replica that leads.
+    left: BTreeSet<ObjectKey>,
+    pub(super) opening: Opening,
+    pub(super) seals: Seals,
+    pub(super) sinks: Sinks,
+}
 
 /// What was made of an owner, until all of it is published.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct PendingPublication {
     /// The newest publication of each data plane that has not ended.
     tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
     is_ours: bool,
     draft: Option<DraftNumber>,
     /// Whether a publication is to be tried again.
     has_failed: bool,
-    /// Objects about which there is something to tell when that is over.
-    told: BTreeSet<Arc<ObjectKey>>,
-    /// What was said of its data planes; `None` when something was held back since.
-    before: Option<BTreeMap<DataPlaneKey, Delivery>>,
-    /// Since when there is nothing said.
-    quiet_since: Instant,
-    /// That has become too long.
-    is_late: bool,
     started: Instant,
     /// When the first change came that is being published.
     since: Option<Instant>,
@@ -50,53 +52,70 @@ pub(super) struct UnderWay {
     span: Span,
 }
 
+/// Why a publication is withheld.
+#[derive(Debug, Error)]
+enum Withheld {
+    #[error(transparent)]
+    Sink(DestinationError),
+    #[error(transparent)]
+    Seal(SealError),
+}
+
+impl<F: Feed + 'static> Publish<F> {
+    pub(super) fn new(feed: Arc<F>) -> Self {
+        Self {
+            publisher: Publisher::new(feed),
+            pending: BTreeMap::new(),
+            withdrawals: BTreeMap::new(),
+            left: BTreeSet::new(),
+            opening: Opening::default(),
+            seals: Seals::default(),
+            sinks: Sinks::default(),
+        }
+    }
+}
+
 impl<F: Feed + 'static> Engine<F> {
     /// Has everything published that was made of an owner.
-    pub(super) fn publish(&mut self, owner: &ObjectKey, reconciled: Reconciled, is_ours: bool, taken: Taken) {
+    pub(super) fn publish_owner(
+        &mut self,
+        owner: &ObjectKey,
+        reconciled: Reconciled,
+        is_ours: bool,
+        taken: Taken,
+    ) {
         let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
-        self.look_at_keys(owner);
-        self.provide(owner);
+        self.publish.seals.look_at(&self.parts.reconciler, &self.managed, owner);
+        self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
         self.look_at_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, taken.started) };
-        self.under_way.insert(owner.clone(), under_way);
-        self.opening.reconsidered(owner, self.seals.is_unknown(owner));
+        let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, taken.started) };
+        self.publish.pending.insert(owner.clone(), pending);
+        self.publish.opening.reconsidered(owner, self.publish.seals.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
-            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
+            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a part, to find which object PingSIX refuses");
             if let Some(metrics) = &self.parts.metrics {
                 metrics.trial();
             }
         }
         for (data_plane, error) in unpublished {
-            tracing::error!(%data_plane, %error, "a data plane keeps what it has");
+            tracing::error!(%data_plane, %error, "publish failed; previous configuration stays");
             self.deliveries.failed(&data_plane, error.to_string());
         }
         // Nothing but this remembers the data planes of an owner that is gone.
         let (publications, withdrawn): (Vec<_>, Vec<_>) =
             publications.into_iter().partition(|publication| current.contains(&publication.data_plane));
         self.note_contents(owner, &current, &publications);
-        let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
-        withdrawals
-            .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
-        withdrawals.retain(|data_plane, _| !current.contains(data_plane));
-        withdrawals.retain(|data_plane, _| {
-            let was_nowhere = self.sinks.was_nowhere(data_plane);
-            if was_nowhere {
-                self.deliveries.forget(data_plane);
-            }
-            !was_nowhere
-        });
-        if !withdrawals.is_empty() {
-            self.withdrawals.insert(owner.clone(), withdrawals.clone());
+        let (withdrawals, nowhere) = self.publish.plan_withdrawals(owner, &current, withdrawn);
+        for data_plane in &nowhere {
+            self.deliveries.forget(data_plane);
         }
-        let withdrawals =
-            withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
-        if self.seals.is_unknown(owner)
-            && let Some(under_way) = self.under_way.get_mut(owner)
+        if self.publish.seals.is_unknown(owner)
+            && let Some(pending) = self.publish.pending.get_mut(owner)
         {
             // It is reconsidered when that is known, and outstanding until then.
-            under_way.has_failed = true;
+            pending.has_failed = true;
         }
         for publication in publications {
             let data_plane = publication.data_plane.clone();
@@ -105,21 +124,21 @@ impl<F: Feed + 'static> Engine<F> {
                 self.pages.entry(data_plane.clone()).or_default().expects(documents);
             }
             let opened = self.opened(publication.desired.scope());
-            let fit = match self.sinks.fault(owner) {
-                Some(why) => Err(why),
-                None => self.seals.seal(owner, publication),
+            let fit = match self.publish.sinks.fault(owner) {
+                Some(why) => Err(Withheld::Sink(why)),
+                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Seal),
             };
             match fit {
                 Ok(publication) => {
-                    self.opening.awaits(owner, &data_plane, opened);
+                    self.publish.opening.awaits(owner, &data_plane, opened);
                     self.submit(owner, publication);
                 }
-                Err(why) if self.seals.is_unknown(owner) => {
-                    tracing::debug!(%data_plane, why, "a data plane keeps what it has");
+                Err(why) if self.publish.seals.is_unknown(owner) => {
+                    tracing::debug!(%data_plane, %why, "publish postponed; previous configuration stays");
                 }
                 Err(why) => {
-                    tracing::error!(%data_plane, why, "a data plane keeps what it has");
-                    self.deliveries.failed(&data_plane, why.trim_end_matches('.').to_owned());
+                    tracing::error!(%data_plane, %why, "publish failed; previous configuration stays");
+                    self.deliveries.failed(&data_plane, why.to_string().trim_end_matches('.').to_owned());
                 }
             }
         }
@@ -127,10 +146,10 @@ impl<F: Feed + 'static> Engine<F> {
             self.submit(owner, publication);
         }
         self.look_at_readers_of(current);
-        self.parts.events.set(owner, self.problems_of(owner));
+        self.report.events.set(owner, self.problems_of(owner));
         let now = Instant::now();
         tracing::debug!(elapsed = ?(now - taken.started), "reconciled");
-        self.queue.rest(owner, now, taken.by(now));
+        self.ingest.queue.rest(owner, now, taken.by(now));
         self.look_at(owner);
     }
 
@@ -138,38 +157,31 @@ impl<F: Feed + 'static> Engine<F> {
     fn begin(
         &mut self,
         owner: &ObjectKey,
-        mut told: BTreeSet<Arc<ObjectKey>>,
+        told: BTreeSet<Arc<ObjectKey>>,
         is_ours: bool,
         started: Instant,
-    ) -> UnderWay {
-        let earlier = self.under_way.remove(owner);
-        let mut since = self.since.remove(owner);
-        let planes = self.parts.reconciler.data_planes(owner);
-        let (mut before, mut quiet_since, mut is_late) = (Some(self.deliveries.of(&planes)), started, false);
-        if let Some(earlier) = earlier {
+    ) -> PendingPublication {
+        let mut since = self.ingest.take_since(owner);
+        if let Some(earlier) = self.publish.pending.remove(owner) {
             let outcome = if earlier.has_failed { Outcome::Failed } else { Outcome::Superseded };
             earlier.span.record("outcome", outcome.as_str());
             self.count(owner, outcome, earlier.started);
-            told.extend(earlier.told);
             since = earlier.since.into_iter().chain(since).min();
-            (before, quiet_since, is_late) = (None, earlier.quiet_since, earlier.is_late);
         }
-        UnderWay {
+        let planes = self.parts.reconciler.data_planes(owner);
+        self.report.hold_back(owner, told, self.deliveries.of(&planes), started);
+        PendingPublication {
             tickets: BTreeMap::new(),
             is_ours,
             draft: None,
             has_failed: false,
-            told,
-            before,
-            quiet_since,
-            is_late,
             started,
             since,
             span: Span::current(),
         }
     }
 
-    fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
+    pub(super) fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
         // Certificates of data planes that the controller runs name the UID of the owner as well.
         let infrastructure = self.parts.reconciler.infrastructure(owner);
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
@@ -177,14 +189,14 @@ impl<F: Feed + 'static> Engine<F> {
         let data_plane = publication.data_plane.clone();
         let reach = self.parts.feed.reach(publication.desired.scope());
         if reach != Reach::All {
-            self.left.insert(owner.clone());
+            self.publish.left.insert(owner.clone());
         }
         if reach == Reach::Nothing {
             return;
         }
-        let (ticket, attempts) = self.publisher.submit(publication);
-        if let Some(under_way) = self.under_way.get_mut(owner) {
-            under_way.tickets.insert(data_plane.clone(), (ticket, reach));
+        let (ticket, attempts) = self.publish.publisher.submit(publication);
+        if let Some(pending) = self.publish.pending.get_mut(owner) {
+            pending.tickets.insert(data_plane.clone(), (ticket, reach));
         }
         if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Over(_))) {
             self.deliveries.begun(&data_plane);
@@ -207,7 +219,7 @@ impl<F: Feed + 'static> Engine<F> {
     /// A publication has ended.
     pub(super) fn hear_of(&mut self, attempt: Attempt) {
         let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
-        let span = self.under_way.get(&owner).map_or_else(Span::none, |under_way| under_way.span.clone());
+        let span = self.publish.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
         let _of_the_reconsideration = span.enter();
         self.record(&owner, attempt);
         if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
@@ -220,12 +232,12 @@ impl<F: Feed + 'static> Engine<F> {
     /// Takes down how a publication has ended, or how far it is.
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
-        self.opening.settled(owner, &data_plane, settled);
+        self.publish.opening.settled(owner, &data_plane, settled);
         if let Stage::Over(result) = &stage {
-            self.report(&data_plane, result);
+            self.log(&data_plane, result);
         }
-        let Some(under_way) = self.under_way.get_mut(owner) else { return };
-        let newest = under_way.tickets.get(&data_plane).copied();
+        let Some(pending) = self.publish.pending.get_mut(owner) else { return };
+        let newest = pending.tickets.get(&data_plane).copied();
         let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // There is a newer one, and how things stand depends on that.
             return;
@@ -236,7 +248,7 @@ impl<F: Feed + 'static> Engine<F> {
             Stage::Over(result) => result,
             Stage::Read(published) => {
                 // PingSIX may say what it makes of it, however long another target takes.
-                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                if let Some(draft) = pending.draft.filter(|_| is_current) {
                     self.deliveries.reached(&data_plane, published.revision);
                     heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
@@ -245,19 +257,19 @@ impl<F: Feed + 'static> Engine<F> {
             }
             Stage::Held => return,
             Stage::Failing { why, is_retryable } => {
-                tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
+                tracing::warn!(%data_plane, why, "publish to one target failed; its previous configuration stays");
                 self.deliveries.failed(&data_plane, why);
-                if is_retryable && !std::mem::replace(&mut under_way.has_failed, true) {
-                    self.retry(owner);
+                if is_retryable && !std::mem::replace(&mut pending.has_failed, true) {
+                    self.ingest.retry(owner);
                 }
                 return;
             }
         };
-        under_way.tickets.remove(&data_plane);
+        pending.tickets.remove(&data_plane);
         let is_done = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
-                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                if let Some(draft) = pending.draft.filter(|_| is_current) {
                     heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
                 true
@@ -274,18 +286,18 @@ impl<F: Feed + 'static> Engine<F> {
             self.deliveries.forget(&data_plane);
             // The leader may end before it withdraws what it should.
             if reach == Reach::All {
-                if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
+                if let Some(withdrawals) = self.publish.withdrawals.get_mut(owner) {
                     withdrawals.remove(&data_plane);
                 }
                 if let Ok(scope) = Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)) {
                     self.parts.feed.forget(&scope);
                 }
             }
-            self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
+            self.publish.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
         }
         // Once for all that fail together.
-        if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
-            self.retry(owner);
+        if !is_done && !std::mem::replace(&mut pending.has_failed, true) {
+            self.ingest.retry(owner);
         }
         self.act(owner, heard);
         if is_withdrawn && reach == Reach::All {
@@ -293,7 +305,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
+    fn log(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
         let feed = &self.parts.feed;
         let metrics = self.parts.metrics.as_ref().filter(|_| !feed.counts_itself());
         match result {
@@ -306,7 +318,7 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
             Err(error) => {
-                tracing::warn!(%data_plane, %error, "a data plane cannot be published");
+                tracing::warn!(%data_plane, %error, "publish failed; previous configuration stays");
                 if let Some(metrics) = metrics {
                     metrics.publication_failed(feed.name(), error.category());
                 }
@@ -316,34 +328,19 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
     fn look_at(&mut self, owner: &ObjectKey) {
-        self.opening.look_at(owner);
-        let Some(mut under_way) = self.under_way.remove(owner) else { return };
-        if under_way.tickets.is_empty() {
-            self.conclude(owner, under_way);
-            return;
-        }
-        under_way.before = None;
-        let told = if under_way.is_late { std::mem::take(&mut under_way.told) } else { BTreeSet::new() };
-        let is_late = under_way.is_late;
-        self.under_way.insert(owner.clone(), under_way);
-        if is_late {
-            self.tell_delivery(owner);
-            self.tell(told.iter().map(|object| &**object));
+        self.publish.opening.look_at(owner);
+        let Some(pending) = self.publish.pending.get(owner) else { return };
+        if !pending.tickets.is_empty() {
+            self.report.tell_late(view!(self), owner);
+        } else if let Some(pending) = self.publish.pending.remove(owner) {
+            self.conclude(owner, pending);
         }
     }
 
     /// All that was made of an owner is published, or cannot be.
-    fn conclude(&mut self, owner: &ObjectKey, under_way: UnderWay) {
-        let UnderWay { is_ours, has_failed, mut told, before, started, since, span, .. } = under_way;
-        let planes = self.parts.reconciler.data_planes(owner);
-        if before != Some(self.deliveries.of(&planes)) {
-            self.tell_delivery(owner);
-            told.retain(|object| {
-                !matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
-                    || self.speaker(object) != Some(owner)
-            });
-        }
-        self.tell(told.iter().map(|object| &**object));
+    fn conclude(&mut self, owner: &ObjectKey, pending: PendingPublication) {
+        let PendingPublication { is_ours, has_failed, started, since, span, .. } = pending;
+        self.report.tell_held_back(view!(self), owner);
         let outcome = match (has_failed, is_ours) {
             (true, _) => Outcome::Failed,
             (false, true) => Outcome::Current,
@@ -353,19 +350,14 @@ impl<F: Feed + 'static> Engine<F> {
         self.count(owner, outcome, started);
         if has_failed {
             if let Some(since) = since {
-                let waiting = self.since.entry(owner.clone()).or_insert(since);
-                *waiting = since.min(*waiting);
+                self.ingest.still_since(owner, since);
             }
             return;
         }
         if let (Some(metrics), Some(since)) = (&self.parts.metrics, since) {
             metrics.live(since.elapsed());
         }
-        self.queue.succeeded(owner);
-        // It may have come back meanwhile.
-        if !is_ours && !self.queue.contains(owner) && !self.jobs.is_running(owner) {
-            self.queue.forget(owner);
-        }
+        self.ingest.succeeded(owner, is_ours);
     }
 
     /// Somebody else has changed what was published of a scope: it is published again.
@@ -373,41 +365,13 @@ impl<F: Feed + 'static> Engine<F> {
         let planes = self.deliveries.data_planes();
         let changed = planes.filter(|plane| self.scope(plane).as_ref() == Some(scope));
         let owners = changed.map(DataPlaneKey::owner).collect();
-        tracing::info!(%scope, "somebody else has changed what was published, which is published again");
+        tracing::info!(%scope, "published documents were changed by another writer; publishing again");
         self.push(owners);
-    }
-
-    /// Withdraws what an earlier process has published and nobody asks for any more.
-    pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
-        let ours = self.parts.reconciler.ours();
-        for orphan in orphans {
-            let Orphan { ref data_plane, is_gone, .. } = orphan;
-            let owner = data_plane.owner();
-            let planes = self.parts.reconciler.data_planes(&owner);
-            let is_orphan = if ours.contains(&owner) {
-                // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
-                let has_ports = planes.iter().any(|plane| plane.port().is_some());
-                let is_of_port = has_ports && data_plane.port().is_some();
-                is_of_port
-                    && !planes.contains(data_plane)
-                    && !self.waiting.contains_key(&owner)
-                    && self.lies_at_home(&orphan, &planes)
-            } else {
-                is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
-            };
-            let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
-            if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
-                continue;
-            }
-            tracing::info!(%data_plane, "what an earlier process has published is withdrawn: nobody asks for it any more");
-            self.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
-            self.push([owner].into());
-        }
     }
 
     /// This replica leads now: what was left to the leader is its to publish.
     pub(super) fn take_over(&mut self) {
-        let left = std::mem::take(&mut self.left);
+        let left = std::mem::take(&mut self.publish.left);
         self.push(left);
     }
 
@@ -425,75 +389,15 @@ impl<F: Feed + 'static> Engine<F> {
             let planes = self.parts.reconciler.data_planes(&owner);
             let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
             if scopes.any(|scope| self.parts.feed.reach(&scope) != Reach::All) {
-                self.left.insert(owner);
+                self.publish.left.insert(owner);
             }
         }
-    }
-
-    /// When nothing is said of an owner for the time being, there will be something to say.
-    pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
-        if let Some(under_way) = self.under_way.get_mut(owner) {
-            under_way.before = None;
-        }
-    }
-
-    /// Objects of which nothing is said as long as something is under way.
-    pub(super) fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.under_way.values().flat_map(|under_way| &under_way.told).map(|object| &**object)
-    }
-
-    /// Whether nothing is said of the data planes of an owner, for the time being.
-    pub(super) fn is_quiet(&self, owner: &ObjectKey) -> bool {
-        self.under_way.get(owner).is_some_and(|under_way| !under_way.is_late)
     }
 
     /// Explains what takes long, now and then.
     pub(super) fn explain_delays(&mut self, now: Instant) {
-        let late: Vec<ObjectKey> = self
-            .under_way
-            .iter_mut()
-            .filter(|(_, under_way)| {
-                !under_way.is_late && now.duration_since(under_way.quiet_since) >= PATIENCE
-            })
-            .map(|(owner, under_way)| {
-                under_way.is_late = true;
-                owner.clone()
-            })
-            .collect();
-        for owner in late {
+        for owner in self.report.take_late(now) {
             self.look_at(&owner);
         }
-    }
-
-    /// Lets what is under way come to its end. What is gone is withdrawn before that: nobody will know of it any more.
-    ///
-    /// # Errors
-    ///
-    /// [`ControllerError::Task`]: a publication panicked.
-    pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
-        if self.is_known {
-            let ours = self.parts.reconciler.ours();
-            // What is being translated comes too late.
-            let concerned = self.queue.waiting().map(|(owner, ..)| owner).chain(self.jobs.owners());
-            let gone = concerned.filter(|owner| !ours.contains(*owner));
-            let gone: BTreeSet<ObjectKey> = gone.chain(self.withdrawals.keys()).cloned().collect();
-            for owner in gone {
-                self.reconcile(&owner);
-            }
-        }
-        let limit = self.parts.drain;
-        let all = async {
-            while self.publisher.pending().next().is_some() {
-                let attempt = self.publisher.ended().await.map_err(ControllerError::Task)?;
-                self.hear_of(attempt);
-            }
-            Ok(())
-        };
-        if let Ok(drained) = timeout(limit, all).await {
-            return drained;
-        }
-        let data_planes: Vec<String> = self.publisher.pending().map(ToString::to_string).collect();
-        tracing::warn!(?data_planes, ?limit, "publications are given up half-way");
-        Ok(())
     }
 }

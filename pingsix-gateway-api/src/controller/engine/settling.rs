@@ -11,8 +11,7 @@ use pingsix_translate::status::Delivery;
 use pingsix_translate::{Kind, ObjectKey};
 use tokio::time::Instant;
 
-use super::Engine;
-use crate::controller::Feed;
+use super::report::{Report, View};
 
 /// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
 const GRACE: Duration = Duration::from_secs(10);
@@ -29,10 +28,10 @@ pub(super) enum Settling {
     Over,
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Report {
     /// Looks how far that is, now and then.
-    pub(super) fn settle(&mut self, now: Instant) {
-        if !self.is_ready || !self.parts.leadership.is_held() {
+    pub(super) fn settle(&mut self, view: View<'_>, leads: bool, now: Instant) {
+        if !self.is_ready || !leads {
             self.settling = Settling::Elsewhere;
             return;
         }
@@ -40,8 +39,8 @@ impl<F: Feed + 'static> Engine<F> {
             Settling::Elsewhere => self.settling = Settling::Since(now),
             Settling::Since(since) if now.duration_since(since) >= GRACE => {
                 self.settling = Settling::Over;
-                for owner in self.parts.reconciler.ours() {
-                    self.tell_delivery(&owner);
+                for owner in view.reconciler.ours() {
+                    self.tell_delivery(view, &owner);
                 }
             }
             Settling::Since(_) | Settling::Over => {}
@@ -49,17 +48,19 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Whether it is too early to say anything else of an object than that it is programmed, as its status says.
-    pub(super) fn is_too_early(&self, object: &ObjectKey) -> bool {
+    pub(super) fn is_too_early(&self, view: View<'_>, object: &ObjectKey) -> bool {
         if self.settling == Settling::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
             return false;
         }
-        let Some(owner) = self.speaker(object) else { return false };
-        let planes = self.parts.reconciler.data_planes(owner);
+        let Some(owner) = view.speaker(object) else { return false };
+        let planes = view.reconciler.data_planes(owner);
         let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
-        if !self.deliveries.of(&planes).values().any(is_pending) && !self.is_standing_unknown(owner) {
+        if !view.deliveries.of(&planes).values().any(is_pending)
+            && !view.managed.is_standing_unknown(view.reconciler, owner)
+        {
             return false;
         }
-        let status = self.parts.reconciler.world().status(object);
+        let status = view.reconciler.world().status(object);
         let conditions = status["conditions"].as_array().into_iter().flatten();
         conditions
             .into_iter()

@@ -14,14 +14,14 @@ use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::destinations::{Destination, DestinationNumber};
+use crate::controller::destinations::{Destination, DestinationError, DestinationNumber};
 use crate::controller::orphans::Orphan;
 
 /// What is known of the sinks of owners.
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
     /// Owners whose sink cannot be used, and why.
-    faults: BTreeMap<ObjectKey, String>,
+    faults: BTreeMap<ObjectKey, DestinationError>,
     /// Data planes that were published nowhere because of that: there is nothing to withdraw.
     nowhere: BTreeSet<DataPlaneKey>,
     /// What an earlier process has left at several sinks is withdrawn from one after the other.
@@ -30,7 +30,7 @@ pub(super) struct Sinks {
 
 impl Sinks {
     /// Why nothing of an owner is published.
-    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<String> {
+    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<DestinationError> {
         self.faults.get(owner).cloned()
     }
 
@@ -48,35 +48,36 @@ impl<F: Feed + 'static> Engine<F> {
         let sink = attached.and_then(|attached| attached.sink.clone());
         if sink.is_none() && self.parts.reconciler.is_kept(owner) {
             // What was published before stays as it is, and where it is.
-            self.sinks.faults.remove(owner);
+            self.publish.sinks.faults.remove(owner);
             return;
         }
         let opened = sink.filter(|_| !planes.is_empty()).map(|sink| self.open_sink(&sink)).transpose();
         match opened {
             Ok(destination) => {
-                self.sinks.faults.remove(owner);
+                self.publish.sinks.faults.remove(owner);
                 for data_plane in &planes {
-                    self.sinks.nowhere.remove(data_plane);
+                    self.publish.sinks.nowhere.remove(data_plane);
                     self.send(data_plane, destination.as_ref());
                 }
             }
             Err(why) => {
-                self.sinks.faults.insert(owner.clone(), why);
+                self.publish.sinks.faults.insert(owner.clone(), why);
                 for data_plane in planes {
                     if self.deliveries.revision(&data_plane).is_none()
                         && self.destination_of(&data_plane).is_none()
                     {
-                        self.sinks.nowhere.insert(data_plane);
+                        self.publish.sinks.nowhere.insert(data_plane);
                     }
                 }
             }
         }
     }
 
-    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, String> {
+    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, DestinationError> {
         let world = self.parts.reconciler.world();
         let secret = sink.credentials.as_ref().and_then(|name| world.get::<Secret>(name));
-        let credentials = SinkCredentials::read(sink, secret.as_deref())?;
+        let credentials =
+            SinkCredentials::read(sink, secret.as_deref()).map_err(DestinationError::Credentials)?;
         self.parts.destinations.open(sink, credentials)
     }
 
@@ -106,8 +107,13 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn reach_for(&mut self, orphan: &Orphan) -> bool {
         let Orphan { data_plane, at, .. } = orphan;
         let owner = data_plane.owner();
-        if self.withdrawals.get(&owner).is_some_and(|withdrawals| withdrawals.contains_key(data_plane)) {
-            self.sinks.orphans.entry(data_plane.clone()).or_default().push(orphan.clone());
+        if self
+            .publish
+            .withdrawals
+            .get(&owner)
+            .is_some_and(|withdrawals| withdrawals.contains_key(data_plane))
+        {
+            self.publish.sinks.orphans.entry(data_plane.clone()).or_default().push(orphan.clone());
             return false;
         }
         let destination = at.map(|number| self.parts.destinations.get(number));
@@ -131,7 +137,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// A data plane is withdrawn. It may lie elsewhere too.
     pub(super) fn withdraw_next(&mut self, data_plane: &DataPlaneKey) {
-        if let Some(orphans) = self.sinks.orphans.remove(data_plane) {
+        if let Some(orphans) = self.publish.sinks.orphans.remove(data_plane) {
             self.withdraw(orphans);
         }
     }
@@ -141,9 +147,9 @@ impl<F: Feed + 'static> Engine<F> {
         let reconciler = &self.parts.reconciler;
         let mut problems = reconciler.problems(owner).to_vec();
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
-        if let Some((sink, fault)) = sink.zip(self.sinks.faults.get(owner)) {
+        if let Some((sink, fault)) = sink.zip(self.publish.sinks.faults.get(owner)) {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
-            problems.push(sink.problem(owner, gateway.as_deref(), fault));
+            problems.push(sink.problem(owner, gateway.as_deref(), &fault.to_string()));
         }
         problems
     }

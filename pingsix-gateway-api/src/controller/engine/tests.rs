@@ -10,16 +10,27 @@ mod settling;
 mod sinks;
 mod start;
 
+use std::sync::Arc;
+
 use kube_runtime::watcher;
+use pingsix_sink::Scope;
 use pingsix_translate::Options;
-use pingsix_translate::status::{ConditionStatus, ConditionType, Reason, Severity};
+use pingsix_translate::status::{Address, ConditionStatus, ConditionType, Reason, Severity};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::*;
+use crate::controller::Progress;
+use crate::controller::destinations::Destinations;
+use crate::controller::observers::Gates;
+use crate::controller::poll_targets::PollTargets;
 use crate::controller::slow_feed::{Fate, SlowFeed};
-use crate::status::Wanted;
-use crate::watch::Answer;
-use crate::world::generate::event_of;
+use crate::fixture::generate::event_of;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::reconcile::{Pace, Reconciler};
+use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
+use crate::watch::{Answer, Availability};
 
 struct Rig<F = SlowFeed> {
     engine: Engine<F>,
@@ -132,18 +143,18 @@ impl<F: Feed + 'static> Rig<F> {
 
     /// Reconsiders whoever waits.
     fn settle(&mut self) {
-        while let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
+        while let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
         }
     }
 
     fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
-        self.engine.parts.status.wanted(object)
+        self.engine.report.status.wanted(object)
     }
 
     fn put_together(&mut self) -> usize {
-        std::mem::take(self.engine.put_together.get_mut())
+        std::mem::take(self.engine.report.put_together.get_mut())
     }
 
     /// The value of a metric, which is there once.
@@ -152,6 +163,17 @@ impl<F: Feed + 'static> Rig<F> {
         let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(name)).collect();
         let [value] = found[..] else { panic!("{name} is there {} times in\n{text}", found.len()) };
         value.trim().to_owned()
+    }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Reconsiders an owner here and now.
+    fn reconcile(&mut self, owner: &ObjectKey) {
+        let started = Instant::now();
+        let Some(job) = self.prepare(owner, started) else { return };
+        if let Some(reconciled) = self.parts.reconciler.finish(job.run()) {
+            self.act_on(owner, reconciled, Taken::from(started));
+        }
     }
 }
 
@@ -257,7 +279,7 @@ async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps
         }
         rig.tell(*kind, watcher::Event::InitDone);
     }
-    assert!(rig.engine.is_known && !rig.is_ready());
+    assert!(rig.engine.ingest.is_known && !rig.is_ready());
     rig.hear(of(Kind::GrpcRoute, Availability::Watching));
     rig.settle();
     assert!(rig.is_ready(), "{}", rig.health.readiness().text);
@@ -313,14 +335,14 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
         broken["spec"]["rules"] = json!(7);
         broken
     };
-    let board = rig.engine.parts.events.clone();
+    let board = rig.engine.report.events.clone();
     let alright = board.len();
     rig.apply(Kind::HttpRoute, broken(2));
     rig.settle();
     assert_eq!(board.len(), alright + 1);
     rig.engine.beat();
     assert_eq!(rig.metric(problems), "1");
-    let problem = &rig.engine.undecodable[&cart()];
+    let problem = &rig.engine.ingest.undecodable[&cart()];
     assert_eq!((*problem.object).clone(), cart());
     assert_eq!((problem.severity, problem.reason), (Severity::Error, Reason::Invalid));
     assert_eq!(problem.field.as_str(), "spec.rules");
@@ -346,7 +368,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     assert_eq!(board.len(), alright + 1);
     rig.tell(Kind::Gateway, watcher::Event::Delete(gateway));
     rig.settle();
-    assert!(rig.engine.undecodable.is_empty());
+    assert!(rig.engine.ingest.undecodable.is_empty());
     assert_eq!(board.len(), alright);
 }
 

@@ -8,19 +8,18 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{Dump, Holdings};
+use super::{DebugState, Dump};
 use crate::acceptance::Acceptance;
 use crate::bridge::origins_of;
-use crate::operations::kinds::{PerKind, with_kind};
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{Crossing, Stored, Target, World};
+use crate::world::{Crossing, PerKind, Stored, Target, World, with_kind};
 
 /// What is shown in the place of a secret.
 const REDACTED: &str = "<redacted>";
 
-impl Holdings<'_> {
+impl DebugState<'_> {
     /// A dump, or the part of it that is about an object.
     pub fn dump(&self, dump: Dump, about: Option<&ObjectKey>) -> Value {
         let world = self.reconciler.world();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_runtime::watcher::Event as Seen;
+use kube_runtime::watcher::Event as WatcherEvent;
 use pingsix_sink::Sink as _;
 use pingsix_translate::snapshot::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Secret, Service,
@@ -12,7 +12,7 @@ use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Options};
 use serde_json::json;
 
 use super::*;
-use crate::reconcile::{Pace, Standing};
+use crate::reconcile::{Pace, ReconcileOutcome};
 use crate::watch::Watched;
 use crate::world::Event;
 
@@ -20,7 +20,7 @@ use crate::world::Event;
 const CANARY: &str = "canary-in-a-secret";
 const ENCODED_CANARY: &str = "Y2FuYXJ5LWluLWEtc2VjcmV0";
 
-struct Held {
+struct Rig {
     reconciler: Reconciler,
     queue: Queue,
     deliveries: Deliveries,
@@ -28,34 +28,34 @@ struct Held {
     now: Instant,
 }
 
-impl Held {
+impl Rig {
     fn apply<K: crate::world::Stored>(&mut self, mut object: Value)
     where
-        Event: From<Seen<Watched<K>>>,
+        Event: From<WatcherEvent<Watched<K>>>,
     {
         object["metadata"]["resourceVersion"] = "1".into();
         let watched: Watched<K> = serde_json::from_value(object).unwrap();
-        self.reconciler.apply(Seen::Apply(watched).into());
+        self.reconciler.apply(WatcherEvent::Apply(watched).into());
     }
 
     fn dump(&self, dump: Dump, about: Option<&str>) -> Value {
         let about = about.map(|about| about.parse::<About>().unwrap().0);
         let Self { reconciler, queue, deliveries, etcd, now } = self;
-        Holdings { reconciler, queue, deliveries, etcd: Some(etcd), replicas: None, now: *now }
+        DebugState { reconciler, queue, deliveries, etcd: Some(etcd), replicas: None, now: *now }
             .dump(dump, about.as_ref())
     }
 }
 
 /// Gateway `infra/web` with a route and a certificate, an IngressClass, Secrets of every kind, and one of each that
 /// cannot be decoded.
-async fn held() -> Held {
+async fn held() -> Rig {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["shop.example.com".to_owned()])
         .unwrap()
         .self_signed(&key)
         .unwrap();
     let base64 = |text: String| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
-    let mut held = Held {
+    let mut held = Rig {
         reconciler: Reconciler::new(Options::default()),
         queue: Queue::new(Pace::default()),
         deliveries: Deliveries::default(),
@@ -114,7 +114,8 @@ async fn held() -> Held {
     }));
     held.reconciler.answered(ObjectKey::new(Kind::Secret, "infra", "shop"));
     for owner in held.reconciler.ours() {
-        let Standing::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) else {
+        let ReconcileOutcome::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH)
+        else {
             panic!("{owner} is not reconciled");
         };
         for publication in reconciled.publications {

@@ -12,9 +12,14 @@ fn keyring(keys: &[&str]) -> Keyring {
     Keyring(keys.iter().map(|key| (*key).to_owned()).collect())
 }
 
+/// What is said when the Secret of this name is gone.
+fn gone(secret: &str) -> KeyringFault {
+    KeyringFault::NoSecret(ObjectName::new("infra", secret))
+}
+
 /// What encrypts, and what processes get.
 fn planned(asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>) -> (String, Vec<String>) {
-    let asked = asked.map(|asked| asked.map(keyring).map_err(str::to_owned));
+    let asked = asked.map(|asked| asked.map(keyring).map_err(gone));
     let held = held.map_or(HeldKeys::Nobody, |held| HeldKeys::All(keyring(held)));
     let KeyPlan { seal, processes } = plan(asked.as_ref(), &held);
     let seal = match seal {
@@ -45,9 +50,11 @@ fn a_key_encrypts_that_all_processes_have() {
     is(None, Some(&["old"]), "plaintext", &[]);
     is(None, None, "plaintext", &[]);
     // There are no keys to be had.
-    is(Some(Err("gone")), Some(&["old"]), "old", &["as they are: gone"]);
-    is(Some(Err("gone")), Some(&[]), "plaintext", &["as they are: gone"]);
-    is(Some(Err("gone")), None, "nothing: gone", &["as they are: gone"]);
+    let said = "Secret \"infra/gone\" with the keyring does not exist.";
+    let kept = format!("as they are: {said}");
+    is(Some(Err("gone")), Some(&["old"]), "old", &[&kept]);
+    is(Some(Err("gone")), Some(&[]), "plaintext", &[&kept]);
+    is(Some(Err("gone")), None, &format!("nothing: {said}"), &[&kept]);
 }
 
 #[test]
@@ -110,8 +117,8 @@ struct World {
     flaw: Flaw,
     random: StdRng,
     infrastructure: Infrastructure,
-    asked: Option<Result<Keyring, String>>,
-    asked_before: Option<Result<Keyring, String>>,
+    asked: Option<Result<Keyring, KeyringFault>>,
+    asked_before: Option<Result<Keyring, KeyringFault>>,
     secret: Option<Value>,
     deployment: Option<Value>,
     pods: Vec<Pod>,
@@ -247,7 +254,7 @@ impl World {
         keys.truncate(self.random.random_range(1..=3));
         let next = match self.random.random_range(0..9) {
             0 => None,
-            1 => Some(Err("it is gone".to_owned())),
+            1 => Some(Err(gone("keys"))),
             // Somebody changes their mind.
             2..=5 => self.asked_before.take(),
             _ => Some(Ok(keyring(&keys))),

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::clock::{Clock, LeaseClock};
-use crate::fixture::api_server::{ApiServer, Fate, Seen};
+use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest};
 use crate::leader::{Elector, LeaseOptions};
 use crate::pki::{self, AuthorityOptions, Certificate, FeedIdentity, Lifetimes, ROTATE, WAITS_FOR};
 use crate::provision::children::Noted;
@@ -34,7 +34,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn start(fate: impl FnMut(&Seen) -> Fate + Send + 'static) -> Self {
+    async fn start(fate: impl FnMut(&RecordedRequest) -> Fate + Send + 'static) -> Self {
         let api = ApiServer::default();
         api.script(fate);
         let (began, start) = (Instant::now(), Timestamp::now());
@@ -111,7 +111,7 @@ fn owner(namespace: &str) -> ObjectKey {
     ObjectKey::new(Kind::Gateway, namespace, "web")
 }
 
-fn refuses(seen: &Seen, resource: &str) -> bool {
+fn refuses(seen: &RecordedRequest, resource: &str) -> bool {
     seen.writes() && seen.path.contains(&format!("/namespaces/other/{resource}/"))
 }
 

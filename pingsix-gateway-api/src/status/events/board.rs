@@ -19,7 +19,7 @@ pub struct EventBoard(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     content: Mutex<Content>,
-    news: Notify,
+    changed: Notify,
 }
 
 /// Who finds problems.
@@ -38,20 +38,20 @@ struct Content {
     /// What each found last.
     found: BTreeMap<Finder, BTreeSet<Arc<Problem>>>,
     /// Everything that is wrong.
-    standing: BTreeMap<Arc<Problem>, Standing>,
+    standing: BTreeMap<Arc<Problem>, EventState>,
     /// What is to be told, by the object at fault: first what is new, then what was told longest ago.
     untold: BTreeMap<ObjectKey, BTreeSet<Turn>>,
     /// What has been told and is not yet to be told again, the longest ago first.
     told: BTreeSet<(Instant, Arc<Problem>)>,
     /// Objects that got something to be told of.
-    news: BTreeSet<ObjectKey>,
+    changed: BTreeSet<ObjectKey>,
 }
 
 /// When a problem was told last, if it was, and the problem.
 type Turn = (Option<Instant>, Arc<Problem>);
 
 #[derive(Debug, Default)]
-struct Standing {
+struct EventState {
     /// How many find it.
     finders: usize,
     /// When it was told last.
@@ -98,10 +98,10 @@ impl EventBoard {
         for problem in before.difference(&problems) {
             content.lose(problem);
         }
-        let is_news = !content.news.is_empty();
+        let has_changed = !content.changed.is_empty();
         drop(content);
-        if is_news {
-            self.0.news.notify_one();
+        if has_changed {
+            self.0.changed.notify_one();
         }
     }
 
@@ -116,13 +116,13 @@ impl EventBoard {
     }
 
     /// Waits until there is something new.
-    pub(super) async fn news(&self) {
-        self.0.news.notified().await;
+    pub(super) async fn changed(&self) {
+        self.0.changed.notified().await;
     }
 
     /// Objects that have something new to be told of.
     pub(super) fn take_news(&self) -> BTreeSet<ObjectKey> {
-        std::mem::take(&mut self.0.content.lock().news)
+        std::mem::take(&mut self.0.content.lock().changed)
     }
 
     /// Objects that have anything to be told of.
@@ -193,7 +193,7 @@ impl Content {
     fn is_due(&mut self, told: Option<Instant>, problem: Arc<Problem>) {
         let object = ObjectKey::clone(&problem.object);
         self.untold.entry(object.clone()).or_default().insert((told, problem));
-        self.news.insert(object);
+        self.changed.insert(object);
     }
 
     /// Takes out when it was told last, and that it is to be told.
@@ -205,7 +205,7 @@ impl Content {
         untold.remove(&(told, problem.clone()));
         if untold.is_empty() {
             self.untold.remove(&*problem.object);
-            self.news.remove(&*problem.object);
+            self.changed.remove(&*problem.object);
         }
     }
 }

@@ -201,7 +201,7 @@ impl EventWriter {
                 Some((problem, outcome)) = telling.next(), if !telling.is_empty() => {
                     self.conclude(&mut queue, &mut complaints, &problem, outcome);
                 }
-                () = self.board.news() => queue.sweep(now),
+                () = self.board.changed() => queue.sweep(now),
                 () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
             }
         }

@@ -95,7 +95,7 @@ async fn a_new_problem_is_told_once_on_the_object_at_fault() {
     told.board.set(&ObjectKey::new(Kind::Gateway, "infra", "other"), vec![problem("No.")]);
     told.board.set(&web(), Vec::new());
     sleep(secs(60)).await;
-    assert_eq!(told.rig.api.seen(Seen::writes).len(), 1);
+    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), 1);
     assert_eq!(told.board.len(), 1);
     told.board.set(&web(), vec![problem("No."), problem("Nor this.")]);
     sleep(secs(1)).await;
@@ -160,10 +160,10 @@ async fn what_passes_is_tried_again_and_what_is_forbidden_is_dropped() {
     sleep(secs(60)).await;
     assert_eq!(told.events().len(), 1);
     told.rig.api.script(|_| Fate::Failed(403));
-    let before = told.rig.api.seen(Seen::writes).len();
+    let before = told.rig.api.seen(RecordedRequest::writes).len();
     told.board.set(&web(), vec![problem("Nor this.")]);
     sleep(secs(600)).await;
-    assert_eq!(told.rig.api.seen(Seen::writes).len(), before + 1);
+    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), before + 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,9 +181,9 @@ async fn a_problem_that_stays_is_told_again_before_the_server_forgets_it() {
     }
     // When it is over, the server may forget it.
     told.board.set(&web(), Vec::new());
-    let writes = told.rig.api.seen(Seen::writes).len();
+    let writes = told.rig.api.seen(RecordedRequest::writes).len();
     told.pass(secs(7200)).await;
-    assert_eq!(told.rig.api.seen(Seen::writes).len(), writes);
+    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), writes);
     assert!(told.events().is_empty());
 }
 
@@ -232,7 +232,7 @@ async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_
     told.rig.watch();
     told.board.set(&web(), problems.clone());
     sleep(secs(1780)).await;
-    let before = told.rig.api.seen(Seen::writes).len();
+    let before = told.rig.api.seen(RecordedRequest::writes).len();
     assert_eq!(before, OBJECTS + 100);
     problems.push(problem("News."));
     sleep(secs(22)).await;
@@ -240,7 +240,7 @@ async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_
     sleep(secs(15)).await;
     assert!(told.events().iter().any(|event| event["note"] == "spec.rules[2]: News."));
     sleep(secs(1740)).await;
-    let writes = told.rig.api.seen(Seen::writes);
+    let writes = told.rig.api.seen(RecordedRequest::writes);
     let renewals: Vec<Instant> = writes[before..].iter().map(|seen| seen.at).collect();
     assert!(renewals.len() > OBJECTS, "{}", renewals.len());
     assert!(renewals.windows(51).all(|some| some[50] - some[0] >= ms(990)), "more than fifty in a second");

@@ -349,7 +349,7 @@ async fn of_one_object_one_write_is_on_its_way_and_of_all_no_more_than_asked_for
     let mut rig = Rig::new();
     let busy = Arc::new(parking_lot::Mutex::new(Vec::<(Instant, String)>::new()));
     let arrived = busy.clone();
-    rig.api.script(move |seen: &Seen| {
+    rig.api.script(move |seen: &RecordedRequest| {
         let mut busy = arrived.lock();
         busy.retain(|(until, _)| *until > seen.at);
         assert!(busy.iter().all(|(_, path)| *path != seen.path), "two writes of {}", seen.path);

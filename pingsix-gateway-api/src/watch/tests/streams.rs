@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::HttpRoute;
 use serde_json::json;
 
 use super::feed::{Feed, named, route};
-use crate::fixture::api_server::{ApiServer, Fate, Seen, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
 use crate::watch::{Availability, FaultCategory, WatchOptions};
 
 const ROUTE: Kind = Kind::HttpRoute;
@@ -309,8 +309,9 @@ async fn labels_select_what_asks_for_something_and_nothing_else() {
         [Kind::Gateway, Kind::Ingress, ROUTE, Kind::BackendTlsPolicy, Kind::ReferenceGrant, Kind::Service]
     {
         let lists = server.asked(kind, Verb::List);
-        let is_selected =
-            |list: &Seen| list.query.get("labelSelector").is_some_and(|labels| labels == "team=shop");
+        let is_selected = |list: &RecordedRequest| {
+            list.query.get("labelSelector").is_some_and(|labels| labels == "team=shop")
+        };
         assert!(lists.iter().all(|list| is_selected(list) == selected.contains(&kind)), "{kind}");
         assert_eq!(lists.len(), 1, "{kind}");
     }

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
 use super::feed::{Feed, named};
-use crate::fixture::api_server::{ApiServer, Fate, Seen, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
 use crate::watch::{Answer, Input, NameBounds, WatchOptions};
 use crate::world::Event;
 
@@ -34,7 +34,7 @@ fn bounded(names_per_namespace: usize, watches: usize) -> WatchOptions {
 }
 
 /// Whether a request is for more objects than one.
-fn is_wide(seen: &Seen) -> bool {
+fn is_wide(seen: &RecordedRequest) -> bool {
     seen.kind == Some(SECRET) && seen.field("metadata.name").is_none()
 }
 
@@ -382,7 +382,7 @@ impl Weather {
         self.slow.store(0, Ordering::Relaxed);
     }
 
-    fn fate(&self, seen: &Seen, random: &mut fastrand::Rng) -> Fate {
+    fn fate(&self, seen: &RecordedRequest, random: &mut fastrand::Rng) -> Fate {
         let code = if is_wide(seen) { &self.wide } else { &self.by_name }.load(Ordering::Relaxed);
         let mut pause = || Duration::from_millis(random.u64(0..=1000) * self.slow.load(Ordering::Relaxed));
         match code {

@@ -64,20 +64,20 @@ pub(crate) async fn list(address: SocketAddr, prefix: &str) -> Result<RangeRespo
 /// Two readers of a prefix that holds something which must stay: one that watches and lists again only when its watch
 /// ends, and one that lists all the time.
 pub(crate) struct Spies {
-    seen: Arc<Seen>,
+    seen: Arc<Observations>,
     is_over: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observations {
     faults: parking_lot::Mutex<Vec<String>>,
     lists: AtomicUsize,
     watches: AtomicUsize,
     events: AtomicUsize,
 }
 
-impl Seen {
+impl Observations {
     fn fault(&self, what: String) {
         self.faults.lock().push(what);
     }
@@ -102,7 +102,7 @@ impl Seen {
 impl Spies {
     /// `stays` is part of a document that must not go.
     pub(crate) fn start(address: SocketAddr, prefix: &str, stays: &str) -> Self {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Observations::default());
         let is_over = Arc::new(AtomicBool::new(false));
         let tasks = vec![
             tokio::spawn(lister(address, prefix.to_owned(), stays.to_owned(), seen.clone(), is_over.clone())),
@@ -134,7 +134,7 @@ async fn lister(
     address: SocketAddr,
     prefix: String,
     stays: String,
-    seen: Arc<Seen>,
+    seen: Arc<Observations>,
     is_over: Arc<AtomicBool>,
 ) {
     let mut revision = 0;
@@ -147,7 +147,7 @@ async fn lister(
     }
 }
 
-async fn watcher(address: SocketAddr, prefix: String, stays: String, seen: Arc<Seen>) {
+async fn watcher(address: SocketAddr, prefix: String, stays: String, seen: Arc<Observations>) {
     let mut revision = 0;
     loop {
         if let Ok(found) = list(address, &prefix).await {
@@ -171,7 +171,7 @@ async fn follow(
     prefix: &str,
     revision: &mut i64,
     kept: &[Bytes],
-    seen: &Seen,
+    seen: &Observations,
 ) -> Result<(), Status> {
     let (key, range_end) = below(prefix);
     let create =

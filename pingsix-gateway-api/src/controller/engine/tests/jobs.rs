@@ -11,12 +11,12 @@ use super::*;
 use crate::reconcile::Job;
 
 /// Translations of an owner that wait to be let go, all of them when this is dropped.
-struct Held {
+struct HeldTranslations {
     let_go: Sender<()>,
     begun: Arc<AtomicUsize>,
 }
 
-impl Held {
+impl HeldTranslations {
     fn let_go(&self) {
         self.let_go.send(()).unwrap();
     }
@@ -27,37 +27,46 @@ impl Held {
 }
 
 impl Rig {
+    /// With two Gateways, of which this one was changed, and its translation is held.
+    fn translating(gateway: &ObjectKey) -> (Self, HeldTranslations) {
+        let mut rig = Self::with_blog();
+        let held = rig.hold_translations(gateway.clone());
+        rig.apply(Kind::Gateway, changed_gateway(&gateway.name.name, 2));
+        rig.take_turns();
+        (rig, held)
+    }
+
     /// Holds the translations of an owner.
-    fn hold_translations(&mut self, owner: ObjectKey) -> Held {
+    fn hold_translations(&mut self, owner: ObjectKey) -> HeldTranslations {
         let (let_go, may_go) = channel();
         let (begun, may_go) = (Arc::new(AtomicUsize::new(0)), Mutex::new(may_go));
         let count = Arc::clone(&begun);
-        self.engine.jobs.run = Arc::new(move |job: Job| {
+        self.engine.ingest.jobs.run = Arc::new(move |job: Job| {
             if *job.owner() == owner {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = may_go.lock().recv();
             }
             job.run()
         });
-        Held { let_go, begun }
+        HeldTranslations { let_go, begun }
     }
 
     /// Gives turns to all that are due and have room.
     fn take_turns(&mut self) {
         loop {
-            let before = self.engine.queue.len();
+            let before = self.engine.ingest.queue.len();
             self.engine.take_turn();
-            if self.engine.queue.len() == before {
+            if self.engine.ingest.queue.len() == before {
                 return;
             }
         }
     }
 
     /// Hears of the end of a translation. Returns whose.
-    async fn land(&mut self) -> ObjectKey {
-        let landing = self.engine.jobs.ended().await;
-        let owner = landing.owner.clone();
-        self.engine.land(landing);
+    async fn finish_job(&mut self) -> ObjectKey {
+        let ended = self.engine.ingest.jobs.ended().await;
+        let owner = ended.owner.clone();
+        self.engine.job_ended(ended);
         self.engine.advance();
         owner
     }
@@ -65,8 +74,8 @@ impl Rig {
     /// Lets translations come to their ends until none is left.
     async fn work(&mut self) {
         self.take_turns();
-        while self.engine.jobs.len() > 0 {
-            self.land().await;
+        while self.engine.ingest.jobs.len() > 0 {
+            self.finish_job().await;
             self.take_turns();
         }
     }
@@ -88,14 +97,11 @@ impl Rig {
 
 #[tokio::test(start_paused = true)]
 async fn while_one_gateway_is_translated_others_are_published_and_told() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(web());
-    rig.apply(Kind::Gateway, changed_gateway("web", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&web());
     for version in 2..5 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.take_turns();
-        assert_eq!(rig.land().await, blog());
+        assert_eq!(rig.finish_job().await, blog());
         assert!(rig.holds(BLOG, &format!("v{version}.example")));
         assert_eq!(rig.generation(&blog()), i64::from(version));
         assert!(rig.is_programmed(&blog()));
@@ -103,47 +109,41 @@ async fn while_one_gateway_is_translated_others_are_published_and_told() {
     assert_eq!(rig.metric("pingsix_gateway_translations_running"), "1");
     assert!(!rig.holds(WEB, "v2.example") && rig.generation(&web()) == 1);
     held.let_go();
-    assert_eq!(rig.land().await, web());
+    assert_eq!(rig.finish_job().await, web());
     assert!(rig.holds(WEB, "v2.example") && rig.generation(&web()) == 2);
     assert_eq!((rig.metric("pingsix_gateway_translations_running").as_str(), held.begun()), ("0", 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_it() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(web());
+    let (mut rig, held) = Rig::translating(&web());
     let before = rig.begun(WEB);
-    rig.apply(Kind::Gateway, changed_gateway("web", 2));
-    rig.take_turns();
     for version in 3..9 {
         rig.apply(Kind::Gateway, changed_gateway("web", version));
         rig.apply(Kind::HttpRoute, route(version));
         rig.take_turns();
     }
-    assert!(!rig.engine.queue.contains(&web()), "never two of one owner");
+    assert!(!rig.engine.ingest.queue.contains(&web()), "never two of one owner");
     held.let_go();
-    rig.land().await;
+    rig.finish_job().await;
     assert!(rig.holds(WEB, "v2.example"), "in order");
     assert_eq!(held.begun(), 1);
     held.let_go();
     rig.work().await;
     assert!(rig.holds(WEB, "v8.example"));
     assert_eq!((held.begun(), rig.begun(WEB) - before, rig.generation(&web())), (2, 2, 8));
-    assert!(rig.engine.queue.is_empty());
+    assert!(rig.engine.ingest.queue.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_made_of_one_that_is_gone_is_not_published() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(blog());
-    rig.apply(Kind::Gateway, changed_gateway("blog", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&blog());
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     held.let_go();
     let before = rig.begun(BLOG);
     rig.work().await;
     assert_eq!((rig.feed().held(BLOG), rig.begun(BLOG) - before), (Some(0), 1));
-    assert!(rig.engine.withdrawals.is_empty() && rig.engine.queue.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.ingest.queue.is_empty());
     // One that comes back meanwhile is there.
     rig.apply(Kind::Gateway, second());
     rig.take_turns();
@@ -159,7 +159,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
     let mut rig = Rig::with_blog();
     let left = Arc::new(AtomicUsize::new(2));
     let tries = Arc::clone(&left);
-    rig.engine.jobs.run = Arc::new(move |job: Job| {
+    rig.engine.ingest.jobs.run = Arc::new(move |job: Job| {
         let is_bad = *job.owner() == web();
         assert!(
             !is_bad
@@ -180,7 +180,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
     let panicked = r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="panicked"}"#;
     assert_eq!(rig.metric(panicked), "1");
     // It is tried again, with nothing left of what has panicked; a change does not wait for that.
-    let due = rig.engine.queue.next_due().unwrap();
+    let due = rig.engine.ingest.queue.next_due().unwrap();
     assert_eq!(due - Instant::now(), Duration::from_millis(100));
     rig.apply(Kind::Gateway, changed_gateway("web", 3));
     rig.work().await;
@@ -192,10 +192,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
 
 #[tokio::test(start_paused = true)]
 async fn when_everything_stops_nobody_waits_for_translations_and_what_is_gone_is_withdrawn() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(blog());
-    rig.apply(Kind::Gateway, changed_gateway("blog", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&blog());
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     let from = Instant::now();
@@ -230,11 +227,11 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     // It ends meanwhile.
     assert!(rig.engine.parts.reconciler.give_up(&web()));
     held.let_go();
-    rig.land().await;
+    rig.finish_job().await;
     assert_eq!(rig.begun(WEB), before);
     tokio::time::advance(Duration::from_secs(5)).await;
     drop(held);
     rig.work().await;
     assert_eq!(rig.begun(WEB), before + 1);
-    assert!(!has_trial(&rig) && rig.engine.queue.is_empty());
+    assert!(!has_trial(&rig) && rig.engine.ingest.queue.is_empty());
 }

@@ -10,7 +10,9 @@ use crate::controller::poll_targets::TargetsByOwner;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
-use crate::provision::{HeldKeys, InstallationKey, Keyring, Provisioned, Standings, Wanted as Needs};
+use crate::provision::{
+    HeldKeys, InstallationKey, Keyring, KeyringFault, Provisioned, Standings, Wanted as Needs,
+};
 
 /// The other ends of what the engine is connected with.
 struct Ends {
@@ -33,7 +35,7 @@ impl Rig {
         let (standings, told) = watch::channel(Standings::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
         let pages = rig.engine.parts.targets.subscribe();
-        rig.engine.parts.provisioning = Some(Provisioning {
+        rig.engine.managed.provisioning = Some(Provisioning {
             installation: Arc::new(installation()),
             wanted,
             standings: told,
@@ -408,7 +410,7 @@ async fn what_runs_stays_over_a_start_without_its_class() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_selected_any_more_keeps_what_runs_for_it() {
     let (mut rig, ends) = Rig::managing();
-    let provisioning = rig.engine.parts.provisioning.as_ref().unwrap();
+    let provisioning = rig.engine.managed.provisioning.as_ref().unwrap();
     provisioning.wanted.send_modify(|wanted| wanted.is_partial = true);
     let is_unwanted = |ends: &Ends| ends.wanted.borrow().is_unwanted(&web());
     rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
@@ -480,7 +482,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
     said["metadata"]["resourceVersion"] = json!("2");
     said["status"] = json!({"conditions": [{"type": "Programmed", "status": "True"}]});
     rig.apply(Kind::Gateway, said);
-    assert!(!rig.engine.parts.status.contains(&web()));
+    assert!(!rig.engine.report.status.contains(&web()));
     let addresses = vec![Address::Ip([192, 0, 2, 7].into())];
     rig.stand(&ends, Provisioned { addresses, ..Provisioned::default() });
     assert_eq!(rig.told().0, "True Programmed");
@@ -489,7 +491,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_runs_no_data_planes_says_so() {
     let (mut rig, _ends) = Rig::managing();
-    rig.engine.parts.provisioning = None;
+    rig.engine.managed.provisioning = None;
     rig.engine.tell_delivery(&web());
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
@@ -507,7 +509,7 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
         (verdict.supported_features.len(), accepted.message.clone())
     };
     assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
-    rig.engine.tell_class(&class);
+    rig.engine.report.tell_class(rig.engine.view(), &class);
     assert_eq!(features(&rig).0, 0);
     assert!(features(&rig).1.contains("this controller runs none"), "{}", features(&rig).1);
 }
@@ -568,7 +570,7 @@ fn held(keys: &[&str]) -> Provisioned {
 }
 
 /// Which keys processes are to be given.
-fn given(ends: &Ends) -> Result<Vec<String>, String> {
+fn given(ends: &Ends) -> Result<Vec<String>, KeyringFault> {
     ends.wanted.borrow().needs[&web()].keyring.clone().map(|keys| keys.0)
 }
 
@@ -615,8 +617,8 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.apply(Kind::HttpRoute, route(2));
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
-    assert!(given(&ends).unwrap_err().contains("does not exist"));
-    let shown = format!("{:?} {:?}", rig.engine.seals, rig.engine.managed.standings);
+    assert!(given(&ends).unwrap_err().to_string().contains("does not exist"));
+    let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.standings);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
@@ -700,7 +702,8 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     rig.apply(Kind::PingsixProxy, encrypted());
     rig.settle();
     assert_eq!(rig.engine.parts.feed.begun().len(), before);
-    assert_eq!(keyring(&mut ends), Err("Secret \"infra/keys\" with the keyring does not exist.".to_owned()));
+    let absent = keyring(&mut ends).unwrap_err().to_string();
+    assert_eq!(absent, "Secret \"infra/keys\" with the keyring does not exist.");
     let (short, message, _) = rig.told();
     assert_eq!(short, "False Pending");
     assert!(message.contains("Secret \"infra/keys\" with the keyring does not exist."), "{message}");
@@ -709,7 +712,9 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     assert_eq!(rig.engine.parts.reconciler.referenced(), [secret].into());
     rig.apply(Kind::Secret, keys(1, "\n\n"));
     rig.settle();
-    assert!(keyring(&mut ends).unwrap_err().contains("holds no keyring in its entry \"keyring\""));
+    assert!(
+        keyring(&mut ends).unwrap_err().to_string().contains("holds no keyring in its entry \"keyring\"")
+    );
     assert_eq!(rig.engine.parts.feed.begun().len(), before);
     rig.apply(Kind::Secret, keys(2, "old\n"));
     rig.settle();

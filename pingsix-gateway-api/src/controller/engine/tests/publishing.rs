@@ -37,7 +37,7 @@ impl<F: Feed + 'static> Rig<F> {
     pub(super) async fn during(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
-            while let Some(owner) = self.engine.queue.pop(Instant::now()) {
+            while let Some(owner) = self.engine.ingest.queue.pop(Instant::now()) {
                 self.engine.reconcile(&owner);
                 self.engine.advance();
             }
@@ -45,8 +45,8 @@ impl<F: Feed + 'static> Rig<F> {
             if now >= until {
                 return;
             }
-            let next = until.min(self.engine.queue.next_due().unwrap_or(until)).min(now + BEAT);
-            match timeout(next - now, self.engine.publisher.ended()).await {
+            let next = until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + BEAT);
+            match timeout(next - now, self.engine.publish.publisher.ended()).await {
                 Ok(attempt) => self.engine.hear_of(attempt.unwrap()),
                 Err(_) => self.engine.beat(),
             }
@@ -107,7 +107,7 @@ async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed
     for version in 3..6 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.apply(Kind::Gateway, changed_gateway("web", version));
-        rig.engine.tell_everybody();
+        rig.engine.report.tell_everybody(rig.engine.view());
         rig.during(Duration::from_secs(2)).await;
         assert!(rig.is_programmed(&blog()) && !rig.is_programmed(&web()));
         assert!(!rig.programmed(&blog()).contains("not published"), "{}", rig.programmed(&blog()));
@@ -169,17 +169,17 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
     let begun: BTreeSet<(String, usize)> = rig.feed().begun().split_off(before).into_iter().collect();
     let gone = ["/pingsix-ingress/gone", "/pingsix/infra/gone", "/pingsix/infra/gone:80"];
     assert_eq!(begun, gone.map(|scope| (scope.to_owned(), 0)).into());
-    assert!(rig.engine.withdrawals.is_empty(), "they are forgotten");
+    assert!(rig.engine.publish.withdrawals.is_empty(), "they are forgotten");
     assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
 
     // One that fails is tried again.
     rig.feed().fate("/pingsix/infra/late", Fate::Failing(Duration::from_millis(10)));
     rig.engine.withdraw(vec![orphan(gateway("late", None), true)]);
     rig.during(Duration::from_secs(1)).await;
-    assert_eq!(rig.engine.withdrawals.len(), 1);
+    assert_eq!(rig.engine.publish.withdrawals.len(), 1);
     rig.feed().fate("/pingsix/infra/late", Fate::Quick);
     rig.during(Duration::from_secs(5)).await;
-    assert!(rig.engine.withdrawals.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty());
     assert_eq!(rig.feed().held("/pingsix/infra/late"), Some(0));
 }
 
@@ -213,7 +213,7 @@ async fn a_slow_target_gets_the_newest_and_statuses_do_not_turn_to_and_fro() {
     let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&web()) else { panic!() };
     assert_eq!(verdict.generation, 3);
     assert!(!rig.programmed(&web()).contains("not published"));
-    assert!(rig.engine.under_way.is_empty());
+    assert!(rig.engine.publish.pending.is_empty());
     assert_eq!(
         rig.metric(r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="superseded"}"#),
         "1"
@@ -291,14 +291,14 @@ async fn a_withdrawal_is_remembered_until_it_is_made() {
         rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
         rig.during(Duration::from_mins(1)).await;
         assert_ne!(rig.feed().held(BLOG), Some(0));
-        assert_eq!(rig.engine.withdrawals.len(), 1);
+        assert_eq!(rig.engine.publish.withdrawals.len(), 1);
         assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
         rig.feed().fate(BLOG, Fate::Quick);
         rig.during(Duration::from_mins(1)).await;
         assert_eq!(rig.feed().held(BLOG), Some(0));
-        assert!(rig.engine.withdrawals.is_empty() && rig.engine.under_way.is_empty());
+        assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
         assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
-        assert!(!rig.engine.queue.contains(&blog()));
+        assert!(!rig.engine.ingest.queue.contains(&blog()));
         rig.apply(Kind::Gateway, second());
         rig.settle();
     }
@@ -317,7 +317,7 @@ async fn one_that_comes_back_while_it_is_withdrawn_is_there_in_the_end() {
     assert_eq!(rig.feed().held(BLOG), Some(0));
     rig.during(SLOW).await;
     assert_eq!(rig.feed().held(BLOG), held);
-    assert!(rig.is_programmed(&blog()) && rig.engine.withdrawals.is_empty());
+    assert!(rig.is_programmed(&blog()) && rig.engine.publish.withdrawals.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,7 +354,7 @@ async fn what_is_under_way_comes_to_its_end_before_everything_stops() {
     rig.engine.drain().await.unwrap();
     assert_eq!(from.elapsed(), SLOW / 2);
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert!(rig.engine.under_way.is_empty());
+    assert!(rig.engine.publish.pending.is_empty());
     let served = rig.feed().sink.contents(&pingsix_sink::Scope::new(WEB).unwrap());
     assert!(format!("{served:?}").contains("other.example"), "{served:?}");
 }
@@ -397,7 +397,7 @@ async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
     rig.settle();
     let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
     assert_eq!(begun, BTreeSet::from([WEB.to_owned(), BLOG.to_owned()]), "its end as well");
-    assert!(rig.is_programmed(&web()) && rig.engine.withdrawals.is_empty());
+    assert!(rig.is_programmed(&web()) && rig.engine.publish.withdrawals.is_empty());
     // One that has led, and leads again, cannot know what others wrote between.
     let before = rig.feed().begun().len();
     *rig.feed().reach.lock() = Some(Reach::Nothing);
@@ -438,13 +438,13 @@ async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert_eq!((rig.engine.withdrawals.len(), rig.feed().forgotten()), (1, vec![]));
+    assert_eq!((rig.engine.publish.withdrawals.len(), rig.feed().forgotten()), (1, vec![]));
     *rig.feed().reach.lock() = None;
     let before = rig.feed().begun().len();
     rig.engine.take_over();
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1);
-    assert!(rig.engine.withdrawals.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty());
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()], "nobody has to follow it any more");
 }
 
@@ -540,7 +540,7 @@ async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.during(Duration::from_mins(10)).await;
     assert_eq!(rig.feed().begun().len(), before + 1);
-    assert_eq!(rig.engine.withdrawals.len(), 1);
+    assert_eq!(rig.engine.publish.withdrawals.len(), 1);
     assert!(rig.feed().forgotten().is_empty(), "somebody has to know of it");
     rig.engine.reconsider();
     rig.settle();
@@ -549,7 +549,7 @@ async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then
     rig.engine.reconsider();
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert!(rig.engine.withdrawals.is_empty() && rig.engine.under_way.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()]);
 
     // What is not held there is withdrawn already.
@@ -558,6 +558,6 @@ async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then
     rig.feed().fate(BLOG, Fate::Elsewhere);
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
-    assert!(rig.engine.withdrawals.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty());
     assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
 }

@@ -8,8 +8,8 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::*;
+use crate::fixture::generate::object;
 use crate::watch::Availability;
-use crate::world::generate::object;
 
 #[tokio::test(start_paused = true)]
 async fn after_any_history_of_watches_one_that_was_ready_is_ready() {

@@ -58,7 +58,7 @@ impl Rig {
         reception.accepted = *accepted;
         *self.engine.parts.feed.reception.lock() = Some(reception);
         self.engine.look_at_receptions();
-        if let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
+        if let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
         }

@@ -59,7 +59,7 @@ fn at(revision: i64) -> StatusPage {
 #[tokio::test(start_paused = true)]
 async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
-    let board = leader.engine.parts.events.clone();
+    let board = leader.engine.report.events.clone();
     let mut accepted = None;
     follower.react(&mut accepted, |_| true);
     leader.add_routes();

@@ -22,7 +22,7 @@ fn another_route(index: u32) -> Value {
 
 impl Rig {
     fn is_spoken_of(&self) -> bool {
-        self.engine.parts.status.contains(&web())
+        self.engine.report.status.contains(&web())
     }
 
     /// Whether the Gateway is said to be programmed, and how many routes its listener is said to have.

@@ -1,7 +1,7 @@
 //! Sinks that parameters name.
 
 use parking_lot::Mutex;
-use pingsix_sink::{AnySink, MemorySink, Published, Sink, SinkError};
+use pingsix_sink::{AnySink, Desired, MemorySink, Published, Sink, SinkError};
 use pingsix_translate::ObjectName;
 
 use super::*;
@@ -209,10 +209,10 @@ async fn what_was_published_nowhere_is_withdrawn_from_nowhere() {
     rig.name_sink(&json!({"url": ONE, "credentialsSecretRef": {"name": "login"}}));
     rig.settle();
     assert!(!rig.is_programmed(&web()));
-    assert!(rig.engine.is_ready, "a Secret that is missing keeps no other data plane waiting");
+    assert!(rig.engine.report.is_ready, "a Secret that is missing keeps no other data plane waiting");
     rig.remove_gateway();
     assert_eq!((world.feed.begun().len(), world.opened.lock().len()), (0, 0));
-    assert!(rig.engine.withdrawals.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty());
     assert_eq!(rig.engine.deliveries.data_planes().count(), 0);
 }
 
@@ -274,7 +274,7 @@ async fn what_was_left_at_a_sink_is_withdrawn_from_there_unless_it_lives_elsewhe
     assert_eq!(one.held("/pingsix/infra/gone"), Some(0));
     assert_eq!(world.feed.held("/pingsix/infra/gone"), Some(0));
     assert_eq!((one.held(WEB), two.sink.history().len()), (web_held, history), "what lives is left alone");
-    assert!(rig.engine.withdrawals.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty());
     // At a sink that nobody publishes to any more nothing can be done.
     rig.name_sink(&json!({"url": TWO}));
     rig.settle();

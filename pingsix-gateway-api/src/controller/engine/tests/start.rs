@@ -44,7 +44,7 @@ fn started() -> Rig {
 async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nobody_from_being_ready() {
     let mut rig = started();
     let feed = Arc::clone(&rig.engine.parts.feed);
-    assert!(rig.engine.is_known && feed.is_open());
+    assert!(rig.engine.ingest.is_known && feed.is_open());
     rig.during(Duration::from_secs(1)).await;
     assert!(feed.held(WEB).is_some(), "the neighbour is published at once");
     assert_eq!(feed.held(BLOG), None, "its readers keep what they have");
@@ -65,13 +65,13 @@ async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nob
         rig.during(PATIENCE / 30).await;
     }
     assert_eq!(feed.held(BLOG), None);
-    assert!(!rig.engine.is_complete, "nothing is taken back of whom nothing is known");
+    assert!(!rig.engine.report.is_complete, "nothing is taken back of whom nothing is known");
     assert!(rig.wanted(&blog_key()).is_none());
     assert!(rig.progress.borrow().awaited.is_empty());
 
     // In the end the owner is published, without the references that have no answer.
     rig.during(Duration::from_secs(90)).await;
-    assert!(feed.held(BLOG).is_some() && rig.engine.is_complete);
+    assert!(feed.held(BLOG).is_some() && rig.engine.report.is_complete);
     let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&blog_key()) else {
         panic!("nothing is said of it")
     };

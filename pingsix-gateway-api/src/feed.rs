@@ -1,5 +1,7 @@
 //! A sink that data planes read from.
 
+mod served;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -7,8 +9,10 @@ use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, Effect, EmbeddedEtcd, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 
+pub(crate) use served::Served;
+
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::replicas::Replicas;
 
 /// How much of a publication this replica makes.

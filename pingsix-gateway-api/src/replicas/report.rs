@@ -21,7 +21,7 @@ const MOST_FOUND: usize = 12_000;
 
 /// What a replica tells beside its readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Saying {
+pub(crate) struct ReplicaReport {
     /// What has been confirmed by instances that read from it.
     pub(crate) confirmed: BTreeMap<Scope, Confirmed>,
     /// What they refuse, by owner.
@@ -55,8 +55,8 @@ pub(super) struct Written {
 }
 
 /// What is told of confirmations, by short names of data planes.
-pub(super) fn confirmed(saying: &Saying) -> BTreeMap<String, Confirmed> {
-    let all = saying.confirmed.iter().flat_map(|(scope, Confirmed { content, by })| {
+pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
+    let all = report.confirmed.iter().flat_map(|(scope, Confirmed { content, by })| {
         by.iter().map(move |instance| (group_of(scope), (scope, content, instance)))
     });
     let mut told: BTreeMap<String, Confirmed> = BTreeMap::new();
@@ -70,10 +70,10 @@ pub(super) fn confirmed(saying: &Saying) -> BTreeMap<String, Confirmed> {
 }
 
 /// What is told of findings.
-pub(super) fn found(saying: &Saying) -> Vec<Written> {
+pub(super) fn found(report: &ReplicaReport) -> Vec<Written> {
     let mut left = MOST_FOUND;
     let mut all: Vec<(&str, (usize, Written))> = Vec::new();
-    for (owner, of) in &saying.found {
+    for (owner, of) in &report.found {
         all.extend(of.iter().map(|one| {
             let written = Written::of(owner, one);
             let length = serde_json::to_string(&written).map_or(usize::MAX, |text| escaped(&text));
@@ -199,16 +199,16 @@ mod tests {
 
     #[test]
     fn what_is_told_stays_within_bounds() {
-        let mut saying = Saying::default();
+        let mut report = ReplicaReport::default();
         for index in 0..2_000 {
             let object = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", format!("route-{index}")));
             let culprit = Culprit::Source(Origin { object, section: Section::Rule(0) });
-            saying.found.insert(owner(index), vec![finding(culprit)]);
+            report.found.insert(owner(index), vec![finding(culprit)]);
             let scope = Scope::new(format!("/pingsix/infra/{index}")).unwrap();
             let content = "0123456789abcdef0123456789abcdef".to_owned();
-            saying.confirmed.insert(scope, Confirmed { content, by: [format!("{index:016x}")].into() });
+            report.confirmed.insert(scope, Confirmed { content, by: [format!("{index:016x}")].into() });
         }
-        let (confirmed, found) = (confirmed(&saying), found(&saying));
+        let (confirmed, found) = (confirmed(&report), found(&report));
         assert_eq!(confirmed.len(), MOST_INSTANCES);
         let escaped = |text: String| serde_json::to_string(&text).unwrap().len();
         let length = escaped(serde_json::to_string(&confirmed).unwrap());
@@ -219,25 +219,25 @@ mod tests {
 
     #[test]
     fn a_namespace_with_much_to_tell_leaves_room_for_others() {
-        let mut saying = Saying::default();
+        let mut report = ReplicaReport::default();
         let content = "0123456789abcdef0123456789abcdef".to_owned();
         let mut add = |namespace: &str, index: usize, objects: usize| {
             let route = |route| ObjectKey::new(Kind::HttpRoute, namespace, format!("route-{route}"));
             let culprit =
                 Culprit::Parts { served: (0..objects).map(route).collect(), absent: BTreeSet::new() };
             let of = ObjectKey::new(Kind::Gateway, namespace, format!("web-{index}"));
-            saying.found.insert(of, vec![finding(culprit)]);
+            report.found.insert(of, vec![finding(culprit)]);
             let scope = Scope::new(format!("/pingsix/{namespace}/web-{index}")).unwrap();
             let by = (0..50).map(|instance| format!("{namespace}{index}{instance:08x}")).collect();
-            saying.confirmed.insert(scope, Confirmed { content: content.clone(), by });
+            report.confirmed.insert(scope, Confirmed { content: content.clone(), by });
         };
         // One finding that fills most of the record, and a hundred more.
         add("aaa", 0, 350);
         (1..100).for_each(|index| add("aaa", index, 1));
         add("shop", 0, 1);
         let of_shop = |written: &&Written| written.of == "Gateway/shop/web-0";
-        assert_eq!(found(&saying).iter().filter(of_shop).count(), 1);
+        assert_eq!(found(&report).iter().filter(of_shop).count(), 1);
         let shop = name_of(&Scope::new("/pingsix/shop/web-0").unwrap());
-        assert_eq!(confirmed(&saying)[&shop].by.len(), 50);
+        assert_eq!(confirmed(&report)[&shop].by.len(), 50);
     }
 }

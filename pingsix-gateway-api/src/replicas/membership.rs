@@ -19,7 +19,7 @@ const FORGOTTEN: u64 = 12;
 
 /// What was seen of the replicas.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(super) struct Membership {
     own: String,
     /// The record of this replica, as it was seen last.
     own_record: String,
@@ -43,7 +43,7 @@ struct Other {
 
 /// What there is to do after something was seen.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct MembershipChange {
     /// Readers of others may be others.
     pub(super) is_change: bool,
     /// A replica was met that was not known.
@@ -52,15 +52,15 @@ pub(super) struct Seen {
     pub(super) time: Option<Revision>,
 }
 
-impl Roster {
+impl Membership {
     pub(super) const fn new(own: String) -> Self {
         Self { own, own_record: String::new(), beats: 0, beat: None, others: BTreeMap::new() }
     }
 
     /// Takes in the annotations of the Lease.
-    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> Seen {
+    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> MembershipChange {
         let now = Instant::now();
-        let mut seen = Seen::default();
+        let mut seen = MembershipChange::default();
         let present = self.present_names();
         let records: BTreeMap<&str, &String> =
             annotations.iter().filter_map(|(name, text)| Some((replica(name)?, text))).collect();
@@ -155,63 +155,67 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_renews_no_more_is_gone_after_several_renewals_of_ours_and_not_before() {
-        let mut roster = Roster::new("own".to_owned());
-        let seen = roster.see(&[record("own", 1, 5), record("other", 1, 2)].into());
-        assert_eq!(seen, Seen { is_change: true, is_new: true, time: Revision::new(2) });
-        assert_eq!(roster.readers_of("plane"), 2, "our own are counted elsewhere");
+        let mut membership = Membership::new("own".to_owned());
+        let seen = membership.see(&[record("own", 1, 5), record("other", 1, 2)].into());
+        assert_eq!(seen, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
+        assert_eq!(membership.readers_of("plane"), 2, "our own are counted elsewhere");
         for told in 2..4 {
             tokio::time::advance(RENEW).await;
-            let seen = roster.see(&[record("own", told, 5), record("other", 1, 2)].into());
-            assert_eq!((seen, roster.readers_of("plane")), (Seen::default(), 2));
+            let seen = membership.see(&[record("own", told, 5), record("other", 1, 2)].into());
+            assert_eq!((seen, membership.readers_of("plane")), (MembershipChange::default(), 2));
         }
         // However long we do not hear of ourselves either, nobody is gone for that.
         tokio::time::advance(RENEW * 1_000).await;
-        assert_eq!(roster.see(&[record("own", 3, 5), record("other", 1, 2)].into()), Seen::default());
+        assert_eq!(
+            membership.see(&[record("own", 3, 5), record("other", 1, 2)].into()),
+            MembershipChange::default()
+        );
         // Nor for what we tell in between.
         tokio::time::advance(RENEW).await;
-        let seen = roster.see(&[record("own", 4, 5), record("other", 1, 2)].into());
-        assert_eq!((seen.is_change, roster.readers_of("plane")), (true, 0));
-        assert!(roster.forgotten().is_empty() && roster.present().next().is_none());
+        let seen = membership.see(&[record("own", 4, 5), record("other", 1, 2)].into());
+        assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 0));
+        assert!(membership.forgotten().is_empty() && membership.present().next().is_none());
         // It may come back.
-        let seen = roster.see(&[record("own", 4, 5), record("other", 2, 3)].into());
-        assert_eq!((seen.is_change, roster.readers_of("plane")), (true, 3));
+        let seen = membership.see(&[record("own", 4, 5), record("other", 2, 3)].into());
+        assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_told_between_renewals_takes_nobody_for_gone() {
-        let mut roster = Roster::new("own".to_owned());
+        let mut membership = Membership::new("own".to_owned());
         for told in 1..100 {
-            roster.see(&[record("own", told, 5), record("other", 1, 2)].into());
+            membership.see(&[record("own", told, 5), record("other", 1, 2)].into());
             tokio::time::advance(Duration::from_millis(50)).await;
         }
-        assert_eq!(roster.readers_of("plane"), 2);
+        assert_eq!(membership.readers_of("plane"), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_the_dead_have_left_is_forgotten_and_nonsense_too() {
-        let mut roster = Roster::new("own".to_owned());
+        let mut membership = Membership::new("own".to_owned());
         let nonsense = (annotation("odd"), "nonsense".to_owned());
         for told in 1..14 {
-            assert!(roster.forgotten().is_empty());
+            assert!(membership.forgotten().is_empty());
             let elsewhere = ("another.example/other".to_owned(), String::new());
-            roster.see(&[record("own", told, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into());
-            assert_eq!(roster.is_alone(), told >= 2);
+            membership
+                .see(&[record("own", told, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into());
+            assert_eq!(membership.is_alone(), told >= 2);
             tokio::time::advance(RENEW).await;
         }
-        assert_eq!(roster.forgotten(), ["odd", "other"]);
-        let seen = roster.see(&[record("own", 14, 0)].into());
-        assert!(!seen.is_change && roster.forgotten().is_empty());
+        assert_eq!(membership.forgotten(), ["odd", "other"]);
+        let seen = membership.see(&[record("own", 14, 0)].into());
+        assert!(!seen.is_change && membership.forgotten().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_renews_keeps_us_from_being_alone() {
-        let mut roster = Roster::new("own".to_owned());
+        let mut membership = Membership::new("own".to_owned());
         for told in 1..4 {
-            roster.see(&[record("own", told, 0), record("other", told, 2)].into());
+            membership.see(&[record("own", told, 0), record("other", told, 2)].into());
             tokio::time::advance(RENEW).await;
-            assert!(!roster.is_alone());
+            assert!(!membership.is_alone());
         }
-        let seen = roster.see(&[record("own", 4, 0)].into());
+        let seen = membership.see(&[record("own", 4, 0)].into());
         assert!(seen.is_change && !seen.is_new, "it has taken its record away");
     }
 }

@@ -9,10 +9,9 @@ use serde::Serialize;
 
 use super::page::Page;
 use super::{Metrics, number, signed, whole};
-use crate::operations::kinds::{PerKind, with_kind};
 use crate::replicas::Replicas;
 use crate::status::StatusCounts;
-use crate::world::{Stored, World};
+use crate::world::{PerKind, Stored, World, with_kind};
 
 /// What the watches of a kind have been through.
 #[derive(Clone, Debug, PartialEq, Eq)]

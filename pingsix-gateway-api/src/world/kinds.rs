@@ -8,10 +8,10 @@ use pingsix_translate::snapshot::{
 };
 use serde::Serialize;
 
-use crate::world::{Stored, World};
+use super::{Stored, World};
 
 /// Work on the objects of one kind.
-pub(super) trait PerKind {
+pub(crate) trait PerKind {
     /// What comes of it.
     type Output;
 
@@ -20,7 +20,7 @@ pub(super) trait PerKind {
 }
 
 /// Does a piece of work on the objects of a kind.
-pub(super) fn with_kind<W: PerKind>(work: &W, kind: Kind, world: &World) -> W::Output {
+pub(crate) fn with_kind<W: PerKind>(work: &W, kind: Kind, world: &World) -> W::Output {
     match kind {
         Kind::GatewayClass => work.run::<GatewayClass>(world),
         Kind::Gateway => work.run::<Gateway>(world),

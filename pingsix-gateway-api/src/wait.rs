@@ -1,4 +1,4 @@
-//! Waiting for what others tell.
+//! Waiting for a value that changes.
 
 use tokio::sync::watch;
 

@@ -8,10 +8,10 @@ use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Si
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Replicas;
-use crate::controller::{Feed, Reach};
+use super::{Feed, Reach};
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::replicas::Replicas;
 
 /// A feed whose readers are those of all replicas.
 pub(crate) struct Served<F> {
@@ -36,7 +36,9 @@ impl<F: Feed> Served<F> {
         };
         let sources = self.feed.readers_changed().into_iter().chain([replicas.changes()]);
         let changes = futures::future::join_all(sources.map(follow));
-        tokio::join!(stop.run_until_cancelled(changes), replicas.run(&*self.feed, leadership, stop.clone()));
+        let own = || self.feed.readers();
+        let replicas = replicas.run(own, self.feed.readers_changed(), leadership, stop.clone());
+        tokio::join!(stop.run_until_cancelled(changes), replicas);
     }
 }
 

@@ -1,6 +1,6 @@
-//! A cut brought up to date: what changes all the time costs its own part, not a look at everything.
+//! An extract brought up to date: what changes all the time costs its own part, not a look at everything.
 //!
-//! Each object is compared as it is in the cut with how it is now, so neither the order of changes nor how often they are
+//! Each object is compared as it is in the extract with how it is now, so neither the order of changes nor how often they are
 //! told makes a difference, and objects that are of no concern to the owner do no harm. What a route refers to is read
 //! anew with it: while it referred to something else, nobody told this owner of a change there.
 
@@ -16,9 +16,9 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
 use super::edges::Target;
 use super::snapshot::picked;
-use super::{Cut, OwnerSnapshot, Stored, World};
+use super::{Extract, OwnerSnapshot, Stored, World};
 
-/// What came, went or changed since a cut was made.
+/// What came, went or changed since an extract was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
@@ -32,13 +32,13 @@ pub struct Changed {
 type Routes<R> = fn(&mut Snapshot) -> &mut SharedMap<ObjectName, Arc<R>>;
 
 impl World {
-    /// Brings a cut up to date, if that is to be had without looking at everything. When it returns `false`, the cut is of
+    /// Brings an extract up to date, if that is to be had without looking at everything. When it returns `false`, the extract is of
     /// no use any more.
     ///
     /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
-    /// parameters of a Gateway. References into other namespaces and to Services with policies are left to a new cut.
-    pub fn recut(&self, cut: &mut Cut, changed: &Changed) -> bool {
-        let Cut { snapshot, referenced } = cut;
+    /// parameters of a Gateway. References into other namespaces and to Services with policies are left to a new extract.
+    pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
+        let Extract { snapshot, referenced } = extract;
         let OwnerSnapshot::Gateway(snapshot) = snapshot else {
             return changed.objects.is_empty() && changed.sliced.is_empty();
         };
@@ -46,19 +46,19 @@ impl World {
         let mut left = BTreeSet::new();
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
             Kind::HttpRoute => {
-                self.recut_route(snapshot, |snapshot| &mut snapshot.http_routes, name, &mut left)
+                self.refresh_route(snapshot, |snapshot| &mut snapshot.http_routes, name, &mut left)
             }
             Kind::GrpcRoute => {
-                self.recut_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name, &mut left)
+                self.refresh_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name, &mut left)
             }
             Kind::TlsRoute => {
-                self.recut_route(snapshot, |snapshot| &mut snapshot.tls_routes, name, &mut left)
+                self.refresh_route(snapshot, |snapshot| &mut snapshot.tls_routes, name, &mut left)
             }
             Kind::TcpRoute => {
-                self.recut_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name, &mut left)
+                self.refresh_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name, &mut left)
             }
             Kind::UdpRoute => {
-                self.recut_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
+                self.refresh_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
             }
             Kind::Service => {
                 if holds(snapshot, name) || self.refers(snapshot, name) {
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Takes in how a route is now, and notes the Services it has left.
-    fn recut_route<R: Stored + RouteReferences>(
+    fn refresh_route<R: Stored + RouteReferences>(
         &self,
         snapshot: &mut Snapshot,
         routes: Routes<R>,

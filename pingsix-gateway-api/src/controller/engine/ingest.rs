@@ -1,0 +1,214 @@
+//! Input from watches: the owners that it concerns, their queue, and their translations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::status::Problem;
+use pingsix_translate::{Kind, ObjectKey};
+use tokio::time::Instant;
+
+use super::jobs::Jobs;
+use crate::metrics::Metrics;
+use crate::reconcile::{Pace, Queue, Reconciler, Turn};
+use crate::watch::{Availability, Input, Presence, presence};
+use crate::world::{Effects, World};
+
+/// How many objects a line of the log names.
+const NAMED: usize = 8;
+
+/// Owners that wait for their turn or are being translated, and what is known of the objects that they depend on.
+pub(super) struct Ingest {
+    pub(super) queue: Queue,
+    pub(super) jobs: Jobs,
+    availability: BTreeMap<Kind, Availability>,
+    /// What is wrong with the objects that cannot be decoded.
+    pub(super) undecodable: BTreeMap<ObjectKey, Problem>,
+    /// Owners that refer to objects about which there is no answer yet, and those objects.
+    waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Since when an owner has changes that were not reconsidered.
+    since: BTreeMap<ObjectKey, Instant>,
+    /// Everything that is watched has been read once.
+    pub(super) is_known: bool,
+    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    lists_secrets: bool,
+}
+
+impl Ingest {
+    pub(super) fn new(pace: Pace, lists_secrets: bool) -> Self {
+        Self {
+            queue: Queue::new(pace),
+            jobs: Jobs::new(),
+            availability: BTreeMap::new(),
+            undecodable: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            since: BTreeMap::new(),
+            is_known: false,
+            lists_secrets,
+        }
+    }
+
+    /// Takes an input into the picture.
+    pub(super) fn apply(
+        &mut self,
+        reconciler: &mut Reconciler,
+        metrics: Option<&Metrics>,
+        input: Input,
+    ) -> Effects {
+        match input {
+            Input::Event(event) => {
+                let (kind, is_change) = (event.kind(), !event.is_of_a_list());
+                let effects = reconciler.apply(event);
+                if is_change && let Some(metrics) = metrics {
+                    metrics.event(kind, effects.owners.len());
+                }
+                effects
+            }
+            Input::Gone(key) => reconciler.remove(&key),
+            Input::Released(key) => reconciler.unwatched(&key),
+            Input::Answered { key, .. } => Effects { owners: reconciler.answered(key), ..Effects::default() },
+            Input::Availability { kind, availability } => {
+                self.availability.insert(kind, availability);
+                Effects::default()
+            }
+        }
+    }
+
+    /// Queues owners that an input concerns.
+    pub(super) fn changed(&mut self, owners: BTreeSet<ObjectKey>) {
+        let now = Instant::now();
+        for owner in &owners {
+            self.since.entry(owner.clone()).or_insert(now);
+        }
+        self.push(owners);
+    }
+
+    /// Queues owners. An owner that is being translated is queued when its translation has ended.
+    pub(super) fn push(&mut self, owners: BTreeSet<ObjectKey>) {
+        let now = Instant::now();
+        for owner in owners {
+            if !self.jobs.outdate(&owner) {
+                self.queue.push(owner, now);
+            }
+        }
+    }
+
+    /// Queues an owner again after a failure, with back-off, unless its translation runs.
+    pub(super) fn retry(&mut self, owner: &ObjectKey) {
+        if !self.jobs.is_running(owner) {
+            self.queue.retry(owner.clone(), Instant::now());
+        }
+    }
+
+    /// When there may be a turn; `None` when there is none to wait for.
+    pub(super) fn next_turn(&self) -> Option<Instant> {
+        let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
+        self.queue.next_turn(capacity)
+    }
+
+    /// The owner whose turn it is, if there is room.
+    pub(super) fn turn(&mut self, now: Instant) -> Option<Turn> {
+        let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
+        self.queue.turn(now, capacity)
+    }
+
+    /// Owners that wait for their turn, and those whose translations run.
+    pub(super) fn waiting_or_running(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.queue.waiting().map(|(owner, ..)| owner).chain(self.jobs.owners())
+    }
+
+    /// Since when the owner had changes, which are reconsidered now.
+    pub(super) fn take_since(&mut self, owner: &ObjectKey) -> Option<Instant> {
+        self.since.remove(owner)
+    }
+
+    /// The changes of an owner since then are still not live.
+    pub(super) fn still_since(&mut self, owner: &ObjectKey, since: Instant) {
+        let waiting = self.since.entry(owner.clone()).or_insert(since);
+        *waiting = since.min(*waiting);
+    }
+
+    /// An owner has been dealt with.
+    pub(super) fn succeeded(&mut self, owner: &ObjectKey, is_ours: bool) {
+        self.queue.succeeded(owner);
+        // It may have come back meanwhile.
+        if !is_ours && !self.queue.contains(owner) && !self.jobs.is_running(owner) {
+            self.queue.forget(owner);
+        }
+    }
+
+    /// Takes down what an owner refers to and nothing is known of.
+    pub(super) fn awaits(&mut self, owner: &ObjectKey, awaited: BTreeSet<ObjectKey>) {
+        if awaited.is_empty() {
+            self.waiting.remove(owner);
+        } else {
+            self.waiting.insert(owner.clone(), awaited);
+        }
+    }
+
+    /// Whether there is something that an owner refers to and nothing is known of.
+    pub(super) fn is_waiting(&self, owner: &ObjectKey) -> bool {
+        self.waiting.contains_key(owner)
+    }
+
+    /// Everything that is referred to and nothing is known of.
+    pub(super) fn awaited(&self) -> BTreeSet<ObjectKey> {
+        self.waiting.values().flatten().cloned().collect()
+    }
+
+    /// Goes on without answers for which it has been waited long enough.
+    pub(super) fn end_waits(&mut self, reconciler: &mut Reconciler, now: Instant) {
+        let owners = reconciler.end_waits(now, self.is_api_server_answering());
+        for owner in &owners {
+            let awaited = self.waiting.get(owner).into_iter().flatten();
+            let named: Vec<String> = awaited.clone().take(NAMED).map(ToString::to_string).collect();
+            tracing::warn!(
+                %owner, objects = awaited.count(), ?named,
+                "the API server does not say whether these objects exist; what refers to them fails closed"
+            );
+        }
+        self.push(owners);
+    }
+
+    /// Whether the API server answers at all. It is asked for Services all the time, which it serves itself, as it does
+    /// Secrets and ConfigMaps; other kinds may fail alone.
+    fn is_api_server_answering(&self) -> bool {
+        !matches!(self.availability.get(&Kind::Service), Some(Availability::Unreachable { .. }))
+    }
+
+    /// Takes note of whether an object can be decoded. Returns whether that changes anything.
+    pub(super) fn note_shape(&mut self, object: &ObjectKey, problem: Option<&Problem>) -> bool {
+        if self.undecodable.get(object) == problem {
+            return false;
+        }
+        match problem {
+            Some(problem) => {
+                tracing::warn!(%object, field = %problem.field, error = problem.message, "object cannot be decoded; it is ignored");
+                self.undecodable.insert(object.clone(), problem.clone());
+            }
+            None => {
+                self.undecodable.remove(object);
+            }
+        }
+        true
+    }
+
+    /// The kinds of which not everything is known, with why.
+    pub(super) fn unknown_kinds(&self, world: &World) -> BTreeMap<Kind, String> {
+        Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(world, *kind)?))).collect()
+    }
+
+    /// Why not everything of a kind is known; `None` when it is.
+    fn unknown(&self, world: &World, kind: Kind) -> Option<String> {
+        let is_listed = presence(kind) != Presence::Referenced || kind == Kind::Secret && self.lists_secrets;
+        if !is_listed || world.is_complete(kind) {
+            return None;
+        }
+        match self.availability.get(&kind) {
+            Some(Availability::Absent { .. }) if presence(kind) == Presence::Optional => None,
+            Some(Availability::Absent { message }) => Some(message.clone()),
+            Some(Availability::Forbidden { message } | Availability::Unreachable { message }) => {
+                Some(message.clone())
+            }
+            Some(Availability::Watching) | None => Some("It is being listed.".to_owned()),
+        }
+    }
+}

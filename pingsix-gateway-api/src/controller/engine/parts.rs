@@ -1,0 +1,115 @@
+//! What an engine is made of, and where it hears from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingsix_sink::Scope;
+use pingsix_translate::DataPlaneKey;
+use pingsix_translate::status::Address;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::ingest::Ingest;
+use super::others::Others;
+use super::provisioning::{Managed, Provisioning};
+use super::publishing::Publish;
+use super::report::Report;
+use crate::controller::bundles::Bundles;
+use crate::controller::destinations::Destinations;
+use crate::controller::instances::Pages;
+use crate::controller::observers::Gates;
+use crate::controller::orphans::Orphan;
+use crate::controller::poll_targets::PollTargets;
+use crate::controller::{Feed, Progress};
+use crate::delivery::Deliveries;
+use crate::delivery::status_page::StatusUrl;
+use crate::health::Health;
+use crate::leader::Leadership;
+use crate::metrics::Metrics;
+use crate::operations::debug::DebugRequest;
+use crate::reconcile::{Pace, Reconciler};
+use crate::status::{EventBoard, Readers, StatusBoard};
+use crate::watch::Input;
+
+/// What an engine is made of.
+pub(in crate::controller) struct Parts<F> {
+    pub(in crate::controller) reconciler: Reconciler,
+    pub(in crate::controller) feed: Arc<F>,
+    /// What is not published to the feed.
+    pub(in crate::controller) destinations: Destinations,
+    pub(in crate::controller) status: StatusBoard,
+    pub(in crate::controller) events: EventBoard,
+    pub(in crate::controller) readers: Readers,
+    pub(in crate::controller) progress: watch::Sender<Progress>,
+    /// Whether this replica writes.
+    pub(in crate::controller) leadership: Leadership,
+    pub(in crate::controller) addresses: watch::Receiver<Option<Vec<Address>>>,
+    pub(in crate::controller) bundles: watch::Receiver<Bundles>,
+    pub(in crate::controller) gates: Option<Gates>,
+    pub(in crate::controller) health: Option<Health>,
+    pub(in crate::controller) metrics: Option<Arc<Metrics>>,
+    pub(in crate::controller) pace: Pace,
+    /// The status pages of the options.
+    pub(in crate::controller) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    /// The instances whose status pages are asked.
+    pub(in crate::controller) targets: PollTargets,
+    /// How data planes are run; `None` when others run all of them.
+    pub(in crate::controller) provisioning: Option<Provisioning>,
+    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    pub(in crate::controller) lists_secrets: bool,
+    /// How long what is being published may take to come to its end when everything stops.
+    pub(in crate::controller) drain: Duration,
+}
+
+/// Where an engine hears from.
+pub(in crate::controller) struct Sources {
+    pub(in crate::controller) inputs: mpsc::Receiver<Input>,
+    pub(in crate::controller) pages: mpsc::Receiver<Pages>,
+    /// Scopes that somebody else has changed.
+    pub(in crate::controller) drifted: mpsc::Receiver<Scope>,
+    /// What an earlier process has left.
+    pub(in crate::controller) orphans: mpsc::Receiver<Vec<Orphan>>,
+    pub(in crate::controller) debug: Option<mpsc::Receiver<DebugRequest>>,
+    pub(in crate::controller) stop: CancellationToken,
+}
+
+/// What all stages use.
+pub(super) struct Shared<F> {
+    pub(super) reconciler: Reconciler,
+    pub(super) feed: Arc<F>,
+    pub(super) destinations: Destinations,
+    pub(super) leadership: Leadership,
+    pub(super) health: Option<Health>,
+    pub(super) metrics: Option<Arc<Metrics>>,
+    pub(super) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    pub(super) targets: PollTargets,
+    pub(super) drain: Duration,
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    pub(in crate::controller) fn new(parts: Parts<F>) -> Self {
+        let boards = (parts.status, parts.events, parts.readers);
+        Self {
+            ingest: Ingest::new(parts.pace, parts.lists_secrets),
+            publish: Publish::new(Arc::clone(&parts.feed)),
+            report: Report::new(boards, parts.addresses, parts.bundles, parts.progress, parts.gates),
+            managed: Managed::new(parts.provisioning),
+            parts: Shared {
+                reconciler: parts.reconciler,
+                feed: parts.feed,
+                destinations: parts.destinations,
+                leadership: parts.leadership,
+                health: parts.health,
+                metrics: parts.metrics,
+                fixed_pages: parts.fixed_pages,
+                targets: parts.targets,
+                drain: parts.drain,
+            },
+            deliveries: Deliveries::default(),
+            pages: BTreeMap::new(),
+            others: Others::default(),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Statuses, Events and readiness: what each object is told, and what is held back until its owner is published.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::snapshot::{GatewayClass, Ingress};
+use pingsix_translate::status::{Address, Delivery, GatewayVerdict, Verdicts, judge_pingsix_proxy};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::provisioning::Managed;
+use super::settling::Settling;
+use crate::controller::Progress;
+use crate::controller::bundles::Bundles;
+use crate::controller::observers::Gates;
+use crate::delivery::Deliveries;
+use crate::reconcile::Reconciler;
+use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
+
+/// For how long nothing is said of what is being published.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Read access to everything that reports are made of.
+#[derive(Clone, Copy)]
+pub(super) struct View<'e> {
+    pub(super) reconciler: &'e Reconciler,
+    pub(super) deliveries: &'e Deliveries,
+    pub(super) managed: &'e Managed,
+}
+
+impl<'e> View<'e> {
+    /// Whose translation speaks of a Gateway, a ListenerSet or an Ingress.
+    pub(super) fn speaker(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
+        self.reconciler.owners_that_speak_of(object).next()
+    }
+}
+
+/// The boards of statuses and Events, readiness, and the statuses that are held back.
+pub(super) struct Report {
+    pub(super) status: StatusBoard,
+    pub(super) events: EventBoard,
+    pub(super) readers: Readers,
+    /// Where data planes are reached, as the options say.
+    pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
+    pub(super) bundles: watch::Receiver<Bundles>,
+    pub(super) progress: watch::Sender<Progress>,
+    pub(super) gates: Option<Gates>,
+    /// Owners that are being published, with their statuses.
+    held_back: BTreeMap<ObjectKey, HeldBack>,
+    pub(super) settling: Settling,
+    /// Until when readiness waits for owners of which it is not known what to publish.
+    pub(super) ready_by: Option<Instant>,
+    /// Everything is published that this replica is waited for.
+    pub(super) is_ready: bool,
+    /// There is something to say of every owner that was there at the start.
+    pub(super) is_complete: bool,
+    /// How often the verdicts of an owner were put together.
+    #[cfg(test)]
+    pub(super) put_together: std::sync::atomic::AtomicUsize,
+}
+
+/// Statuses of an owner that are held back until its publication has ended.
+#[derive(Debug)]
+struct HeldBack {
+    /// Objects about which there is something to tell then.
+    told: BTreeSet<Arc<ObjectKey>>,
+    /// What was said of its data planes; `None` when something was held back since.
+    before: Option<BTreeMap<DataPlaneKey, Delivery>>,
+    /// Since when there is nothing said.
+    quiet_since: Instant,
+    /// That has become too long.
+    is_late: bool,
+}
+
+impl Report {
+    pub(super) fn new(
+        (status, events, readers): (StatusBoard, EventBoard, Readers),
+        addresses: watch::Receiver<Option<Vec<Address>>>,
+        bundles: watch::Receiver<Bundles>,
+        progress: watch::Sender<Progress>,
+        gates: Option<Gates>,
+    ) -> Self {
+        Self {
+            status,
+            events,
+            readers,
+            addresses,
+            bundles,
+            progress,
+            gates,
+            held_back: BTreeMap::new(),
+            settling: Settling::default(),
+            ready_by: None,
+            is_ready: false,
+            is_complete: false,
+            #[cfg(test)]
+            put_together: std::sync::atomic::AtomicUsize::default(),
+        }
+    }
+
+    /// Says what there is to say about objects of kinds that owners judge.
+    pub(super) fn tell<'o>(&self, view: View<'_>, objects: impl IntoIterator<Item = &'o ObjectKey>) {
+        for (object, wanted) in self.wanted(view, objects) {
+            self.say(view, object, wanted.unwrap_or(Wanted::Released));
+        }
+    }
+
+    /// Objects came, or somebody changed them: what was said of them may have to be said again.
+    pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
+        let mut unsaid = Vec::new();
+        for key in touched {
+            if self.is_too_early(view, key) {
+                // Its status says something else than this replica would.
+                self.status.hold(key);
+            } else if self.status.contains(key) {
+                self.status.touched(key);
+            } else {
+                unsaid.push(key);
+            }
+        }
+        for (key, wanted) in self.wanted(view, unsaid) {
+            // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
+            // so nobody would. Or it was too early until now.
+            if let Some(wanted) = wanted {
+                self.say(view, key, wanted);
+            }
+        }
+    }
+
+    /// Of what is gone nothing is said, whoever still speaks of it.
+    fn say(&self, view: View<'_>, object: &ObjectKey, wanted: Wanted) {
+        if !view.reconciler.world().contains(object) || self.waits_for_publication(view, object) {
+            return;
+        }
+        if self.is_too_early(view, object) {
+            // Who comes to lead must not write what was said before.
+            self.status.hold(object);
+        } else {
+            self.status.set(object.clone(), wanted);
+        }
+    }
+
+    /// Whether it is said of an object whether it is programmed, and that is about to be something else.
+    fn waits_for_publication(&self, view: View<'_>, object: &ObjectKey) -> bool {
+        matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
+            && view.speaker(object).is_some_and(|owner| self.is_quiet(owner))
+    }
+
+    /// What there is to say about each of these objects, where owners say something about it. What an owner says of its
+    /// Gateway and of all its ListenerSets is put together once.
+    fn wanted<'o>(
+        &self,
+        view: View<'_>,
+        objects: impl IntoIterator<Item = &'o ObjectKey>,
+    ) -> Vec<(&'o ObjectKey, Option<Wanted>)> {
+        let mut verdicts = BTreeMap::new();
+        objects.into_iter().map(|object| (object, self.wanted_of(view, object, &mut verdicts))).collect()
+    }
+
+    fn wanted_of<'e>(
+        &self,
+        view: View<'e>,
+        object: &ObjectKey,
+        verdicts: &mut BTreeMap<&'e ObjectKey, Option<Verdicts>>,
+    ) -> Option<Wanted> {
+        let reconciler = view.reconciler;
+        match object.kind {
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
+                reconciler.route(object).map(Wanted::Route)
+            }
+            Kind::BackendTlsPolicy => {
+                Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
+            }
+            Kind::Gateway | Kind::ListenerSet => {
+                let owner = view.speaker(object)?;
+                let verdicts =
+                    verdicts.entry(owner).or_insert_with(|| self.verdicts(view, owner)).as_ref()?;
+                if object.kind == Kind::Gateway {
+                    verdicts.gateway.clone().map(|verdict| self.wanted_gateway(view, verdict))
+                } else {
+                    verdicts.listener_sets.get(object).cloned().map(Box::new).map(Wanted::ListenerSet)
+                }
+            }
+            Kind::Ingress => {
+                let addresses = self.addresses_of(view, view.speaker(object)?)?;
+                Some(Wanted::Ingress { addresses })
+            }
+            Kind::PingsixProxy => {
+                let proxy = reconciler.world().get::<PingsixProxy>(&object.name)?;
+                Some(Wanted::PingsixProxy(Box::new(judge_pingsix_proxy(&proxy))))
+            }
+            Kind::GatewayClass
+            | Kind::ReferenceGrant
+            | Kind::IngressClass
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Namespace => None,
+        }
+    }
+
+    /// What an owner says of its Gateway and its ListenerSets, as far as they have come.
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count how often this is done"))]
+    fn verdicts(&self, view: View<'_>, owner: &ObjectKey) -> Option<Verdicts> {
+        #[cfg(test)]
+        self.put_together.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let planes = view.reconciler.data_planes(owner);
+        view.reconciler.verdicts(owner, &view.deliveries.of(&planes))
+    }
+
+    fn wanted_gateway(&self, view: View<'_>, mut verdict: GatewayVerdict) -> Wanted {
+        view.managed.hinder(view.reconciler, &mut verdict);
+        let addresses = self.addresses_of(view, &verdict.key);
+        Wanted::Gateway { verdict: Box::new(verdict), addresses }
+    }
+
+    /// Where the data planes of an owner are reached: at their Service if the controller runs them, else as its parameters
+    /// say, else as the options do. `None` as long as that is not known.
+    pub(super) fn addresses_of(&self, view: View<'_>, owner: &ObjectKey) -> Option<Vec<Address>> {
+        let reconciler = view.reconciler;
+        if reconciler.infrastructure(owner).is_some() {
+            return view.managed.addresses(owner);
+        }
+        let said = reconciler.attached(owner).map(|attached| &attached.addresses);
+        let said = said.filter(|addresses| !addresses.is_empty()).cloned();
+        said.or_else(|| self.addresses.borrow().clone())
+    }
+
+    pub(super) fn tell_class(&self, view: View<'_>, class: &ObjectKey) {
+        if view.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
+            return;
+        }
+        let verdict = view.reconciler.class(class).cloned();
+        let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
+        self.events.set(class, problems);
+        if let Some(verdict) = verdict {
+            let runs_none = view.managed.provisioning.is_none();
+            let verdict = if runs_none { verdict.without_data_planes() } else { verdict };
+            let verdict = verdict.with_bundles(self.bundles.borrow().as_ref());
+            self.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
+        }
+    }
+
+    /// Nobody but itself has anything to say about a PingsixProxy.
+    pub(super) fn tell_proxy(&self, view: View<'_>, key: &ObjectKey) {
+        let Some(proxy) = view.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
+        let verdict = judge_pingsix_proxy(&proxy);
+        self.events.set(key, verdict.problems.clone());
+        self.status.set(key.clone(), Wanted::PingsixProxy(Box::new(verdict)));
+    }
+
+    pub(super) fn tell_classes(&self, view: View<'_>) {
+        for class in view.reconciler.world().keys::<GatewayClass>() {
+            self.tell_class(view, &class);
+        }
+    }
+
+    /// Addresses are in the statuses of Gateways and Ingresses.
+    pub(super) fn tell_everybody(&self, view: View<'_>) {
+        let told = self.status.keys();
+        // Of an Ingress nothing could be said without an address.
+        let ingresses = view.reconciler.world().keys::<Ingress>();
+        let spoken_of = ingresses.iter().filter(|key| view.speaker(key).is_some());
+        self.tell(
+            view,
+            told.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(spoken_of),
+        );
+    }
+
+    /// Says how far the data planes of an owner have come.
+    pub(super) fn tell_delivery(&self, view: View<'_>, owner: &ObjectKey) {
+        if self.is_quiet(owner) {
+            return;
+        }
+        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(view, owner) else {
+            return;
+        };
+        self.say(view, owner, self.wanted_gateway(view, gateway));
+        for (set, verdict) in listener_sets {
+            if view.speaker(&set) == Some(owner) {
+                self.say(view, &set, Wanted::ListenerSet(Box::new(verdict)));
+            }
+        }
+    }
+
+    /// Holds back what there is to say of an owner, from the beginning of its publication on. What is held back already
+    /// stays so, for as long as it would have.
+    pub(super) fn hold_back(
+        &mut self,
+        owner: &ObjectKey,
+        mut told: BTreeSet<Arc<ObjectKey>>,
+        said: BTreeMap<DataPlaneKey, Delivery>,
+        started: Instant,
+    ) {
+        let (mut before, mut quiet_since, mut is_late) = (Some(said), started, false);
+        if let Some(earlier) = self.held_back.remove(owner) {
+            told.extend(earlier.told);
+            (before, quiet_since, is_late) = (None, earlier.quiet_since, earlier.is_late);
+        }
+        self.held_back.insert(owner.clone(), HeldBack { told, before, quiet_since, is_late });
+    }
+
+    /// All that was made of an owner is published, or cannot be: says what was held back.
+    pub(super) fn tell_held_back(&mut self, view: View<'_>, owner: &ObjectKey) {
+        let Some(HeldBack { mut told, before, .. }) = self.held_back.remove(owner) else { return };
+        let planes = view.reconciler.data_planes(owner);
+        if before != Some(view.deliveries.of(&planes)) {
+            self.tell_delivery(view, owner);
+            told.retain(|object| {
+                !matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
+                    || view.speaker(object) != Some(owner)
+            });
+        }
+        self.tell(view, told.iter().map(|object| &**object));
+    }
+
+    /// When nothing is said of an owner for the time being, there will be something to say.
+    pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
+        if let Some(held_back) = self.held_back.get_mut(owner) {
+            held_back.before = None;
+        }
+    }
+
+    /// Says what is held back of an owner, if that takes too long.
+    pub(super) fn tell_late(&mut self, view: View<'_>, owner: &ObjectKey) {
+        self.tell_later(owner);
+        let Some(held_back) = self.held_back.get_mut(owner).filter(|held_back| held_back.is_late) else {
+            return;
+        };
+        let told = std::mem::take(&mut held_back.told);
+        self.tell_delivery(view, owner);
+        self.tell(view, told.iter().map(|object| &**object));
+    }
+
+    /// Objects of which nothing is said as long as something is under way.
+    fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.held_back.values().flat_map(|held_back| &held_back.told).map(|object| &**object)
+    }
+
+    /// Whether nothing is said of the data planes of an owner, for the time being.
+    fn is_quiet(&self, owner: &ObjectKey) -> bool {
+        self.held_back.get(owner).is_some_and(|held_back| !held_back.is_late)
+    }
+
+    /// Owners of which it takes too long from now on until something is said.
+    pub(super) fn take_late(&mut self, now: Instant) -> Vec<ObjectKey> {
+        let late = self.held_back.iter_mut().filter(|(_, held_back)| {
+            !held_back.is_late && now.duration_since(held_back.quiet_since) >= PATIENCE
+        });
+        let late = late.map(|(owner, held_back)| {
+            held_back.is_late = true;
+            owner.clone()
+        });
+        late.collect()
+    }
+
+    /// What a process of ours has written and nobody stands for any more.
+    pub(super) fn release_what_is_left(&self, controller: &str) {
+        let mut told: BTreeSet<ObjectKey> = self.status.keys().into_iter().collect();
+        // Other targets may not have it yet, so that nothing was said of it.
+        told.extend(self.untold().cloned());
+        for key in self.readers.with_entries_of(controller) {
+            if !told.contains(&key) {
+                self.status.set(key, Wanted::Released);
+            }
+        }
+    }
+}

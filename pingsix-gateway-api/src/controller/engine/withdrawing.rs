@@ -1,0 +1,112 @@
+//! What is not asked for any more is withdrawn, also when everything stops, and also what an earlier process has left.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::{DataPlaneKey, ObjectKey};
+use tokio::time::timeout;
+
+use super::Engine;
+use super::publishing::Publish;
+use crate::bridge::withdrawn;
+use crate::controller::orphans::Orphan;
+use crate::controller::{ControllerError, Feed};
+use crate::reconcile::Publication;
+
+impl<F: Feed + 'static> Publish<F> {
+    /// What of an owner is to be withdrawn, from now on until that is published, and what need not be: it was published
+    /// nowhere.
+    pub(super) fn plan_withdrawals(
+        &mut self,
+        owner: &ObjectKey,
+        current: &BTreeSet<DataPlaneKey>,
+        withdrawn: Vec<Publication>,
+    ) -> (Vec<Publication>, Vec<DataPlaneKey>) {
+        let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
+        withdrawals
+            .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
+        withdrawals.retain(|data_plane, _| !current.contains(data_plane));
+        let mut nowhere = Vec::new();
+        withdrawals.retain(|data_plane, _| {
+            let was_nowhere = self.sinks.was_nowhere(data_plane);
+            if was_nowhere {
+                nowhere.push(data_plane.clone());
+            }
+            !was_nowhere
+        });
+        if !withdrawals.is_empty() {
+            self.withdrawals.insert(owner.clone(), withdrawals.clone());
+        }
+        let withdrawals =
+            withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
+        (withdrawals.collect(), nowhere)
+    }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Withdraws what an earlier process has published and nobody asks for any more.
+    pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
+        let ours = self.parts.reconciler.ours();
+        for orphan in orphans {
+            let Orphan { ref data_plane, is_gone, .. } = orphan;
+            let owner = data_plane.owner();
+            let planes = self.parts.reconciler.data_planes(&owner);
+            let is_orphan = if ours.contains(&owner) {
+                // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
+                let has_ports = planes.iter().any(|plane| plane.port().is_some());
+                let is_of_port = has_ports && data_plane.port().is_some();
+                is_of_port
+                    && !planes.contains(data_plane)
+                    && !self.ingest.is_waiting(&owner)
+                    && self.lies_at_home(&orphan, &planes)
+            } else {
+                is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
+            };
+            let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
+            if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
+                continue;
+            }
+            tracing::info!(%data_plane, "withdrawing documents of an earlier process that no object asks for");
+            self.publish.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
+            self.push([owner].into());
+        }
+    }
+
+    /// Lets what is under way come to its end. What is gone is withdrawn before that: nobody will know of it any more.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::Task`]: a publication panicked.
+    pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
+        if self.ingest.is_known {
+            let ours = self.parts.reconciler.ours();
+            // What is being translated comes too late.
+            let concerned = self.ingest.waiting_or_running();
+            let gone = concerned.filter(|owner| !ours.contains(*owner));
+            let gone: BTreeSet<ObjectKey> = gone.chain(self.publish.withdrawals.keys()).cloned().collect();
+            for owner in gone {
+                if !ours.contains(&owner) {
+                    self.withdraw_gone(&owner);
+                    continue;
+                }
+                for (data_plane, desired) in self.publish.withdrawals.get(&owner).cloned().unwrap_or_default()
+                {
+                    self.submit(&owner, Publication { data_plane, desired });
+                }
+            }
+        }
+        let limit = self.parts.drain;
+        let all = async {
+            while self.publish.publisher.pending().next().is_some() {
+                let attempt = self.publish.publisher.ended().await.map_err(ControllerError::Task)?;
+                self.hear_of(attempt);
+            }
+            Ok(())
+        };
+        if let Ok(drained) = timeout(limit, all).await {
+            return drained;
+        }
+        let data_planes: Vec<String> = self.publish.publisher.pending().map(ToString::to_string).collect();
+        tracing::warn!(?data_planes, ?limit, "shutdown timed out; publications were abandoned");
+        Ok(())
+    }
+}
