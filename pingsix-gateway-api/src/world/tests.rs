@@ -516,6 +516,7 @@ fn a_cut_that_is_brought_up_to_date_is_as_a_new_one() {
         Kind::TlsRoute,
         Kind::TcpRoute,
         Kind::UdpRoute,
+        Kind::Ingress,
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,

@@ -26,7 +26,7 @@ use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::object::{ObjectKey, compare_age};
+use crate::object::ObjectKey;
 use crate::options::{Budget, Options};
 use crate::resolve::Backends;
 use crate::route::Refusal;
@@ -184,10 +184,7 @@ pub(super) fn refusal(
 /// The rules of the routes that have a place in a data plane, oldest route first.
 pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
     let mut order: Vec<usize> = placed.iter().copied().collect();
-    order.sort_by(|left, right| {
-        let (left, right) = (&routes[*left].route, &routes[*right].route);
-        compare_age((left.age, &left.key), (right.age, &right.key))
-    });
+    order.sort_by(|left, right| routes[*left].route.compare_age(&routes[*right].route));
     order
         .into_iter()
         .flat_map(|route| {

@@ -10,7 +10,7 @@ use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::resolve::ResolvedRule;
-use crate::route::{Limit, Refusal, joined};
+use crate::route::{Limit, Part, Refusal, joined};
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]
@@ -184,7 +184,8 @@ pub(crate) fn judge_route(
         }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
-    if !parents.is_empty() {
+    // An Ingress has no parents, and is ours all the same.
+    if !parents.is_empty() || route.part != Part::Whole {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);

@@ -6,8 +6,10 @@ use crate::options::Budget;
 use crate::pingsix::router::UpstreamRef;
 use crate::pingsix::validate::{self, ValidateOptions, order_dependence, validate};
 use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
-use crate::provenance::CertificateReference;
+use crate::provenance::{CertificateReference, Provenance};
 use crate::snapshot::{Object, Objects};
+use crate::translate::translate_ingress;
+use crate::translation::DataPlane;
 
 /// IngressClass `pingsix` of our controller.
 fn class() -> Objects {
@@ -478,7 +480,7 @@ fn an_ingress_belongs_to_the_class_it_names_or_else_to_the_default() {
     }
     let served = |objects: &Objects| {
         let ingresses = translated(objects).verdicts.ingresses;
-        ingresses.iter().map(|key| key.name.name.to_string()).collect::<Vec<_>>()
+        ingresses.keys().map(|key| key.name.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(served(&objects), ["annotation", "field"]);
     add_class(&mut objects, "pingsix", &default, &ours);
