@@ -308,7 +308,7 @@ impl Owner for OfIngressClass {
         for (host, rest) in self.take_rests(snapshot) {
             routes.push((Source::Host(host), rest.into_iter().collect()));
         }
-        if has_other_tls && !(self.with_tls.is_empty() && self.planes[0].certificates.served.is_empty()) {
+        if has_other_tls {
             self.of_certificates.clear();
             let with_tls = self.with_tls.iter();
             let of_tls =

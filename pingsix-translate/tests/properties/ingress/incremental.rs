@@ -83,7 +83,7 @@ impl Seen {
 pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x494e_4752);
     let is_spread = rng.random_bool(0.7);
-    let mut table = |rng: &mut SmallRng| {
+    let table = |rng: &mut SmallRng| {
         let mut objects = generate::table(rng);
         if is_spread {
             spread(rng, &mut objects);
@@ -188,7 +188,10 @@ fn spread(rng: &mut SmallRng, objects: &mut [Value]) {
     for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
         for rule in ingress["spec"]["rules"].as_array_mut().into_iter().flatten() {
             let paths = rule.pointer_mut("/http/paths").and_then(Value::as_array_mut);
-            for path in paths.into_iter().flatten().filter(|_| rng.random_bool(0.8)) {
+            for path in paths.into_iter().flatten() {
+                if rng.random_bool(0.2) {
+                    continue;
+                }
                 let text = path["path"].as_str().unwrap_or_default().trim_end_matches('/').to_owned();
                 path["path"] = json!(format!("/s{}{text}", rng.random_range(0..6)));
             }
