@@ -26,6 +26,8 @@ impl World {
         referenced: &mut BTreeSet<ObjectKey>,
         changed: &Changed,
     ) -> bool {
+        // A class without the mark is not told of those that have it, and has no Ingresses because of it.
+        snapshot.default_classes = self.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
             match kind {
