@@ -249,14 +249,31 @@ impl Seen {
         for key @ ObjectKey { kind, name } in &news.quarantined {
             let http = || Some(normalise_http_route(snapshot.http_routes.get(name)?));
             let grpc = || Some(normalise_grpc_route(snapshot.grpc_routes.get(name)?));
+            let is_new = routes.iter().all(|(known, _)| known != key);
             let route = match kind {
-                Kind::HttpRoute => http(),
-                Kind::GrpcRoute => grpc(),
-                _ => None,
+                Kind::HttpRoute if is_new => http(),
+                Kind::GrpcRoute if is_new => grpc(),
+                // Known to be different already, or no route.
+                Kind::HttpRoute
+                | Kind::GrpcRoute
+                | Kind::GatewayClass
+                | Kind::Gateway
+                | Kind::ListenerSet
+                | Kind::TlsRoute
+                | Kind::TcpRoute
+                | Kind::UdpRoute
+                | Kind::BackendTlsPolicy
+                | Kind::ReferenceGrant
+                | Kind::IngressClass
+                | Kind::Ingress
+                | Kind::Service
+                | Kind::EndpointSlice
+                | Kind::Secret
+                | Kind::ConfigMap
+                | Kind::Namespace
+                | Kind::PingsixProxy => None,
             };
-            if routes.iter().all(|(known, _)| known != key) {
-                routes.extend(route.map(|route| (key.clone(), Some(route))));
-            }
+            routes.extend(route.map(|route| (key.clone(), Some(route))));
         }
         Changed { are_of_frame: others.contains(&true), routes }
     }

@@ -30,7 +30,7 @@ use crate::attach::{Hostname, Listener};
 use crate::crd::HostOwnership;
 use crate::field::FieldPath;
 use crate::infrastructure::Infrastructure;
-use crate::lower::{Attachments, Listened, Plane, RouteInput, Stale, ingress_plane};
+use crate::lower::{Attachments, Listened, LoweredPlane, Plane, RouteInput, Stale, ingress_plane};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::options::Options;
 use crate::parameters::{self, Parameters};
@@ -221,12 +221,11 @@ impl Owner for OfIngressClass {
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         let in_effect = self.policies.for_route(Carried::Requests(None));
-        let rules = match route.part {
-            Part::RestOfHost(_) => Box::from([rests::nothing()]),
-            _ => {
-                let resolve = |rule| references.resolve_rule(&route, rule, in_effect, backends, problems);
-                route.rules.iter().map(resolve).collect()
-            }
+        let rules = if let Part::RestOfHost(_) = route.part {
+            Box::from([rests::nothing()])
+        } else {
+            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, backends, problems);
+            route.rules.iter().map(resolve).collect()
         };
         RouteInput::new(route, rules, self.attachments.clone())
     }
@@ -309,15 +308,7 @@ impl Owner for OfIngressClass {
             routes.push((Source::Host(host), rest.into_iter().collect()));
         }
         if has_other_tls {
-            self.of_certificates.clear();
-            let with_tls = self.with_tls.iter();
-            let of_tls =
-                certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
-            let plane = ingress_plane(self.frame.key.clone(), of_tls, self.frame.namespace_share);
-            for (lowered, before) in planes.iter_mut().zip(&self.planes) {
-                lowered.change_certificates(&before.certificates, &plane.certificates)?;
-            }
-            self.planes = vec![plane];
+            self.show_certificates(snapshot, references, planes)?;
         }
         Ok(Updated { routes, is_reframed })
     }
@@ -370,6 +361,24 @@ impl OfIngressClass {
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })
+    }
+
+    /// Finds out again which certificate is shown for which name.
+    fn show_certificates(
+        &mut self,
+        snapshot: &IngressSnapshot,
+        references: &References<'_>,
+        planes: &mut [LoweredPlane],
+    ) -> Result<(), Stale> {
+        self.of_certificates.clear();
+        let with_tls = self.with_tls.iter();
+        let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
+        let plane = ingress_plane(self.frame.key.clone(), shown, self.frame.namespace_share);
+        for (lowered, before) in planes.iter_mut().zip(&self.planes) {
+            lowered.change_certificates(&before.certificates, &plane.certificates)?;
+        }
+        self.planes = vec![plane];
+        Ok(())
     }
 
     /// Takes in another version of an Ingress. Returns whether it asks for other certificates than before.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Ingress, PingsixProxy};
+use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::snapshot::Ingress;
 use pingsix_translate::{
     Effort, IngressSnapshot, Object, ObjectName, Objects, Options, Translation, Translator, translate_ingress,
 };
