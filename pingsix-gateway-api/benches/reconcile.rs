@@ -1,5 +1,5 @@
-//! From one event to what is published: one of many routes changes, or one endpoint; also an endpoint of a Service that many
-//! Gateways share.
+//! From one event to what is published: one of many routes or Ingresses changes, or one endpoint; also an endpoint of a Service
+//! that many Gateways share.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -51,10 +51,64 @@ fn slice(number: usize, address: &str) -> Value {
     })
 }
 
+fn ingress(number: usize, path: &str, version: usize) -> Value {
+    let service = json!({"name": format!("service-{number}"), "port": {"number": 80}});
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {
+            "name": format!("ingress-{number}"), "namespace": "bench", "generation": version,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "ingressClassName": "class",
+            "rules": [{
+                "host": format!("host-{number}.example.com"),
+                "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": {"service": service}}]},
+            }],
+        },
+    })
+}
+
+/// Services with a slice each.
+fn apply_services(reconciler: &mut Reconciler, services: usize) {
+    for number in 0..services {
+        apply::<pingsix_translate::snapshot::Service>(
+            reconciler,
+            json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": format!("service-{number}"), "namespace": "bench"},
+                "spec": {"ports": [{"port": 80}]},
+            }),
+        );
+        apply::<pingsix_translate::snapshot::EndpointSlice>(reconciler, slice(number, "10.0.0.1"));
+    }
+}
+
+fn empty() -> Reconciler {
+    let budget = Budget { bytes: 4_000_000, matcher_entries: usize::MAX };
+    Reconciler::new(Options { budget, ..Options::default() })
+}
+
+/// One IngressClass with Ingresses of one path each, every one with a Service and a slice of its own.
+fn class(ingresses: usize) -> Reconciler {
+    let mut reconciler = empty();
+    apply::<pingsix_translate::snapshot::IngressClass>(
+        &mut reconciler,
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": "class"},
+            "spec": {"controller": DEFAULT_CONTROLLER_NAME},
+        }),
+    );
+    for number in 0..ingresses {
+        apply::<pingsix_translate::snapshot::Ingress>(&mut reconciler, ingress(number, "/", 1));
+    }
+    apply_services(&mut reconciler, ingresses);
+    reconciler
+}
+
 /// One Gateway with routes of one rule each, every one with a Service and a slice of its own.
 fn cluster(routes: usize) -> Reconciler {
-    let budget = Budget { bytes: 4_000_000, matcher_entries: usize::MAX };
-    let mut reconciler = Reconciler::new(Options { budget, ..Options::default() });
+    let mut reconciler = empty();
     apply::<pingsix_translate::snapshot::GatewayClass>(
         &mut reconciler,
         json!({
@@ -72,26 +126,21 @@ fn cluster(routes: usize) -> Reconciler {
     );
     for number in 0..routes {
         apply::<pingsix_translate::snapshot::HttpRoute>(&mut reconciler, route(number, "/", 1));
-        apply::<pingsix_translate::snapshot::Service>(
-            &mut reconciler,
-            json!({
-                "apiVersion": "v1", "kind": "Service",
-                "metadata": {"name": format!("service-{number}"), "namespace": "bench"},
-                "spec": {"ports": [{"port": 80}]},
-            }),
-        );
-        apply::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, slice(number, "10.0.0.1"));
     }
+    apply_services(&mut reconciler, routes);
     reconciler
 }
 
-/// Reconsiders the Gateway; returns how many documents it wants.
-fn reconcile(reconciler: &mut Reconciler) -> usize {
-    let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
-    let ReconcileOutcome::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
+/// Reconsiders an owner; returns how many documents it wants.
+fn reconcile(reconciler: &mut Reconciler, owner: &ObjectKey) -> usize {
+    let ReconcileOutcome::Current(came) = reconciler.reconcile(owner, Timestamp::UNIX_EPOCH) else {
         return 0;
     };
     came.publications.iter().map(|publication| publication.desired.documents().len()).sum()
+}
+
+fn gateway() -> ObjectKey {
+    ObjectKey::new(Kind::Gateway, "bench", "gateway")
 }
 
 fn one_change(criterion: &mut Criterion) {
@@ -100,7 +149,7 @@ fn one_change(criterion: &mut Criterion) {
         group.sample_size(10);
         for routes in SIZES {
             let mut reconciler = cluster(routes);
-            assert!(reconcile(&mut reconciler) > routes, "the routes are served");
+            assert!(reconcile(&mut reconciler, &gateway()) > routes, "the routes are served");
             let mut turn = 1;
             group.bench_function(BenchmarkId::from_parameter(routes), |bencher| {
                 bencher.iter(|| {
@@ -133,7 +182,36 @@ fn one_change(criterion: &mut Criterion) {
                             }),
                         ),
                     }
-                    black_box(reconcile(&mut reconciler))
+                    black_box(reconcile(&mut reconciler, &gateway()))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+fn one_change_of_a_class(criterion: &mut Criterion) {
+    let class_key = ObjectKey::new(Kind::IngressClass, "", "class");
+    for name in ["one Ingress changed", "one endpoint of an Ingress changed"] {
+        let mut group = criterion.benchmark_group(format!("event to publication: {name}"));
+        group.sample_size(10);
+        for ingresses in SIZES {
+            let mut reconciler = class(ingresses);
+            assert!(reconcile(&mut reconciler, &class_key) > ingresses, "the Ingresses are served");
+            let mut turn = 1;
+            group.bench_function(BenchmarkId::from_parameter(ingresses), |bencher| {
+                bencher.iter(|| {
+                    turn += 1;
+                    if name == "one Ingress changed" {
+                        let path = ["/one", "/other"][turn % 2];
+                        let changed = ingress(ingresses / 2, path, turn);
+                        apply::<pingsix_translate::snapshot::Ingress>(&mut reconciler, changed);
+                    } else {
+                        let address = ["10.0.0.2", "10.0.0.3"][turn % 2];
+                        let changed = slice(ingresses / 2, address);
+                        apply::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, changed);
+                    }
+                    black_box(reconcile(&mut reconciler, &class_key))
                 });
             });
         }
@@ -183,5 +261,5 @@ fn shared_service(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, one_change, shared_service);
+criterion_group!(benches, one_change, one_change_of_a_class, shared_service);
 criterion_main!(benches);

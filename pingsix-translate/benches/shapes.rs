@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::Secret;
-use pingsix_translate::{Object, ObjectName, Objects, Snapshot};
+use pingsix_translate::snapshot::{Referents, Secret};
+use pingsix_translate::{IngressSnapshot, Object, ObjectName, Objects, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -46,18 +46,7 @@ pub(crate) fn snapshot(shape: Shape, routes: usize) -> Snapshot {
         "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
         "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
     }))));
-    for service in 0..SERVICES {
-        let name = format!("service-{service}");
-        objects.insert(Object::Service(object(json!({
-            "metadata": {"name": name, "namespace": "bench"}, "spec": {"ports": [{"port": 80}]},
-        }))));
-        let endpoints: Vec<Value> =
-            (1..=3).map(|host| json!({"addresses": [format!("10.1.{service}.{host}")]})).collect();
-        objects.insert(Object::EndpointSlice(object(json!({
-            "metadata": {"name": name, "namespace": "bench", "labels": {"kubernetes.io/service-name": name}},
-            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": endpoints,
-        }))));
-    }
+    insert_services(&mut objects);
     for route in 0..routes {
         let (hostname, paths) = place(shape, route);
         let rules: Vec<Value> = paths
@@ -77,6 +66,21 @@ pub(crate) fn snapshot(shape: Shape, routes: usize) -> Snapshot {
         insert_route(&mut objects, "wildcard", "*.example.com", &[everything]);
     }
     objects.snapshot(&ObjectName::new("bench", "gateway")).expect("the Gateway is there")
+}
+
+fn insert_services(objects: &mut Objects) {
+    for service in 0..SERVICES {
+        let name = format!("service-{service}");
+        objects.insert(Object::Service(object(json!({
+            "metadata": {"name": name, "namespace": "bench"}, "spec": {"ports": [{"port": 80}]},
+        }))));
+        let endpoints: Vec<Value> =
+            (1..=3).map(|host| json!({"addresses": [format!("10.1.{service}.{host}")]})).collect();
+        objects.insert(Object::EndpointSlice(object(json!({
+            "metadata": {"name": name, "namespace": "bench", "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": endpoints,
+        }))));
+    }
 }
 
 fn place(shape: Shape, route: usize) -> (String, [String; RULES]) {
@@ -141,6 +145,55 @@ fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Valu
     }))));
 }
 
+/// An IngressClass with so many Ingresses of three paths each, on a hundred Services.
+pub(crate) fn ingress_snapshot(shape: Shape, ingresses: usize) -> IngressSnapshot {
+    let mut objects = Objects::default();
+    objects.insert(Object::IngressClass(object(json!({
+        "metadata": {"name": "class"}, "spec": {"controller": "pingsix.io/gateway-controller"},
+    }))));
+    insert_services(&mut objects);
+    for ingress in 0..ingresses {
+        let (host, paths) = place(shape, ingress);
+        let paths: Vec<Value> = paths
+            .iter()
+            .enumerate()
+            .map(|(path, text)| {
+                let name = format!("service-{}", (ingress * RULES + path) % SERVICES);
+                json!({
+                    "path": text, "pathType": "Prefix",
+                    "backend": {"service": {"name": name, "port": {"number": 80}}},
+                })
+            })
+            .collect();
+        objects.insert(Object::Ingress(object(json!({
+            "metadata": {
+                "name": format!("ingress-{ingress}"), "namespace": "bench",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"ingressClassName": "class", "rules": [{"host": host, "http": {"paths": paths}}]},
+        }))));
+    }
+    objects.ingress_snapshot("class").expect("the class is there")
+}
+
+/// The same, but for one path.
+pub(crate) fn with_other_ingress(snapshot: &IngressSnapshot) -> IngressSnapshot {
+    let mut other = snapshot.clone();
+    if let Some((name, ingress)) = snapshot.ingresses.iter().nth(snapshot.ingresses.len() / 2) {
+        let mut value = serde_json::to_value(&**ingress).expect("Ingresses can be written");
+        value["spec"]["rules"][0]["http"]["paths"][0]["path"] = json!("/another/path");
+        other.ingresses.insert(name.clone(), object(value));
+    }
+    other
+}
+
+/// The same, but for the address of one endpoint.
+pub(crate) fn with_other_endpoint_of_ingress(snapshot: &IngressSnapshot) -> IngressSnapshot {
+    let mut other = snapshot.clone();
+    change_endpoint(&mut other.referents);
+    other
+}
+
 /// The same, but for the path of one rule.
 pub(crate) fn with_other_route(snapshot: &Snapshot) -> Snapshot {
     let mut other = snapshot.clone();
@@ -155,10 +208,14 @@ pub(crate) fn with_other_route(snapshot: &Snapshot) -> Snapshot {
 /// The same, but for the address of one endpoint.
 pub(crate) fn with_other_endpoint(snapshot: &Snapshot) -> Snapshot {
     let mut other = snapshot.clone();
-    if let Some((service, slices)) = snapshot.referents.endpoint_slices.iter().nth(SERVICES / 2) {
+    change_endpoint(&mut other.referents);
+    other
+}
+
+fn change_endpoint(referents: &mut Referents) {
+    if let Some((service, slices)) = referents.endpoint_slices.clone().iter().nth(SERVICES / 2) {
         let mut value = serde_json::to_value(&*slices[0]).expect("slices can be written");
         value["endpoints"][0]["addresses"][0] = json!("10.2.3.4");
-        other.referents.endpoint_slices.insert(service.clone(), vec![object(value)]);
+        referents.endpoint_slices.insert(service.clone(), vec![object(value)]);
     }
-    other
 }

@@ -8,8 +8,13 @@ use std::io::Write as _;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pingsix_translate::pingsix::validate::{ValidateOptions, validate};
-use pingsix_translate::{Budget, Options, Snapshot, Translator, translate};
-use shapes::{Shape, certified, snapshot, with_other_certificate, with_other_endpoint, with_other_route};
+use pingsix_translate::{
+    Budget, IngressSnapshot, Options, Snapshot, Translation, Translator, translate, translate_ingress,
+};
+use shapes::{
+    Shape, certified, ingress_snapshot, snapshot, with_other_certificate, with_other_endpoint,
+    with_other_endpoint_of_ingress, with_other_ingress, with_other_route,
+};
 
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
@@ -54,6 +59,14 @@ fn full_translation(criterion: &mut Criterion) {
             bencher.iter_with_large_drop(|| translate(black_box(snapshot), &options));
         });
     }
+    for ingresses in SIZES {
+        let snapshot = ingress_snapshot(Shape::FlatHosts, ingresses);
+        group.throughput(Throughput::Elements(ingresses as u64 * 3));
+        let id = BenchmarkId::new("flat hosts of Ingresses", ingresses);
+        group.bench_with_input(id, &snapshot, |bencher, snapshot| {
+            bencher.iter_with_large_drop(|| translate_ingress(black_box(snapshot), &options));
+        });
+    }
     group.finish();
 }
 
@@ -70,7 +83,8 @@ fn change(criterion: &mut Criterion) {
             .flat_map(|shape| SIZES.map(|size| (shape, size)))
         {
             let one = snapshot(shape, routes);
-            back_and_forth(&mut group, BenchmarkId::new(shape.name(), routes), &[other(&one), one]);
+            let id = BenchmarkId::new(shape.name(), routes);
+            back_and_forth(&mut group, id, Translator::translate, &[other(&one), one]);
         }
         group.finish();
     }
@@ -79,19 +93,44 @@ fn change(criterion: &mut Criterion) {
     for listeners in [100, 1_000] {
         let one = certified(listeners);
         let id = BenchmarkId::new("listeners", listeners);
-        back_and_forth(&mut group, id, &[with_other_certificate(&one), one]);
+        back_and_forth(&mut group, id, Translator::translate, &[with_other_certificate(&one), one]);
     }
     group.finish();
 }
 
-fn back_and_forth(group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, snapshots: &[Snapshot; 2]) {
+/// One object of an IngressClass changes back and forth.
+fn change_of_ingress_class(criterion: &mut Criterion) {
+    for (name, other) in [
+        ("one Ingress changed", with_other_ingress as fn(&IngressSnapshot) -> IngressSnapshot),
+        ("one endpoint of an Ingress changed", with_other_endpoint_of_ingress),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(20);
+        for (shape, ingresses) in [Shape::FlatHosts, Shape::SharedHost]
+            .into_iter()
+            .flat_map(|shape| SIZES.map(|size| (shape, size)))
+        {
+            let one = ingress_snapshot(shape, ingresses);
+            let id = BenchmarkId::new(shape.name(), ingresses);
+            back_and_forth(&mut group, id, Translator::translate_ingress, &[other(&one), one]);
+        }
+        group.finish();
+    }
+}
+
+fn back_and_forth<S>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    id: BenchmarkId,
+    translate: fn(&mut Translator, &S) -> Translation,
+    snapshots: &[S; 2],
+) {
     let mut translator = Translator::new(options());
-    translator.translate(&snapshots[1]);
+    translate(&mut translator, &snapshots[1]);
     let mut turn = 0;
     group.bench_function(id, |bencher| {
         bencher.iter(|| {
             turn += 1;
-            translator.translate(black_box(&snapshots[turn % 2]))
+            translate(&mut translator, black_box(&snapshots[turn % 2]))
         });
     });
 }
@@ -115,5 +154,5 @@ fn acceptance(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, full_translation, change, acceptance);
+criterion_group!(benches, full_translation, change, change_of_ingress_class, acceptance);
 criterion_main!(benches);

@@ -1,9 +1,11 @@
 //! The translation of one snapshot, stage by stage.
 
 mod frame;
+mod gateway;
 mod infrastructure;
 mod ingress;
 mod memo;
+mod owner;
 mod seen;
 mod shared;
 mod slots;
@@ -12,15 +14,16 @@ mod translation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use ingress::translate_ingress;
 pub use translation::Translation;
 
-use self::frame::{Frame, JudgedBefore};
+use self::gateway::OfGateway;
+use self::ingress::{OfIngressClass, of_another_controller};
 use self::memo::Memo;
+use self::owner::{Owner, Served};
 use self::shared::Shared;
 #[cfg(doc)]
 use crate::SharedMap;
-use crate::attach::Listeners;
+use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::few::Few;
 use crate::lower::{
@@ -28,14 +31,9 @@ use crate::lower::{
     lower_streams,
 };
 use crate::model::{DataPlaneKey, Options, Problem};
-use crate::normalise::{
-    Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
-    normalise_udp_route,
-};
-use crate::quarantine::refuse_rules;
 use crate::references::{Reading, References};
 use crate::snapshot::{IngressSnapshot, Snapshot};
-use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
+use crate::status::Refusals;
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -43,12 +41,22 @@ use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 /// the same bytes. What cannot be honoured answers an error to the requests it stands for and is named in the
 /// verdicts; everything else is served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
-    let attached = Attached::new(snapshot, options);
-    let lowered = attached
-        .frame
-        .planes
-        .iter()
-        .map(|plane| lower_plane(plane, &attached.inputs, &attached.backends, options));
+    translate_whole::<OfGateway>(snapshot, options)
+}
+
+/// Translates what one IngressClass may see into PingSIX configuration and verdicts.
+///
+/// As [`translate`], it is total and deterministic. A class of another controller has no data plane; one of ours that
+/// cannot be served has an empty one.
+pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
+    of_another_controller(snapshot, options)
+        .unwrap_or_else(|| translate_whole::<OfIngressClass>(snapshot, options))
+}
+
+fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
+    let attached = Attached::<O>::new(snapshot, options);
+    let planes = attached.owner.planes().iter();
+    let lowered = planes.map(|plane| lower_plane(plane, &attached.inputs, &attached.backends, options));
     let lowered = lowered.collect();
     attached.judge(snapshot, options, lowered).0
 }
@@ -62,17 +70,26 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// time if the snapshot is a changed copy of the last one. Then
 ///
 /// - EndpointSlices are looked at, and routes only if a port ceases or begins to have endpoints;
-/// - routes and Services take attaching and resolving these routes and those that refer to the Services;
+/// - routes, Ingresses and Services take attaching and resolving these routes and those that refer to the Services;
 /// - Secrets, Namespaces, ReferenceGrants, BackendTLSPolicies and whatever leaves hosts, ports and names of the listeners
-///   as they are take judging all listeners, and the routes for which something else follows.
+///   as they are take judging all listeners, and the routes for which something else follows;
+/// - Ingresses that name other hosts than before take reading the others that name these, if they are of several namespaces;
+/// - Secrets and `spec.tls` of Ingresses take reading all of `spec.tls`.
 ///
 /// What is compiled and written is in proportion to what comes out different. Other changes of listeners, those that
 /// concern most of the routes, and whatever `lower/change.rs` says take a full translation.
 #[derive(Debug)]
 pub struct Translator {
     options: Options,
-    memo: Option<Box<Memo>>,
+    memo: Option<KindOfMemo>,
     effort: Effort,
+}
+
+/// What the last translation left, by the kind of its owner.
+#[derive(Debug)]
+enum KindOfMemo {
+    Gateway(Box<Memo<OfGateway>>),
+    IngressClass(Box<Memo<OfIngressClass>>),
 }
 
 /// What a translation took.
@@ -95,32 +112,28 @@ impl Translator {
 
     /// As [`translate`].
     pub fn translate(&mut self, snapshot: &Snapshot) -> Translation {
-        let options = &self.options;
-        if let Some(mut memo) = self.memo.take()
-            && let Ok((translation, routes)) = memo.change(snapshot, options)
-        {
-            self.memo = Some(memo);
-            self.effort = Effort::Part { routes };
-            return translation;
-        }
-        self.effort = Effort::Whole;
-        let attached = Attached::new(snapshot, options);
-        let lowered = attached
-            .frame
-            .planes
-            .iter()
-            .map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
-        let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
-        let (translation, judged) = attached.judge(snapshot, options, lowered);
-        self.memo = Some(Box::new(Memo::new(snapshot, judged, planes, &translation)));
+        let memo = match self.memo.take() {
+            Some(KindOfMemo::Gateway(memo)) => Some(memo),
+            Some(KindOfMemo::IngressClass(_)) | None => None,
+        };
+        let (translation, memo, effort) = change_or_begin(memo, snapshot, &self.options);
+        (self.memo, self.effort) = (Some(KindOfMemo::Gateway(memo)), effort);
         translation
     }
 
-    /// As [`translate_ingress`]. There is nothing yet that is not done again.
+    /// As [`translate_ingress`].
     pub fn translate_ingress(&mut self, snapshot: &IngressSnapshot) -> Translation {
-        self.memo = None;
-        self.effort = Effort::Whole;
-        translate_ingress(snapshot, &self.options)
+        let memo = match self.memo.take() {
+            Some(KindOfMemo::IngressClass(memo)) => Some(memo),
+            Some(KindOfMemo::Gateway(_)) | None => None,
+        };
+        if let Some(translation) = of_another_controller(snapshot, &self.options) {
+            self.effort = Effort::Whole;
+            return translation;
+        }
+        let (translation, memo, effort) = change_or_begin(memo, snapshot, &self.options);
+        (self.memo, self.effort) = (Some(KindOfMemo::IngressClass(memo)), effort);
+        translation
     }
 
     /// What the last translation took.
@@ -129,11 +142,32 @@ impl Translator {
     }
 }
 
+/// Translates by what the last translation has left, or else everything. Returns what this one leaves.
+fn change_or_begin<O: Owner>(
+    memo: Option<Box<Memo<O>>>,
+    snapshot: &O::Snapshot,
+    options: &Options,
+) -> (Translation, Box<Memo<O>>, Effort) {
+    if let Some(mut memo) = memo
+        && let Ok((translation, routes)) = memo.change(snapshot, options)
+    {
+        return (translation, memo, Effort::Part { routes });
+    }
+    let attached = Attached::<O>::new(snapshot, options);
+    let planes = attached.owner.planes().iter();
+    let lowered =
+        planes.map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
+    let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
+    let (translation, judged) = attached.judge(snapshot, options, lowered);
+    let memo = Box::new(Memo::new(snapshot, judged, planes, &translation));
+    (translation, memo, Effort::Whole)
+}
+
 /// Everything up to lowering.
 #[derive(Debug)]
-struct Attached {
+struct Attached<O> {
     reading: Arc<Reading>,
-    frame: Frame,
+    owner: O,
     backends: Backends,
     shared: Shared,
     /// In the order of the snapshot.
@@ -144,8 +178,8 @@ struct Attached {
 
 /// A whole translation with what it was made of.
 #[derive(Debug)]
-struct JudgedRoutes {
-    attached: Attached,
+struct JudgedRoutes<O> {
+    attached: Attached<O>,
     streams: Option<LoweredStreams>,
     /// By route: what else is wrong with it, and the listeners it counts for.
     judged: Vec<JudgedRoute>,
@@ -159,32 +193,32 @@ struct JudgedRoute {
     counted: Few<usize>,
 }
 
-impl Attached {
-    fn new(snapshot: &Snapshot, options: &Options) -> Self {
-        let references = References::new(&snapshot.referents);
-        let frame = Frame::new(snapshot, &references, options);
+impl<O: Owner> Attached<O> {
+    fn new(snapshot: &O::Snapshot, options: &Options) -> Self {
+        let references = References::new(O::referents(snapshot));
+        let mut owner = O::new(snapshot, &references, options);
         let mut backends = Backends::default();
         let mut shared = Shared::default();
         let (mut inputs, mut problems) = (Vec::new(), Vec::new());
-        for route in normalised(snapshot) {
+        owner.take_routes(snapshot, |owner, route| {
             let mut of_route = Vec::new();
             let route = shared.route(route);
-            let input = frame.attach(route, &references, (&mut backends, &mut shared), &mut of_route);
+            let input = owner.attach(route, &references, (&mut backends, &mut shared), &mut of_route);
             inputs.push(Arc::new(input));
             problems.push(of_route);
-        }
-        Self { reading: references.reading().clone(), frame, backends, shared, inputs, problems }
+        });
+        Self { reading: references.reading().clone(), owner, backends, shared, inputs, problems }
     }
 
     fn judge(
         mut self,
-        snapshot: &Snapshot,
+        snapshot: &O::Snapshot,
         options: &Options,
         lowered: Vec<Lowered>,
-    ) -> (Translation, JudgedRoutes) {
-        let Self { reading, frame, inputs, backends, shared, problems: of_routes } = &mut self;
-        let references = References::with(&snapshot.referents, reading.clone());
-        let is_refused = frame.refused.is_some();
+    ) -> (Translation, JudgedRoutes<O>) {
+        let Self { reading, owner, inputs, backends, shared, problems: of_routes } = &mut self;
+        let references = References::with(O::referents(snapshot), reading.clone());
+        let is_refused = owner.is_refused();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();
         let of_certificates = lowered
@@ -193,46 +227,37 @@ impl Attached {
             .map(|(owner, refusal)| refusal.of(owner));
         let of_shares = lowered.iter().flat_map(|lowered| &lowered.problems).cloned();
         let of_planes: Vec<Problem> = of_certificates.chain(of_shares).collect();
-        for (number, (plane, lowered)) in frame.planes.iter().zip(lowered).enumerate() {
+        for (number, (plane, lowered)) in owner.planes().iter().zip(lowered).enumerate() {
             refusals.add_plane(number, plane.listeners());
-            let data_plane = add_refusals(&mut refusals, number, &frame.listeners, lowered);
-            // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
+            let data_plane = add_refusals(&mut refusals, number, owner.listeners(), lowered);
+            // An owner that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
         }
         let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_planes).collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let streams = options.stream.then(|| lower_streams(&frame.listened(), inputs, backends, options));
+        let listened = owner.listened().filter(|_| options.stream);
+        let streams = listened.map(|listened| lower_streams(&listened, inputs, backends, options));
         if let Some(streams) = &streams {
             add_streams(&mut refusals, data_planes.len(), streams);
             problems.extend(streams.problems.iter().cloned());
             let plane = if is_refused { StreamPlane::default() } else { streams.plane.clone() };
             stream_planes.insert(streams.key.clone(), plane);
         }
-        let mut counts = vec![0; frame.listeners.all.len()];
+        let mut counts = vec![0; owner.listeners().len()];
         let mut judged = Vec::with_capacity(inputs.len());
-        let mut verdicts = Vec::with_capacity(inputs.len());
+        let mut verdicts = Vec::new();
         for (index, input) in inputs.iter().enumerate() {
-            let (verdict, route) = judge_one(index, input, &refusals, shared);
+            let (verdict, route) = owner.judge(index, input, &refusals, shared);
             for listener in &route.counted {
                 counts[*listener] += 1;
             }
             problems.extend(route.problems.iter().cloned());
-            verdicts.push((input.route.key.clone(), verdict));
+            verdicts.extend(verdict.map(|verdict| (input.route.key.clone(), verdict)));
             judged.push(route);
         }
-        let routes = verdicts.into_iter().collect();
-        let judged_before = JudgedBefore { counts: &counts, routes, problems };
-        let verdicts = frame.judge(snapshot, &references, inputs, judged_before);
-        let (infrastructure, attached) = (frame.infrastructure.clone(), frame.parameters.attached().cloned());
-        let has_unusable_parameters = frame.has_unusable_parameters();
-        let translation = Translation {
-            data_planes,
-            stream_planes,
-            infrastructure,
-            attached,
-            has_unusable_parameters,
-            verdicts,
-        };
+        let verdicts = verdicts.into_iter().collect();
+        let served = Served { data_planes, stream_planes, inputs, counts: &counts, verdicts, problems };
+        let translation = owner.translation(snapshot, &references, served);
         (translation, JudgedRoutes { attached: self, streams, judged })
     }
 }
@@ -241,41 +266,16 @@ impl Attached {
 fn add_refusals(
     refusals: &mut Refusals,
     number: usize,
-    listeners: &Listeners,
+    listeners: &[Listener],
     lowered: Lowered,
 ) -> DataPlane {
     let Lowered { data_plane, refused_rules, refused_zones, served_zones, .. } = lowered;
     refusals.add_rules(number, refused_rules);
-    refusals.add_zones(&listeners.all, &refused_zones, served_zones);
+    refusals.add_zones(listeners, &refused_zones, served_zones);
     data_plane
 }
 
 fn add_streams(refusals: &mut Refusals, number: usize, streams: &LoweredStreams) {
     refusals.add_plane(number, streams.listeners.iter().copied());
     refusals.add_rules(number, streams.refused_rules.iter().cloned());
-}
-
-fn judge_one(
-    index: usize,
-    input: &RouteInput,
-    refusals: &Refusals,
-    shared: &mut Shared,
-) -> (RouteVerdict, JudgedRoute) {
-    let mut problems = Vec::new();
-    let mut verdict = judge_route(index, input, refusals, &mut problems);
-    verdict.parents = shared.parents.share(verdict.parents);
-    let counted = attached_to(index, input, &verdict, refusals);
-    (verdict, JudgedRoute { problems, counted })
-}
-
-/// The routes of every kind.
-fn normalised(snapshot: &Snapshot) -> impl Iterator<Item = Route> {
-    let quarantine = &snapshot.referents.quarantine;
-    let http = snapshot.http_routes.values().map(|route| normalise_http_route(route));
-    let grpc = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
-    let tls = snapshot.tls_routes.values().map(|route| normalise_tls_route(route));
-    let tcp = snapshot.tcp_routes.values().map(|route| normalise_tcp_route(route));
-    let udp = snapshot.udp_routes.values().map(|route| normalise_udp_route(route));
-    let routes = http.chain(grpc).chain(tls).chain(tcp).chain(udp);
-    routes.map(|route| refuse_rules(quarantine, route))
 }

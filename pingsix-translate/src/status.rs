@@ -18,7 +18,7 @@ mod policy;
 mod route;
 mod to_status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
@@ -50,7 +50,7 @@ pub struct Verdicts {
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
     /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`
     /// is where the data plane is reached. Empty when the snapshot was one of a Gateway.
-    pub ingresses: BTreeSet<Arc<ObjectKey>>,
+    pub ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
     /// is for kinds without conditions. Sorted, without repetitions.
     pub problems: Vec<Problem>,

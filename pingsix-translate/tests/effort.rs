@@ -1,9 +1,12 @@
 //! What one change of a table with three hundred routes takes, and what comes out different.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+#[path = "effort/ingress.rs"]
+mod ingress;
+
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{BackendTlsPolicy, HttpRoute, Namespace};
+use pingsix_translate::snapshot::{BackendTlsPolicy, HttpRoute, Namespace, Referents};
 use pingsix_translate::{
     Effort, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, Translator, translate,
 };
@@ -37,9 +40,13 @@ fn add_service(objects: &mut Objects, namespace: &str, name: &str) {
 }
 
 fn add_secret(objects: &mut Objects, name: &str, hostname: &str) {
+    add_secret_of(objects, "infra", name, hostname);
+}
+
+fn add_secret_of(objects: &mut Objects, namespace: &str, name: &str, hostname: &str) {
     let pair = rcgen::generate_simple_self_signed([hostname.to_owned()]).unwrap();
     objects.insert(Object::Secret(object(json!({
-        "metadata": {"namespace": "infra", "name": name},
+        "metadata": {"namespace": namespace, "name": name},
         "stringData": {"tls.crt": pair.cert.pem(), "tls.key": pair.signing_key.serialize_pem()},
     }))));
 }
@@ -159,7 +166,11 @@ const fn part(routes: usize) -> Effort {
 }
 
 fn slices(snapshot: &mut Snapshot, service: &ObjectName, endpoints: Value) {
-    let slices = &mut snapshot.referents.endpoint_slices;
+    change_slices(&mut snapshot.referents, service, endpoints);
+}
+
+fn change_slices(referents: &mut Referents, service: &ObjectName, endpoints: Value) {
+    let slices = &mut referents.endpoint_slices;
     let changed = with(&*slices[service][0], "/endpoints", endpoints);
     slices.insert(service.clone(), vec![changed]);
 }

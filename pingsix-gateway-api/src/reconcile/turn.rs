@@ -200,7 +200,7 @@ impl Reconciler {
         if made.attached != attached || made.infrastructure.is_some() != infrastructure.is_some() {
             // Where its data planes are reached may be elsewhere.
             let gateway = (owner.kind == Kind::Gateway).then(|| Arc::new(owner.clone()));
-            told.extend(gateway.into_iter().chain(verdicts.ingresses.iter().cloned()));
+            told.extend(gateway.into_iter().chain(verdicts.ingresses.keys().cloned()));
         }
         made.infrastructure = infrastructure;
         made.attached = attached;

@@ -79,15 +79,21 @@ impl Speakers {
             }
         }
         // Of an Ingress there is nothing to say but that it is served.
-        let none = BTreeSet::new();
+        let none = SharedMap::new();
         let served_before = before.map_or(&none, |verdicts| &verdicts.ingresses);
         let served_after = after.map_or(&none, |verdicts| &verdicts.ingresses);
-        for key in served_before.difference(served_after) {
-            self.remove(key, owner);
-            changed.insert(key.clone());
-        }
-        for key in served_after.difference(served_before) {
-            self.add(key, owner);
+        for change in served_after.changes(served_before) {
+            let key = match change {
+                Change::Replaced(..) => continue,
+                Change::Added(key, ()) => {
+                    self.add(key, owner);
+                    key
+                }
+                Change::Removed(key, ()) => {
+                    self.remove(key, owner);
+                    key
+                }
+            };
             changed.insert(key.clone());
         }
         for change in routes(after).changes(&routes(before)) {

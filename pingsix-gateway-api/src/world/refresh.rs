@@ -4,12 +4,14 @@
 //! told makes a difference, and objects that are of no concern to the owner do no harm. What a route refers to is read
 //! anew with it: while it referred to something else, nobody told this owner of a change there.
 
+mod ingress;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    EndpointSlice, RouteReferences, Snapshot, proxy_of_class, proxy_of_gateway, secrets_of_proxy,
+    EndpointSlice, Referents, RouteReferences, Snapshot, proxy_of_class, proxy_of_gateway, secrets_of_proxy,
     services_of_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
@@ -36,11 +38,15 @@ impl World {
     /// no use any more.
     ///
     /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
-    /// parameters of a Gateway. References into other namespaces and to Services with policies are left to a new extract.
+    /// parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass. References into other
+    /// namespaces and to Services with policies are left to a new extract.
     pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
         let Extract { snapshot, referenced } = extract;
-        let OwnerSnapshot::Gateway(snapshot) = snapshot else {
-            return changed.objects.is_empty() && changed.sliced.is_empty();
+        let snapshot = match snapshot {
+            OwnerSnapshot::Gateway(snapshot) => snapshot,
+            OwnerSnapshot::Ingress(snapshot) => {
+                return self.refresh_ingress_class(snapshot, referenced, changed);
+            }
         };
         // Services that routes referred to. Whether any still does shows when all routes are as they are now.
         let mut left = BTreeSet::new();
@@ -104,7 +110,7 @@ impl World {
             }
             for service in &changed.sliced {
                 if holds(snapshot, service) || self.refers(snapshot, service) {
-                    self.hold_slices(snapshot, service);
+                    self.hold_slices(&mut snapshot.referents, service);
                 }
             }
         }
@@ -143,7 +149,7 @@ impl World {
         }
         for service in new {
             self.hold(&mut snapshot.referents.services, service);
-            self.hold_slices(snapshot, service);
+            self.hold_slices(&mut snapshot.referents, service);
         }
         left.extend(gone.cloned());
         self.hold_namespace(snapshot, &name.namespace);
@@ -173,9 +179,9 @@ impl World {
         secrets(&before) == secrets(&snapshot.referents.proxies)
     }
 
-    fn hold_slices(&self, snapshot: &mut Snapshot, service: &ObjectName) {
+    fn hold_slices(&self, referents: &mut Referents, service: &ObjectName) {
         let slices = self.slices_of(service);
-        let held = &mut snapshot.referents.endpoint_slices;
+        let held = &mut referents.endpoint_slices;
         if slices.is_empty() {
             held.remove(service);
         } else {

@@ -130,12 +130,7 @@ impl World {
 
     fn extract_ingress_class(&self, name: &ObjectName) -> Option<Extract> {
         let class = self.get(name)?;
-        let default: Vec<_> =
-            picked(&self.ingress_classes, self.ingress_classes.dependents(&Target::DefaultIngressClass))
-                .values()
-                .cloned()
-                .collect();
-        let default_classes = default_ingress_classes(default.iter().map(AsRef::as_ref));
+        let default_classes = self.default_classes();
         let own = Target::Object(ObjectKey { kind: Kind::IngressClass, name: name.clone() });
         let mut ingresses = picked(&self.ingresses, self.ingresses.members(&own));
         if default_classes.first().is_some_and(|default| **default == *name.name) {
@@ -157,6 +152,13 @@ impl World {
         let referents = self.referents(&names);
         let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
+    }
+
+    /// The classes that are marked as the default, the one that counts first.
+    pub(super) fn default_classes(&self) -> Vec<Arc<str>> {
+        let marked = self.ingress_classes.dependents(&Target::DefaultIngressClass);
+        let marked = picked(&self.ingress_classes, marked);
+        default_ingress_classes(marked.values().map(AsRef::as_ref))
     }
 
     /// The Secrets that these parameters name.

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use kube_runtime::watcher;
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    EndpointSlice, Gateway, GatewayClass, HttpRoute, ListenerSet, Namespace, ReferenceGrant, Secret, Service,
+    EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, ListenerSet, Namespace,
+    ReferenceGrant, Secret, Service,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress};
 use rand::rngs::StdRng;
@@ -519,6 +520,7 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
         Kind::TlsRoute,
         Kind::TcpRoute,
         Kind::UdpRoute,
+        Kind::Ingress,
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,
@@ -531,7 +533,7 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
 }
 
 #[test]
-fn a_route_with_its_service_comes_and_goes_without_a_new_cut() {
+fn a_route_with_its_service_comes_and_goes_without_a_new_extract() {
     let mut world = World::default();
     world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
     let owner = ObjectKey::new(Kind::Gateway, "infra", "one");
@@ -561,6 +563,56 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_cut() {
     assert_eq!(take(&world, &effects), (1, 0, 1));
     let effects = world.apply(applied::<HttpRoute>(route("two", "pay", 3)));
     assert_eq!(take(&world, &effects), (0, 0, 0));
+}
+
+#[test]
+fn an_ingress_with_its_service_and_secret_comes_and_goes_without_a_new_extract() {
+    let class = |name: &str| {
+        json!({
+            "metadata": {"name": name, "resourceVersion": "1"},
+            "spec": {"controller": "pingsix.io/gateway-controller"},
+        })
+    };
+    let ingress = |class: &str, service: &str, secret: &str| {
+        let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+        json!({
+            "metadata": {
+                "name": "cart", "namespace": "shop", "resourceVersion": format!("{class}{service}{secret}"),
+            },
+            "spec": {"ingressClassName": class, "defaultBackend": backend, "tls": [{"secretName": secret}]},
+        })
+    };
+    let mut world = World::default();
+    world.apply(applied::<IngressClass>(class("one")));
+    world.apply(applied::<IngressClass>(class("two")));
+    let mut extract = world.extract(&ObjectKey::new(Kind::IngressClass, "", "one")).unwrap();
+    let mut take = |world: &World, effects: &Effects| {
+        let mut changed = Changed::default();
+        changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
+        changed.sliced.extend(effects.sliced.iter().cloned());
+        assert!(world.refresh(&mut extract, &changed));
+        let OwnerSnapshot::Ingress(snapshot) = &extract.snapshot else { panic!("an IngressClass's") };
+        let referents = &snapshot.referents;
+        (
+            snapshot.ingresses.len(),
+            [referents.services.len(), referents.endpoint_slices.len(), referents.secrets.len()],
+            extract.referenced.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        )
+    };
+    let effects = world.apply(applied::<Ingress>(ingress("one", "cart", "tls")));
+    assert_eq!(take(&world, &effects), (1, [0, 0, 0], "Secret shop/tls".to_owned()));
+    let effects = world.apply(applied::<Service>(service("cart", 1)));
+    assert_eq!(take(&world, &effects), (1, [1, 0, 0], "Secret shop/tls".to_owned()));
+    let effects = world.apply(applied::<EndpointSlice>(slice("cart-1", "cart")));
+    assert_eq!(take(&world, &effects), (1, [1, 1, 0], "Secret shop/tls".to_owned()));
+    let secret = json!({"metadata": {"name": "tls", "namespace": "shop", "resourceVersion": "1"}});
+    let effects = world.apply(applied::<Secret>(secret));
+    assert_eq!(take(&world, &effects), (1, [1, 1, 1], "Secret shop/tls".to_owned()));
+    let effects = world.apply(applied::<Ingress>(ingress("one", "pay", "other")));
+    assert_eq!(take(&world, &effects), (1, [0, 0, 0], "Secret shop/other".to_owned()));
+    let effects = world.apply(applied::<Ingress>(ingress("two", "cart", "tls")));
+    assert_eq!(owners(&effects), ["IngressClass one", "IngressClass two"]);
+    assert_eq!(take(&world, &effects), (0, [0, 0, 0], String::new()));
 }
 
 #[test]

@@ -28,7 +28,7 @@ use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
 use crate::backends::Backends;
 use crate::lower::DataPlane;
-use crate::model::{Budget, DataPlaneKey, ObjectKey, Options, Problem, Reason, Refusal, compare_age};
+use crate::model::{Budget, DataPlaneKey, ObjectKey, Options, Problem, Reason, Refusal};
 
 /// A data plane's documents, and what could not be put there.
 #[derive(Debug)]
@@ -181,10 +181,7 @@ pub(super) fn refusal(
 /// The rules of the routes that have a place in a data plane, oldest route first.
 pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
     let mut order: Vec<usize> = placed.iter().copied().collect();
-    order.sort_by(|left, right| {
-        let (left, right) = (&routes[*left].route, &routes[*right].route);
-        compare_age((left.age, &left.key), (right.age, &right.key))
-    });
+    order.sort_by(|left, right| routes[*left].route.compare_age(&routes[*right].route));
     order
         .into_iter()
         .flat_map(|route| {

@@ -6,11 +6,11 @@ use k8s_openapi::api::networking::v1 as api;
 
 use super::{BackendPort, BackendRef, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule};
 use crate::model::{
-    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity,
-    Traffic, field,
+    Age, FieldPath, Hostname, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+    field,
 };
 use crate::rare::Rare;
-use crate::snapshot::{Ingress, key_of};
+use crate::snapshot::Ingress;
 
 /// Characters that other controllers read as part of a pattern in a path of type `ImplementationSpecific`.
 const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
@@ -22,9 +22,13 @@ const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
 ///
 /// Never fails: what cannot be honoured becomes a refusal of its rule. What is served otherwise than its author may
 /// expect goes to `problems`.
-pub(crate) fn normalise_ingress(ingress: &Ingress, problems: &mut Vec<Problem>) -> Vec<Route> {
+pub(crate) fn normalise_ingress(
+    key: &Arc<ObjectKey>,
+    ingress: &Ingress,
+    problems: &mut Vec<Problem>,
+) -> Vec<Route> {
     let reader = Reader {
-        key: Arc::new(key_of(Kind::Ingress, &ingress.metadata)),
+        key: key.clone(),
         generation: ingress.metadata.generation.unwrap_or_default(),
         age: Age::of(&ingress.metadata),
     };
@@ -44,19 +48,15 @@ pub(crate) fn normalise_ingress(ingress: &Ingress, problems: &mut Vec<Problem>) 
     routes
 }
 
-/// Everything for a host that no path of it takes, as part of the same entry of `spec.rules` as another route; it has no
-/// backends.
-pub(crate) fn rest_of_host(route: &Route, host: &Hostname) -> Route {
-    let part = match route.part {
-        Part::IngressRule(entry) => Part::IngressHost(entry),
-        other @ (Part::Whole | Part::IngressHost(_) | Part::DefaultBackend) => other,
-    };
+/// Everything for a host that no path of it takes, in the name of an entry of `spec.rules`; it has no backends.
+pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
     Route {
-        key: route.key.clone(),
-        part,
-        traffic: route.traffic,
-        generation: route.generation,
-        age: route.age,
+        key: key.clone(),
+        part: Part::RestOfHost(entry),
+        traffic: Traffic::Http,
+        // Nothing is told of it but what is told of the entry.
+        generation: 0,
+        age,
         parent_refs: Arc::default(),
         hostnames: Hostnames::Named(Box::new([host.clone()])),
         rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],

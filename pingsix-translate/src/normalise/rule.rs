@@ -1,11 +1,11 @@
 //! The kind-neutral shape of a route.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Condition, Exchange, Filters, Mirror, Path};
-use crate::model::{
-    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, ParentRef, Refusal, Section, Traffic, field,
-};
+use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
+use crate::model::{Limit, ParentRef, Refusal, Traffic};
 use crate::rare::Rare;
 
 /// A route of any kind.
@@ -27,7 +27,7 @@ pub(crate) struct Route {
 }
 
 /// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// All of it; `Rule::index` counts `spec.rules`.
     Whole,
@@ -37,16 +37,30 @@ pub(crate) enum Part {
     IngressHost(usize),
     /// `spec.defaultBackend` of an Ingress.
     DefaultBackend,
+    /// 404 for what no path of a host takes, in the name of the entry of `spec.rules` that is the oldest for the host.
+    RestOfHost(usize),
+    /// `spec.defaultBackend` of an Ingress, for what no path of a host takes.
+    DefaultOfHost,
 }
 
 impl Part {
+    /// The order of the routes of one object: entries of `spec.rules` in turn, the default backend, the rests of hosts.
+    const fn order(self) -> (u8, usize) {
+        match self {
+            Self::Whole => (0, 0),
+            Self::IngressRule(entry) | Self::IngressHost(entry) => (1, entry),
+            Self::DefaultBackend => (2, 0),
+            Self::RestOfHost(_) | Self::DefaultOfHost => (3, 0),
+        }
+    }
+
     /// The section of the object that a rule is.
     pub(crate) const fn section_of_rule(self, rule: &Rule) -> Section {
         match self {
             Self::Whole => Section::Rule(rule.index),
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) => Section::Rule(entry),
-            Self::DefaultBackend => Section::DefaultBackend,
+            Self::IngressHost(entry) | Self::RestOfHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend | Self::DefaultOfHost => Section::DefaultBackend,
         }
     }
 
@@ -55,20 +69,28 @@ impl Part {
         match self {
             Self::Whole => Section::Match { rule: rule.index, index: matched.index },
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) => Section::Rule(entry),
-            Self::DefaultBackend => Section::DefaultBackend,
+            Self::IngressHost(entry) | Self::RestOfHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend | Self::DefaultOfHost => Section::DefaultBackend,
         }
     }
 }
 
 impl Route {
+    /// Which of two routes comes first where they ask for the same: that of the older object. Routes of one object come in
+    /// the order in which it has them.
+    pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
+        compare_age((self.age, &self.key), (other.age, &other.key))
+            .then_with(|| self.part.order().cmp(&other.part.order()))
+            .then_with(|| self.hostnames.cmp(&other.hostnames))
+    }
+
     /// The field of a rule.
     pub(crate) fn field_of(&self, rule: &Rule) -> FieldPath {
         match self.part {
             Part::Whole => field::rule(rule.index),
             Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
-            Part::IngressHost(entry) => field::rule(entry),
-            Part::DefaultBackend => field::default_backend(),
+            Part::IngressHost(entry) | Part::RestOfHost(entry) => field::rule(entry),
+            Part::DefaultBackend | Part::DefaultOfHost => field::default_backend(),
         }
     }
 
@@ -77,13 +99,15 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
             Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
-            Part::IngressHost(_) | Part::DefaultBackend => field::default_backend().child("service"),
+            Part::IngressHost(_) | Part::DefaultBackend | Part::RestOfHost(_) | Part::DefaultOfHost => {
+                field::default_backend().child("service")
+            }
         }
     }
 }
 
 /// The hostnames of a route. A route whose names are all unusable is not a route for every name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hostnames {
     /// None were given.
     Any,

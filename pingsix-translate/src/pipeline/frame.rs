@@ -1,6 +1,5 @@
 //! What does not depend on routes, nor on what they refer to: listeners, data planes, policies.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::infrastructure;
@@ -168,7 +167,7 @@ impl Frame {
             listener_sets,
             routes,
             policies,
-            ingresses: BTreeSet::new(),
+            ingresses: SharedMap::new(),
             problems,
         }
     }

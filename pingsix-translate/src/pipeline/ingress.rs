@@ -1,163 +1,404 @@
-//! The translation of one IngressClass.
+//! An IngressClass as an owner of data planes: Ingresses, which are several routes each, and what they share by host.
+//!
+//! An Ingress is read by itself, but for three things that are kept here, each by what it is about, and changed by what is
+//! different: who names which host ([`hosts`]), who answers for the rest of one ([`rests`]), and which certificate is shown
+//! for a name ([`tls`]).
 
 mod annotations;
 mod hosts;
+mod namers;
+mod rests;
+mod shadowed;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::annotations::warn_of_annotations;
-use self::hosts::{Hosts, oldest_first, rests_of_hosts};
-use self::tls::certificates;
+use self::hosts::{FirstTwoBefore, Hosts};
+use self::namers::AgedKey;
+use self::rests::Rests;
+use self::shadowed::Shadowed;
+use self::tls::{certificates, tls_of};
+use super::JudgedRoute;
+use super::Translation;
+use super::infrastructure;
+use super::owner::{Owner, Served, Update, Updated};
+use super::seen::{Difference, OfKind};
 use super::shared::Shared;
-use super::{Translation, infrastructure};
+use super::slots::Source;
+use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::crd::HostOwnership;
-use crate::lower::{Attachments, DataPlane, Lowered, RouteInput, ingress_plane, lower_plane};
+use crate::infrastructure::Infrastructure;
+use crate::lower::{Attachments, Listened, LoweredPlane, Plane, RouteInput, Stale, ingress_plane};
 use crate::model::{
-    DataPlaneKey, FieldPath, Kind, ObjectKey, Options, Origin, Problem, Provenance, Reason, Section, Severity,
+    DataPlaneKey, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
 };
-use crate::normalise::normalise_ingress;
+use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{IngressSnapshot, key_of};
-use crate::status::{Verdicts, judge_ingress_class};
+use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
+use crate::status::{Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_route};
 
-/// Translates what one IngressClass may see into PingSIX configuration and verdicts.
-///
-/// As [`crate::translate()`], it is total and deterministic. A class of another controller has no data plane; one of ours
-/// that cannot be served has an empty one.
-pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
-    let mut verdicts = Verdicts {
+/// An IngressClass of ours with what its Ingresses share.
+#[derive(Debug)]
+pub(super) struct OfIngressClass {
+    class: Arc<IngressClass>,
+    default_classes: Vec<Arc<str>>,
+    seen: OfKind<Arc<Ingress>>,
+    frame: Frame,
+    /// The data plane, or none if the class is not served.
+    planes: Vec<Plane>,
+    hosts: Hosts,
+    rests: Rests,
+    /// The Ingresses with anything in `spec.tls`.
+    with_tls: BTreeSet<AgedKey>,
+    /// What is wrong with certificates.
+    of_certificates: Vec<Problem>,
+    /// What is wrong with Ingresses, of those with anything wrong, beside their certificates and what they refer to.
+    of_ingresses: BTreeMap<ObjectName, Vec<Problem>>,
+    /// The Ingresses that are served.
+    ingresses: SharedMap<Arc<ObjectKey>, ()>,
+    shadowed: Shadowed,
+    attachments: Arc<Attachments>,
+    /// Policies of Gateway API are for what Gateways serve.
+    policies: BackendTlsPolicies,
+}
+
+/// What the class and its parameters say.
+#[derive(Debug)]
+struct Frame {
+    key: DataPlaneKey,
+    is_served: bool,
+    parameters: Parameters,
+    ownership: HostOwnership,
+    namespace_share: u8,
+    infrastructure: Option<Arc<Infrastructure>>,
+    problems: Vec<Problem>,
+}
+
+/// The translation of a class that is another controller's: it has no data plane.
+pub(super) fn of_another_controller(snapshot: &IngressSnapshot, options: &Options) -> Option<Translation> {
+    let is_ours = judge_ingress_class(&snapshot.class, &snapshot.referents.proxies, options).is_some();
+    (!is_ours).then(|| Translation {
+        data_planes: BTreeMap::new(),
+        stream_planes: BTreeMap::new(),
+        infrastructure: None,
+        attached: None,
+        has_unusable_parameters: false,
+        verdicts: verdicts(SharedMap::new(), Vec::new()),
+    })
+}
+
+fn verdicts(ingresses: SharedMap<Arc<ObjectKey>, ()>, problems: Vec<Problem>) -> Verdicts {
+    Verdicts {
         gateway: None,
         listener_sets: BTreeMap::new(),
         routes: SharedMap::new(),
         policies: BTreeMap::new(),
-        ingresses: BTreeSet::new(),
-        problems: Vec::new(),
-    };
-    let Some(class) = judge_ingress_class(&snapshot.class, &snapshot.referents.proxies, options) else {
-        let (data_planes, stream_planes) = (BTreeMap::new(), BTreeMap::new());
-        return Translation {
+        ingresses,
+        problems,
+    }
+}
+
+impl Frame {
+    fn new(snapshot: &IngressSnapshot, options: &Options) -> Self {
+        let (class, proxies) = (&snapshot.class, &snapshot.referents.proxies);
+        let verdict = judge_ingress_class(class, proxies, options);
+        let is_served = verdict.as_ref().is_some_and(|verdict| verdict.is_served());
+        let parameters = parameters::of_ingress_class(class, proxies, options);
+        let parameters = parameters.ok().filter(|_| is_served).unwrap_or_default();
+        let key = Arc::new(key_of(Kind::IngressClass, &class.metadata));
+        let infrastructure = match &parameters {
+            Parameters::Managed(managed) => {
+                Some(Arc::new(infrastructure::of_ingress_class(&key, class, managed)))
+            }
+            Parameters::Unsaid | Parameters::Attached(_) => None,
+        };
+        let mut problems = verdict.map(|verdict| verdict.problems).unwrap_or_default();
+        problems.extend(several_defaults(&key, &snapshot.default_classes));
+        Self {
+            key: DataPlaneKey::Ingress { class: Arc::from(&*key.name.name) },
+            is_served,
+            parameters,
+            ownership: parameters::host_ownership(class, proxies),
+            namespace_share: parameters::share_of_ingress_class(class, proxies, options),
+            infrastructure,
+            problems,
+        }
+    }
+
+    /// Whether Ingresses are served as with another one.
+    fn serves_like(&self, other: &Self) -> bool {
+        self.key == other.key
+            && self.is_served == other.is_served
+            && self.ownership == other.ownership
+            && self.namespace_share == other.namespace_share
+    }
+}
+
+impl Owner for OfIngressClass {
+    type Snapshot = IngressSnapshot;
+
+    fn referents(snapshot: &IngressSnapshot) -> &Referents {
+        &snapshot.referents
+    }
+
+    fn new(snapshot: &IngressSnapshot, references: &References<'_>, options: &Options) -> Self {
+        let frame = Frame::new(snapshot, options);
+        let served = || snapshot.ingresses.iter().filter(|_| frame.is_served);
+        let hosts = Hosts::new(frame.ownership, served().map(|(name, ingress)| (name, &**ingress)));
+        let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
+        let with_tls: BTreeSet<AgedKey> =
+            with_tls.map(|(name, ingress)| AgedKey::of(name, ingress)).collect();
+        let mut of_certificates = Vec::new();
+        let certificates =
+            certificates(snapshot, (with_tls.iter(), &hosts), references, &mut of_certificates);
+        let ingresses = served().map(|(name, _)| (ingress_key(name), ())).collect();
+        Self {
+            class: snapshot.class.clone(),
+            default_classes: snapshot.default_classes.clone(),
+            seen: OfKind::new(&snapshot.ingresses),
+            planes: vec![ingress_plane(frame.key.clone(), certificates, frame.namespace_share)],
+            frame,
+            hosts,
+            rests: Rests::default(),
+            with_tls,
+            of_certificates,
+            of_ingresses: BTreeMap::new(),
+            ingresses,
+            shadowed: Shadowed::default(),
+            attachments: Arc::new(Attachments::everywhere()),
+            policies: BackendTlsPolicies::default(),
+        }
+    }
+
+    fn take_routes(&mut self, snapshot: &IngressSnapshot, mut take: impl FnMut(&Self, Route)) {
+        if !self.frame.is_served {
+            return;
+        }
+        let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
+        for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
+            let routes = self.read(key, ingress, &snapshot.referents.quarantine);
+            if self.frame.ownership == HostOwnership::OldestNamespace {
+                self.rests.replace(std::iter::empty(), &routes);
+            }
+            for route in routes {
+                take(self, route);
+            }
+        }
+        for route in self.take_rests(snapshot).into_iter().filter_map(|(_, rest)| rest) {
+            take(self, route);
+        }
+    }
+
+    fn planes(&self) -> &[Plane] {
+        &self.planes
+    }
+
+    fn listeners(&self) -> &[Listener] {
+        &[]
+    }
+
+    fn listened(&self) -> Option<Listened<'_>> {
+        None
+    }
+
+    fn is_refused(&self) -> bool {
+        !self.frame.is_served
+    }
+
+    fn attach(
+        &self,
+        route: Route,
+        references: &References<'_>,
+        (backends, _): (&mut Backends, &mut Shared),
+        problems: &mut Vec<Problem>,
+    ) -> RouteInput {
+        let in_effect = self.policies.for_route(Carried::Requests(None));
+        let rules = if let Part::RestOfHost(_) = route.part {
+            Box::from([rests::nothing()])
+        } else {
+            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, backends, problems);
+            route.rules.iter().map(resolve).collect()
+        };
+        RouteInput::new(route, rules, self.attachments.clone())
+    }
+
+    fn judge(
+        &self,
+        index: usize,
+        input: &RouteInput,
+        refusals: &Refusals,
+        _: &mut Shared,
+    ) -> (Option<RouteVerdict>, JudgedRoute) {
+        let mut problems = Vec::new();
+        // An Ingress has no conditions.
+        judge_route(index, input, refusals, &mut problems);
+        (None, JudgedRoute { problems, ..JudgedRoute::default() })
+    }
+
+    fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale> {
+        let Update { snapshot, news, references, options, most, slots, planes, .. } = update;
+        let class = std::mem::replace(&mut self.class, snapshot.class.clone());
+        let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
+        let is_reframed = news.of_proxies
+            || !Arc::ptr_eq(&class, &snapshot.class)
+            || default_classes != snapshot.default_classes;
+        if is_reframed {
+            let frame = Frame::new(snapshot, options);
+            if !frame.serves_like(&self.frame) {
+                return Err(Stale);
+            }
+            self.frame = frame;
+        }
+        let differences = self.seen.update(&snapshot.ingresses);
+        if !self.frame.is_served {
+            return Ok(Updated { routes: Vec::new(), is_reframed });
+        }
+        if differences.len() > most {
+            return Err(Stale);
+        }
+        let quarantine = &snapshot.referents.quarantine;
+        let mut read: BTreeSet<ObjectName> = BTreeSet::new();
+        let mut was = FirstTwoBefore::new();
+        let mut has_other_tls = !news.secrets.is_empty();
+        for Difference { name, before, now } in differences {
+            let (before, now) = (before.as_deref(), now.as_deref());
+            self.hosts.replace(&name, before, now, &mut was);
+            has_other_tls |= self.replace_tls(&name, before, now);
+            match (before, now) {
+                (None, Some(_)) => {
+                    self.ingresses.insert(ingress_key(&name), ());
+                }
+                (Some(_), None) => {
+                    self.ingresses.remove(&ingress_key(&name));
+                }
+                (Some(_), Some(_)) | (None, None) => {}
+            }
+            read.insert(name);
+        }
+        has_other_tls |= self.hosts.settle(was, most, &mut read)?;
+        for key in news.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
+            has_other_tls = true;
+            read.insert(key.name.clone());
+        }
+        let mut routes = Vec::with_capacity(read.len());
+        for name in read {
+            let key = ingress_key(&name);
+            let now = match snapshot.ingresses.get(&name) {
+                Some(ingress) => self.read(&key, ingress, quarantine),
+                None => {
+                    self.of_ingresses.remove(&name);
+                    Vec::new()
+                }
+            };
+            let source = Source::Object(key);
+            if self.frame.ownership == HostOwnership::OldestNamespace {
+                self.rests.replace(slots.of_source(&source), &now);
+            }
+            routes.push((source, now));
+        }
+        for (host, rest) in self.take_rests(snapshot) {
+            routes.push((Source::Host(host), rest.into_iter().collect()));
+        }
+        if has_other_tls {
+            self.show_certificates(snapshot, references, planes)?;
+        }
+        Ok(Updated { routes, is_reframed })
+    }
+
+    fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+        std::iter::empty()
+    }
+
+    fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
+        let Served { data_planes, stream_planes, mut problems, .. } = served;
+        for plane in data_planes.values() {
+            self.shadowed.update(&plane.provenance);
+        }
+        let of_ingresses = self.of_ingresses.values().flatten();
+        let of_class = self.frame.problems.iter().chain(&self.of_certificates);
+        problems.extend(of_class.chain(of_ingresses).chain(self.shadowed.problems()).cloned());
+        problems.sort();
+        problems.dedup();
+        Translation {
             data_planes,
             stream_planes,
-            infrastructure: None,
-            attached: None,
-            has_unusable_parameters: false,
-            verdicts,
-        };
-    };
-    let is_served = class.is_served();
-    let parameters = parameters::of_ingress_class(&snapshot.class, &snapshot.referents.proxies, options);
-    let parameters = parameters.ok().filter(|_| is_served).unwrap_or_default();
-    let infrastructure = match &parameters {
-        Parameters::Managed(managed) => {
-            Some(Arc::new(infrastructure::of_ingress_class(&class.key, &snapshot.class, managed)))
-        }
-        Parameters::Unsaid | Parameters::Attached(_) => None,
-    };
-    let mut problems = class.problems;
-    problems.extend(several_defaults(&class.key, &snapshot.default_classes));
-    let key = DataPlaneKey::Ingress { class: Arc::from(&*class.key.name.name) };
-    let data_plane = if is_served {
-        verdicts.ingresses = snapshot
-            .ingresses
-            .values()
-            .map(|ingress| Arc::new(key_of(Kind::Ingress, &ingress.metadata)))
-            .collect();
-        let share = parameters::share_of_ingress_class(&snapshot.class, &snapshot.referents.proxies, options);
-        lower(&key, share, snapshot, options, &mut problems)
-    } else {
-        DataPlane::default()
-    };
-    problems.sort();
-    problems.dedup();
-    verdicts.problems = problems;
-    let data_planes = BTreeMap::from([(key, data_plane)]);
-    let (stream_planes, attached) = (BTreeMap::new(), parameters.attached().cloned());
-    let has_unusable_parameters = !is_served;
-    Translation { data_planes, stream_planes, infrastructure, attached, has_unusable_parameters, verdicts }
-}
-
-fn lower(
-    key: &DataPlaneKey,
-    namespace_share: u8,
-    snapshot: &IngressSnapshot,
-    options: &Options,
-    problems: &mut Vec<Problem>,
-) -> DataPlane {
-    let references = References::new(&snapshot.referents);
-    // Policies of Gateway API are for what Gateways serve.
-    let policies = BackendTlsPolicies::default();
-    let in_effect = policies.for_route(Carried::Requests(None));
-    let mut backends = Backends::default();
-    let (mut routes, mut shared) = (Vec::new(), Shared::default());
-    let attached = Arc::new(Attachments::everywhere());
-    let ownership = parameters::host_ownership(&snapshot.class, &snapshot.referents.proxies);
-    let oldest_first = oldest_first(snapshot);
-    let hosts = Hosts::new(ownership, &oldest_first);
-    hosts.tell(problems);
-    for ingress in snapshot.ingresses.values() {
-        problems.extend(warn_of_annotations(ingress));
-        for route in normalise_ingress(ingress, problems) {
-            if hosts.is_refused(&route) {
-                continue;
-            }
-            let route = shared.route(refuse_rules(&snapshot.referents.quarantine, route));
-            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
-            let rules = route.rules.iter().map(resolve).collect();
-            routes.push(Arc::new(RouteInput::new(route, rules, attached.clone())));
+            infrastructure: self.frame.infrastructure.clone(),
+            attached: self.frame.parameters.attached().cloned(),
+            has_unusable_parameters: !self.frame.is_served,
+            verdicts: verdicts(self.ingresses.clone(), problems),
         }
     }
-    if ownership == HostOwnership::OldestNamespace {
-        routes.extend(rests_of_hosts(&routes));
-    }
-    let certificates = certificates(snapshot, (&oldest_first, &hosts), &references, problems);
-    drop(hosts);
-    let plane = ingress_plane(key.clone(), certificates, namespace_share);
-    let Lowered { data_plane, refused_rules, refused_certificates, problems: of_plane, .. } =
-        lower_plane(&plane, &routes, &backends, options);
-    for input in &routes {
-        let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
-        let of_references = input.rules.iter().flat_map(|rule| rule.unresolved.iter().chain(&rule.refused));
-        let refusals = input.route.refusals.iter().chain(of_rules).chain(of_references);
-        problems.extend(refusals.map(|refusal| refusal.of(&input.route.key)));
-        let limits = input.route.rules.iter().flat_map(|rule| &rule.limits);
-        problems.extend(limits.map(|limit| limit.of(&input.route.key)));
-    }
-    problems.extend(refused_rules.iter().map(|(rule, refusal)| refusal.of(&routes[rule.route].route.key)));
-    problems.extend(refused_certificates.iter().map(|(owner, refusal)| refusal.of(owner)));
-    problems.extend(of_plane);
-    problems.extend(shadowed(&data_plane));
-    data_plane
 }
 
-/// What never gets a request because something for the same requests comes first. A default backend is there to yield
-/// to every path, and only another default backend leaves it nothing that its author would have expected.
-fn shadowed(data_plane: &DataPlane) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for provenance in data_plane.provenance.values() {
-        let Provenance::Rules { decisions, shadowed, .. } = provenance else { continue };
-        let Some(first) = decisions.iter().find_map(|decision| decision.origin.as_ref()) else { continue };
-        let is_path = |origin: &Origin| matches!(origin.section, Section::Match { .. });
-        let unexpected = shadowed.iter().filter(|origin| is_path(origin) || !is_path(first));
-        problems.extend(unexpected.map(|origin| Problem {
-            object: origin.object.clone(),
-            field: origin.field(),
-            severity: Severity::Warning,
-            reason: Reason::Shadowed,
-            message: format!(
-                "It gets no requests: {} of {} is for the same requests and comes first.",
-                first.field(),
-                first.object
-            ),
-        }));
+impl OfIngressClass {
+    /// Reads an Ingress: the routes that are served of it. What is wrong with it is kept.
+    fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
+        let mut problems = Vec::new();
+        self.hosts.tell(key, ingress, &mut problems);
+        problems.extend(warn_of_annotations(key, ingress));
+        let mut routes = normalise_ingress(key, ingress, &mut problems);
+        routes.retain(|route| !self.hosts.is_refused(route));
+        if problems.is_empty() {
+            self.of_ingresses.remove(&key.name);
+        } else {
+            self.of_ingresses.insert(key.name.clone(), problems);
+        }
+        routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
     }
-    problems
+
+    /// The routes for the rests of hosts that may be other ones.
+    fn take_rests(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
+        self.rests.take(|key| {
+            let routes = normalise_ingress(key, snapshot.ingresses.get(&key.name)?, &mut Vec::new());
+            let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
+            Some(refuse_rules(&snapshot.referents.quarantine, default))
+        })
+    }
+
+    /// Finds out again which certificate is shown for which name.
+    fn show_certificates(
+        &mut self,
+        snapshot: &IngressSnapshot,
+        references: &References<'_>,
+        planes: &mut [LoweredPlane],
+    ) -> Result<(), Stale> {
+        self.of_certificates.clear();
+        let with_tls = self.with_tls.iter();
+        let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
+        let plane = ingress_plane(self.frame.key.clone(), shown, self.frame.namespace_share);
+        for (lowered, before) in planes.iter_mut().zip(&self.planes) {
+            lowered.change_certificates(&before.certificates, &plane.certificates)?;
+        }
+        self.planes = vec![plane];
+        Ok(())
+    }
+
+    /// Takes in another version of an Ingress. Returns whether it asks for other certificates than before.
+    fn replace_tls(&mut self, name: &ObjectName, before: Option<&Ingress>, now: Option<&Ingress>) -> bool {
+        let [old, new] = [before, now].map(|ingress| {
+            let ingress = ingress.filter(|ingress| !tls_of(ingress).is_empty())?;
+            Some((AgedKey::of(name, ingress), tls_of(ingress)))
+        });
+        if old == new {
+            return false;
+        }
+        if let Some((key, _)) = old {
+            self.with_tls.remove(&key);
+        }
+        self.with_tls.extend(new.map(|(key, _)| key));
+        true
+    }
+}
+
+fn ingress_key(name: &ObjectName) -> Arc<ObjectKey> {
+    Arc::new(ObjectKey { kind: Kind::Ingress, name: name.clone() })
 }
 
 /// There should be one default class, and whose Ingresses are served must not be a riddle.

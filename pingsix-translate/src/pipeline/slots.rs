@@ -1,21 +1,41 @@
-//! The routes of a translation, and which of them refer to what.
+//! The routes of a translation by what they are made of, and which of them refer to what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::JudgedRoute;
-use super::frame::Frame;
+use super::owner::Owner;
 use super::shared::Shared;
 use crate::backends::Backends;
 use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
-use crate::model::{Kind, ObjectKey, ObjectName, Problem};
-use crate::normalise::Route;
+use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
+use crate::normalise::{Hostnames, Part, Route};
 use crate::packed::pack;
 use crate::references::References;
 
 /// Every kind of route.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];
+
+/// What routes come, change and go with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// An object: a route, or an Ingress, which is several routes.
+    Object(Arc<ObjectKey>),
+    /// A host, of which an IngressClass has to answer for the rest.
+    Host(Hostname),
+}
+
+impl Source {
+    fn of(route: &Route) -> Self {
+        match (route.part, &route.hostnames) {
+            (Part::RestOfHost(_) | Part::DefaultOfHost, Hostnames::Named(names)) if !names.is_empty() => {
+                Self::Host(names[0].clone())
+            }
+            (_, _) => Self::Object(route.key.clone()),
+        }
+    }
+}
 
 /// Routes by **slot**, which they keep while they are there; at first they are the places in the snapshot.
 ///
@@ -28,7 +48,9 @@ pub(super) struct Slots {
     counted: Vec<Few<usize>>,
     /// By slot: what is wrong with routes, of those with anything wrong.
     problems: BTreeMap<usize, Problems>,
-    by_key: BTreeMap<Arc<ObjectKey>, usize>,
+    by_source: BTreeMap<Source, Few<usize>>,
+    /// How many routes there are.
+    len: usize,
     free: Vec<usize>,
     /// Slots of the routes that refer to a Service.
     of_service: BTreeMap<ObjectName, Few<usize>>,
@@ -44,8 +66,8 @@ struct Problems {
 
 /// What it takes to attach and resolve routes, and what came of it.
 #[derive(Debug)]
-pub(super) struct Attaching<'a> {
-    pub(super) frame: &'a Frame,
+pub(super) struct Attaching<'a, O> {
+    pub(super) owner: &'a O,
     pub(super) references: &'a References<'a>,
     pub(super) backends: &'a mut Backends,
     pub(super) shared: &'a mut Shared,
@@ -58,7 +80,8 @@ impl Slots {
     /// Takes the next slot for a route.
     pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
         let slot = self.inputs.len();
-        self.by_key.insert(input.route.key.clone(), slot);
+        self.by_source.entry(Source::of(&input.route)).or_default().insert(slot);
+        self.len += 1;
         for service in services(&input.route) {
             self.of_service.entry(service).or_default().insert(slot);
         }
@@ -69,15 +92,15 @@ impl Slots {
 
     /// Takes no more memory than what is there needs.
     pub(super) fn pack(&mut self) {
-        pack(&mut self.by_key);
+        pack(&mut self.by_source);
         pack(&mut self.of_service);
         self.inputs.shrink_to_fit();
         self.counted.shrink_to_fit();
     }
 
     /// How many routes there are.
-    pub(super) fn len(&self) -> usize {
-        self.by_key.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// The routes that may refer to a Service.
@@ -89,10 +112,13 @@ impl Slots {
     pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
         ROUTES.into_iter().flat_map(move |kind| {
             let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
-            let routes = self.by_key.range::<ObjectKey, _>(first..);
-            let routes =
-                routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
-            routes.map(|(_, slot)| *slot)
+            let sources = self.by_source.range(Source::Object(Arc::new(first))..);
+            let is_of_namespace = move |source: &Source| match source {
+                Source::Object(key) => key.kind == kind && key.name.namespace == *namespace,
+                Source::Host(_) => false,
+            };
+            let sources = sources.take_while(move |(source, _)| is_of_namespace(source));
+            sources.flat_map(|(_, slots)| slots).copied()
         })
     }
 
@@ -120,59 +146,76 @@ impl Slots {
         in_order.into_values().cloned().collect()
     }
 
-    /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
-    pub(super) fn replace(
+    /// The routes of a source.
+    pub(super) fn of_source(&self, source: &Source) -> impl Iterator<Item = &Route> {
+        self.by_source.get(source).into_iter().flatten().map(|slot| &self.inputs[*slot].route)
+    }
+
+    /// Puts routes in the place of those of a source. Returns the slots of both.
+    pub(super) fn replace<O: Owner>(
         &mut self,
-        key: &ObjectKey,
-        route: Option<Route>,
-        attaching: &mut Attaching<'_>,
-    ) -> Option<usize> {
-        let known = self.by_key.get(key).copied();
-        if let Some(slot) = known {
-            for service in services(&self.inputs[slot].route) {
+        source: Source,
+        routes: Vec<Route>,
+        attaching: &mut Attaching<'_, O>,
+    ) -> BTreeSet<usize> {
+        let mut known: BTreeMap<Part, usize> = BTreeMap::new();
+        for &slot in self.by_source.get(&source).into_iter().flatten() {
+            known.insert(self.inputs[slot].route.part, slot);
+        }
+        let mut seen: BTreeSet<usize> = known.values().copied().collect();
+        self.len = self.len - known.len() + routes.len();
+        for slot in known.values() {
+            for service in services(&self.inputs[*slot].route) {
                 if let Some(slots) = self.of_service.get_mut(&service) {
-                    slots.remove(&slot);
+                    slots.remove(slot);
                     if slots.is_empty() {
                         self.of_service.remove(&service);
                     }
                 }
             }
         }
-        let Some(route) = route else {
-            let slot = known?;
+        let mut slots: Vec<usize> = Vec::with_capacity(routes.len());
+        for route in routes {
+            let route = attaching.shared.route(route);
+            let was = known.remove(&route.part);
+            let slot = was.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
+            for service in services(&route) {
+                self.of_service.entry(service).or_default().insert(slot);
+            }
+            if was.is_none() {
+                attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
+            }
+            slots.push(slot);
+            self.put(slot, route, attaching);
+        }
+        for slot in known.into_values() {
             let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
             let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
             attaching.changes.insert(slot, RouteChange { before, is_there: false });
             self.note_problems(slot, |problems| problems.attached = Vec::new());
-            self.by_key.remove(key);
-            return Some(slot);
-        };
-        let route = attaching.shared.route(route);
-        let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
-        for service in services(&route) {
-            self.of_service.entry(service).or_default().insert(slot);
         }
-        if known.is_none() {
-            self.by_key.insert(route.key.clone(), slot);
-            attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
+        seen.extend(&slots);
+        if slots.is_empty() {
+            self.by_source.remove(&source);
+        } else {
+            self.by_source.insert(source, slots.into_iter().collect());
         }
-        self.put(slot, route, attaching);
-        Some(slot)
+        seen
     }
 
     /// Attaches and resolves the route of a slot again.
-    pub(super) fn again(&mut self, slot: usize, attaching: &mut Attaching<'_>) {
+    pub(super) fn again<O: Owner>(&mut self, slot: usize, attaching: &mut Attaching<'_, O>) {
         if self.inputs[slot].is_there() {
             self.put(slot, self.inputs[slot].route.clone(), attaching);
         }
     }
 
     /// Attaches and resolves a route that has a slot, or is given the next one.
-    fn put(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_>) {
+    fn put<O: Owner>(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_, O>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let Attaching { frame, references, backends, shared, changes, .. } = attaching;
-        let input = frame.attach(route, references, (backends, shared), &mut problems);
+        let Attaching { owner, references, backends, shared, changes, .. } = attaching;
+        let input = owner.attach(route, references, (backends, shared), &mut problems);
         self.note_problems(slot, |known| known.attached = problems);
         match self.inputs.get_mut(slot) {
             Some(known) if **known == input => {}

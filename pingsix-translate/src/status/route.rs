@@ -7,7 +7,9 @@ use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict}
 use crate::attach::{Attachment, Listener};
 use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
-use crate::model::{ConditionType, FieldPath, Limit, Problem, Reason, Refusal, joined};
+use crate::model::{ConditionType, FieldPath, Problem, Reason};
+use crate::model::{Limit, Refusal, joined};
+use crate::normalise::Part;
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]
@@ -181,7 +183,8 @@ pub(crate) fn judge_route(
         }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
-    if !parents.is_empty() {
+    // An Ingress has no parents, and is ours all the same.
+    if !parents.is_empty() || route.part != Part::Whole {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);

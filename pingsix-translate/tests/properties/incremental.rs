@@ -206,7 +206,7 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
 }
 
 /// Nothing is known of a Secret or a ConfigMap any more, which may go with that, or something is again.
-fn change_pending(rng: &mut SmallRng, objects: &mut Present, pending: &mut Pending) {
+pub(crate) fn change_pending(rng: &mut SmallRng, objects: &mut Present, pending: &mut Pending) {
     let held: Vec<ObjectKey> = pending.keys().cloned().collect();
     if let Some(key) = held.choose(rng)
         && rng.random()
@@ -245,9 +245,9 @@ fn parameters(rng: &mut SmallRng) -> Vec<Value> {
 }
 
 /// The objects that are there, as written and as decoded.
-type Present = BTreeMap<String, (Value, Object)>;
+pub(crate) type Present = BTreeMap<String, (Value, Object)>;
 
-fn put(objects: &mut Present, object: Value) {
+pub(crate) fn put(objects: &mut Present, object: Value) {
     let decoded = decode(&object);
     objects.insert(identity(&object), (object, decoded));
 }
@@ -346,7 +346,7 @@ fn translated(objects: &Present, options: &Options) -> Translation {
     translate(&snapshot(objects), options)
 }
 
-fn identity(object: &Value) -> String {
+pub(crate) fn identity(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))

@@ -283,7 +283,7 @@ impl Truth {
                     None => without_verdict(status),
                 }
             }
-            Kind::Ingress => match owner_and_place(&|owner| owner.ingresses.contains(key)) {
+            Kind::Ingress => match owner_and_place(&|owner| owner.ingresses.contains_key(key)) {
                 Some((_, place)) => match addresses(place) {
                     Some(addresses) => merge.ingress(status, &addresses),
                     None => status.clone(),

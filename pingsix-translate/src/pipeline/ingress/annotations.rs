@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::{FieldPath, Kind, Problem, Reason, Severity};
-use crate::snapshot::{Ingress, key_of};
+use crate::model::{FieldPath, ObjectKey, Problem, Reason, Severity};
+use crate::snapshot::Ingress;
 
 /// Domains of controllers whose annotations change what an Ingress means, besides `ingress.kubernetes.io`; what is under
 /// them counts too.
@@ -22,12 +22,12 @@ const DOMAINS: [&str; 10] = [
 
 /// One warning that names all annotations another controller would obey: without them, an Ingress may let in whom it
 /// was meant to turn away.
-pub(super) fn warn_of_annotations(ingress: &Ingress) -> Option<Problem> {
+pub(super) fn warn_of_annotations(key: &Arc<ObjectKey>, ingress: &Ingress) -> Option<Problem> {
     let annotations = ingress.metadata.annotations.as_ref()?;
     let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(|name| is_obeyed(name)).collect();
     let (are, they_ask) = if ignored.len() == 1 { ("is", "it asks") } else { ("are", "they ask") };
     (!ignored.is_empty()).then(|| Problem {
-        object: Arc::new(key_of(Kind::Ingress, &ingress.metadata)),
+        object: key.clone(),
         field: FieldPath::new("metadata").child("annotations"),
         severity: Severity::Warning,
         reason: Reason::UnsupportedAnnotation,

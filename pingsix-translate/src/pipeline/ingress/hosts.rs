@@ -3,80 +3,67 @@
 //! A host counts as it is written: `shop.example.com`, `*.example.com` and no host, which stands for every one, are three.
 //! An Ingress names the hosts of its rules and of `spec.tls`; with a default backend it names the host that is none.
 //!
-//! With [`HostOwnership::OldestNamespace`], nothing that comes later changes what is answered for a host:
+//! With [`HostOwnership::OldestNamespace`], nothing that comes later changes what is answered for a host: others' rules,
+//! default backends and certificates for the host are left out before anything is made of them, and requests that no path of
+//! a host takes do not fall to wider hosts ([`super::rests`]).
 //!
-//! 1. Others' rules, default backends and certificates for the host are left out before anything is made of them.
-//! 2. What no path of a host takes does not fall to wider hosts, since anybody may come to own one. It goes to the default
-//!    backend of the same namespace, if that owns the host that is none, and to 404 otherwise ([`rests_of_hosts`]).
+//! [`Hosts`] is kept from one translation to the next. An Ingress that names the same hosts as before costs nothing here. One
+//! that names others costs a look at these, and a note about each Ingress to which something else has to be told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
-use crate::backends::{Action, ResolvedRule};
+use super::namers::{AgedKey, FirstTwo, Namers};
 use crate::bounds;
 use crate::crd::HostOwnership;
-use crate::lower::RouteInput;
-use crate::model::{
-    Age, FieldPath, Hostname, Kind, ObjectKey, Problem, Reason, Severity, compare_age, field,
-};
-use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
-use crate::rare::Rare;
-use crate::snapshot::{Ingress, IngressSnapshot, key_of};
-
-/// An Ingress and how old it is.
-pub(super) struct Aged<'a> {
-    pub(super) age: Age,
-    pub(super) key: Arc<ObjectKey>,
-    pub(super) ingress: &'a Ingress,
-}
-
-/// The Ingresses of a class.
-pub(super) fn oldest_first(snapshot: &IngressSnapshot) -> Vec<Aged<'_>> {
-    let aged = |ingress: &'_ Ingress| Arc::new(key_of(Kind::Ingress, &ingress.metadata));
-    let mut oldest_first: Vec<Aged<'_>> = snapshot
-        .ingresses
-        .values()
-        .map(|ingress| Aged { age: Age::of(&ingress.metadata), key: aged(ingress), ingress })
-        .collect();
-    oldest_first.sort_by(|left, right| compare_age((left.age, &left.key), (right.age, &right.key)));
-    oldest_first
-}
+use crate::lower::Stale;
+use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, Severity, field};
+use crate::normalise::{Hostnames, Route};
+use crate::snapshot::Ingress;
 
 /// A host as it is written; `None` stands for every one.
 type Host = Option<Hostname>;
 
-/// The hosts that Ingresses of several namespaces name. Nothing is remembered if all are of one.
-pub(super) struct Hosts<'a> {
+/// How many hosts that stand for others may change before it is cheaper to find out everything.
+const WIDE: usize = 16;
+
+/// What the first two Ingresses of hosts were, each before it changed.
+pub(super) type FirstTwoBefore = BTreeMap<Host, Option<FirstTwo>>;
+
+/// Who names which host.
+#[derive(Debug)]
+pub(super) struct Hosts {
     ownership: HostOwnership,
-    oldest_first: &'a [Aged<'a>],
-    /// By the index of the Ingress.
-    named: BTreeMap<Host, FirstTwo>,
+    named: BTreeMap<Host, Namers>,
+    /// The hosts that stand for others as well which somebody names.
+    overlaps: BTreeMap<Host, Overlap>,
 }
 
-/// The oldest Ingress, and the oldest of another namespace.
-#[derive(Clone, Copy)]
-struct FirstTwo {
-    oldest: usize,
-    other: Option<usize>,
+/// The first host that another one stands for as well, and the first that another namespace names; each with the Ingress.
+#[derive(Debug, PartialEq, Eq)]
+struct Overlap {
+    first: (Hostname, AgedKey),
+    second: Option<(Hostname, AgedKey)>,
 }
 
-impl FirstTwo {
-    const fn new(oldest: usize) -> Self {
-        Self { oldest, other: None }
+impl Overlap {
+    /// With one host.
+    fn of(host: &Hostname, namers: &Namers) -> Option<Self> {
+        let FirstTwo { oldest, other } = namers.first_two()?;
+        Some(Self { first: (host.clone(), oldest), second: other.map(|other| (host.clone(), other)) })
     }
 
-    fn add(&mut self, index: usize, all: &[Aged<'_>]) {
-        if self.other.is_none() && all[index].namespace() != all[self.oldest].namespace() {
-            self.other = Some(index);
+    /// Adds a host that comes behind those that were added before.
+    fn add(&mut self, host: &Hostname, namers: &Namers) {
+        if self.second.is_none() {
+            let first_two = namers.first_two();
+            let other = first_two.as_ref().and_then(|namers| namers.beside(self.first.1.namespace()));
+            self.second = other.map(|other| (host.clone(), other.clone()));
         }
     }
 
-    /// The first that is not of this namespace.
-    fn beside(self, namespace: &str, all: &[Aged<'_>]) -> Option<usize> {
-        [Some(self.oldest), self.other]
-            .into_iter()
-            .flatten()
-            .find(|index| all[*index].namespace() != namespace)
+    fn iter(&self) -> impl Iterator<Item = &(Hostname, AgedKey)> {
+        std::iter::once(&self.first).chain(&self.second)
     }
 }
 
@@ -99,46 +86,129 @@ impl Place {
     }
 }
 
-impl Aged<'_> {
-    fn namespace(&self) -> &str {
-        &self.key.name.namespace
-    }
-
-    /// The hosts that can be one, and where they are named.
-    fn hosts(&self) -> impl Iterator<Item = (Host, Place)> {
-        let spec = self.ingress.spec.iter();
-        let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten().enumerate());
-        let of_rules = rules.filter_map(|(index, rule)| {
-            let written = rule.host.as_deref().filter(|host| !host.is_empty());
-            let host = written.map(Hostname::parse).transpose().ok()?;
-            Some((host, Place::Rule { index, has_host: written.is_some() }))
-        });
-        let default = spec.clone().filter(|spec| spec.default_backend.is_some());
-        let tls = spec.flat_map(|spec| spec.tls.iter().flatten().enumerate());
-        let of_tls = tls.flat_map(|(entry, tls)| {
-            let hosts = tls.hosts.iter().flatten().enumerate();
-            hosts.map(move |(host, written)| (written, Place::Tls { entry, host }))
-        });
-        // No certificate is shown for more.
-        let of_tls = of_tls
-            .take(bounds::NAMES)
-            .filter_map(|(host, place)| Some((Some(Hostname::parse(host).ok()?), place)));
-        of_rules.chain(default.map(|_| (None, Place::DefaultBackend))).chain(of_tls)
-    }
+/// The hosts that can be one, and where an Ingress names them.
+fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, Place)> {
+    let spec = ingress.spec.iter();
+    let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten().enumerate());
+    let of_rules = rules.filter_map(|(index, rule)| {
+        let written = rule.host.as_deref().filter(|host| !host.is_empty());
+        let host = written.map(Hostname::parse).transpose().ok()?;
+        Some((host, Place::Rule { index, has_host: written.is_some() }))
+    });
+    let default = spec.clone().filter(|spec| spec.default_backend.is_some());
+    let tls = spec.flat_map(|spec| spec.tls.iter().flatten().enumerate());
+    let of_tls = tls.flat_map(|(entry, tls)| {
+        let hosts = tls.hosts.iter().flatten().enumerate();
+        hosts.map(move |(host, written)| (written, Place::Tls { entry, host }))
+    });
+    // No certificate is shown for more.
+    let of_tls = of_tls
+        .take(bounds::NAMES)
+        .filter_map(|(host, place)| Some((Some(Hostname::parse(host).ok()?), place)));
+    of_rules.chain(default.map(|_| (None, Place::DefaultBackend))).chain(of_tls)
 }
 
-impl<'a> Hosts<'a> {
-    pub(super) fn new(ownership: HostOwnership, oldest_first: &'a [Aged<'a>]) -> Self {
-        let mut named: BTreeMap<Host, FirstTwo> = BTreeMap::new();
-        let namespaces = oldest_first.iter().map(Aged::namespace);
-        if namespaces.clone().zip(namespaces.skip(1)).any(|(one, next)| one != next) {
-            for (index, aged) in oldest_first.iter().enumerate() {
-                for (host, _) in aged.hosts() {
-                    named.entry(host).or_insert(FirstTwo::new(index)).add(index, oldest_first);
-                }
+impl Hosts {
+    pub(super) fn new<'i>(
+        ownership: HostOwnership,
+        ingresses: impl Iterator<Item = (&'i ObjectName, &'i Ingress)>,
+    ) -> Self {
+        let mut hosts = Self { ownership, named: BTreeMap::new(), overlaps: BTreeMap::new() };
+        for (name, ingress) in ingresses {
+            let key = AgedKey::of(name, ingress);
+            for (host, _) in hosts_of(ingress) {
+                hosts.add(host, &key);
             }
         }
-        Self { ownership, oldest_first, named }
+        hosts.overlaps = hosts.all_overlaps();
+        hosts
+    }
+
+    /// Puts an Ingress in the place of another one of the same name. `was` gets what the first two of hosts were before.
+    pub(super) fn replace(
+        &mut self,
+        name: &ObjectName,
+        before: Option<&Ingress>,
+        now: Option<&Ingress>,
+        was: &mut FirstTwoBefore,
+    ) {
+        let named = |ingress: Option<&Ingress>| -> BTreeSet<Host> {
+            ingress.into_iter().flat_map(hosts_of).map(|(host, _)| host).collect()
+        };
+        let [old, new] = [named(before), named(now)];
+        let [old_key, new_key] = [before, now].map(|ingress| Some(AgedKey::of(name, ingress?)));
+        let is_as_old = old_key == new_key;
+        for host in old.iter().filter(|host| !(is_as_old && new.contains(*host))) {
+            was.entry(host.clone()).or_insert_with(|| self.first_two(host));
+            let Some((key, namers)) = old_key.as_ref().zip(self.named.get_mut(host)) else { continue };
+            if namers.remove(key) {
+                self.named.remove(host);
+            }
+        }
+        for host in new.into_iter().filter(|host| !(is_as_old && old.contains(host))) {
+            was.entry(host.clone()).or_insert_with(|| self.first_two(&host));
+            if let Some(key) = &new_key {
+                self.add(host, key);
+            }
+        }
+    }
+
+    fn add(&mut self, host: Host, key: &AgedKey) {
+        match self.named.entry(host) {
+            map::Entry::Occupied(mut namers) => namers.get_mut().insert(key.clone()),
+            map::Entry::Vacant(none) => {
+                none.insert(Namers::One(key.clone()));
+            }
+        }
+    }
+
+    fn first_two(&self, host: &Host) -> Option<FirstTwo> {
+        self.named.get(host)?.first_two()
+    }
+
+    /// Takes in that hosts had these first two before. `told` gets the Ingresses to which something else may have to be told,
+    /// or of which something else is refused; stale when there are more than `most`. Returns whether hosts may have other
+    /// owners.
+    pub(super) fn settle(
+        &mut self,
+        was: FirstTwoBefore,
+        most: usize,
+        told: &mut BTreeSet<ObjectName>,
+    ) -> Result<bool, Stale> {
+        let changed = was.into_iter().filter(|(host, before)| self.first_two(host) != *before);
+        let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
+        let is_wide = |host: &&Host| host.as_ref().is_none_or(Hostname::is_wildcard);
+        let mut wide: BTreeSet<Host> = changed.iter().filter(is_wide).cloned().collect();
+        for host in &changed {
+            wide.extend(self.wider(host).filter(|wider| self.may_overlap(wider, host)));
+        }
+        // Each takes a look at all hosts.
+        if wide.len() > WIDE {
+            return Err(Stale);
+        }
+        let mut concerned = changed.clone();
+        for wildcard in changed.iter().filter(is_wide).flatten() {
+            let is_covered = |host: &&Host| host.as_ref().is_some_and(|host| wildcard.covers_strictly(host));
+            concerned.extend(self.named.keys().filter(is_covered).cloned());
+        }
+        for host in wide {
+            let overlap = self.overlap(&host);
+            if self.overlaps.get(&host) == overlap.as_ref() {
+                continue;
+            }
+            match overlap {
+                Some(overlap) => self.overlaps.insert(host.clone(), overlap),
+                None => self.overlaps.remove(&host),
+            };
+            concerned.insert(host);
+        }
+        for namer in concerned.iter().filter_map(|host| self.named.get(host)).flat_map(Namers::iter) {
+            told.insert(namer.key.name.clone());
+            if told.len() > most {
+                return Err(Stale);
+            }
+        }
+        Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)
     }
 
     /// The Ingress because of which a host belongs to another namespace.
@@ -146,7 +216,7 @@ impl<'a> Hosts<'a> {
         if self.ownership == HostOwnership::Shared {
             return None;
         }
-        let owner = &self.oldest_first[self.named.get(&host.cloned())?.oldest];
+        let owner = self.named.get(&host.cloned())?.oldest()?;
         (owner.namespace() != namespace).then_some(&owner.key)
     }
 
@@ -162,50 +232,47 @@ impl<'a> Hosts<'a> {
         self.other_owner(host, &route.key.name.namespace).is_some()
     }
 
-    /// Says what is refused, and who shares hosts with another namespace.
-    pub(super) fn tell(&self, problems: &mut Vec<Problem>) {
-        let overlaps = self.overlaps();
-        for aged in self.oldest_first.iter().filter(|_| !self.named.is_empty()) {
-            let mut telling = Telling { problems, key: &aged.key, one_by_one: 0, others: None };
-            let mut told = BTreeSet::new();
-            for (host, place) in aged.hosts() {
-                if let Some(owner) = self.other_owner(host.as_ref(), aged.namespace()) {
-                    // What becomes of certificates is told with them.
-                    if !matches!(place, Place::Tls { .. }) {
-                        telling.tell(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
-                    }
-                } else if let Some(message) = self.shared(&host, aged, &overlaps)
-                    && !told.contains(&host)
-                {
-                    telling.tell(Severity::Warning, Reason::HostShared, place, || message);
-                    told.insert(host);
+    /// Says what is refused of an Ingress, and with whom of another namespace it shares hosts.
+    pub(super) fn tell(&self, key: &Arc<ObjectKey>, ingress: &Ingress, problems: &mut Vec<Problem>) {
+        let namespace = &key.name.namespace;
+        let mut telling = Telling { problems, key, one_by_one: 0, others: None };
+        let mut told = BTreeSet::new();
+        for (host, place) in hosts_of(ingress) {
+            if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
+                // What becomes of certificates is told with them.
+                if !matches!(place, Place::Tls { .. }) {
+                    telling.tell(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
                 }
+            } else if !told.contains(&host)
+                && let Some(message) = self.shared(&host, namespace)
+            {
+                telling.tell(Severity::Warning, Reason::HostShared, place, || message);
+                told.insert(host);
             }
-            telling.tell_others();
         }
+        telling.tell_others();
     }
 
-    /// The hosts that stand for others as well, each with the first two of these that another namespace than the first's
-    /// names: host, and index of the Ingress.
-    fn overlaps(&self) -> BTreeMap<Host, [Option<(&Hostname, usize)>; 2]> {
-        let mut overlaps: BTreeMap<Host, [Option<(&Hostname, usize)>; 2]> = BTreeMap::new();
-        if !self.named.keys().any(|host| host.as_ref().is_none_or(Hostname::is_wildcard)) {
-            return overlaps;
-        }
-        for (host, named) in &self.named {
-            let Some(host) = host else { continue };
-            // A host has paths of its own in front of what stands for every host, and with an owner it shares nothing.
-            let every = (self.ownership == HostOwnership::Shared).then_some(None);
-            for wider in host.wider().map(Some).chain(every).filter(|wider| self.named.contains_key(wider)) {
-                let [first, second] = overlaps.entry(wider).or_default();
-                for index in [Some(named.oldest), named.other].into_iter().flatten() {
-                    let namespace = |index: usize| self.oldest_first[index].namespace();
-                    match first {
-                        None => *first = Some((host, index)),
-                        Some((_, other)) if second.is_none() && namespace(*other) != namespace(index) => {
-                            *second = Some((host, index));
+    /// The hosts that are named and stand for this one and for others. A host has paths of its own in front of what stands
+    /// for every host, and with an owner it shares nothing.
+    fn wider(&self, host: &Host) -> impl Iterator<Item = Host> {
+        let every = (self.ownership == HostOwnership::Shared).then_some(None);
+        let wider = host.iter().flat_map(move |host| host.wider().map(Some).chain(every.clone()));
+        wider.filter(|wider| self.named.contains_key(wider))
+    }
+
+    /// What a host that is named, and stands for others as well, shares with these.
+    fn all_overlaps(&self) -> BTreeMap<Host, Overlap> {
+        let mut overlaps: BTreeMap<Host, Overlap> = BTreeMap::new();
+        if self.named.keys().any(|host| host.as_ref().is_none_or(Hostname::is_wildcard)) {
+            for (host, namers) in &self.named {
+                let Some(narrower) = host else { continue };
+                for wider in self.wider(host) {
+                    match overlaps.entry(wider) {
+                        map::Entry::Occupied(mut overlap) => overlap.get_mut().add(narrower, namers),
+                        map::Entry::Vacant(none) => {
+                            Overlap::of(narrower, namers).map(|overlap| none.insert(overlap));
                         }
-                        Some(_) => {}
                     }
                 }
             }
@@ -213,17 +280,43 @@ impl<'a> Hosts<'a> {
         overlaps
     }
 
-    /// What to say if another namespace names the host too, or one that it covers or that covers it.
-    fn shared(
-        &self,
-        host: &Host,
-        aged: &Aged<'_>,
-        overlaps: &BTreeMap<Host, [Option<(&Hostname, usize)>; 2]>,
-    ) -> Option<String> {
+    /// What a host shares with those that it stands for as well.
+    fn overlap(&self, wide: &Host) -> Option<Overlap> {
+        if !self.named.contains_key(wide) || (wide.is_none() && self.ownership != HostOwnership::Shared) {
+            return None;
+        }
+        let narrower = self.named.iter().filter_map(|(host, namers)| Some((host.as_ref()?, namers)));
+        let mut narrower =
+            narrower.filter(|(host, _)| wide.as_ref().is_none_or(|wide| wide.covers_strictly(host)));
+        let mut overlap = narrower.next().and_then(|(host, namers)| Overlap::of(host, namers))?;
+        for (host, namers) in narrower {
+            if overlap.second.is_some() {
+                break;
+            }
+            overlap.add(host, namers);
+        }
+        Some(overlap)
+    }
+
+    /// Whether what a wider host shares may be something else, because a host has other first two.
+    fn may_overlap(&self, wider: &Host, host: &Host) -> bool {
+        let (Some(Overlap { first, second }), Some(host)) = (self.overlaps.get(wider), host) else {
+            return true;
+        };
+        match second {
+            _ if *host <= first.0 => true,
+            Some(second) => *host <= second.0,
+            None => self
+                .first_two(&Some(host.clone()))
+                .is_some_and(|namers| namers.beside(first.1.namespace()).is_some()),
+        }
+    }
+
+    /// What to say if another namespace than an Ingress's names a host too, or one that it covers or that covers it.
+    fn shared(&self, host: &Host, namespace: &str) -> Option<String> {
         let is_owned = self.ownership == HostOwnership::OldestNamespace;
-        let key = |index: usize| &self.oldest_first[index].key;
-        if let Some(other) = self.named.get(host)?.beside(aged.namespace(), self.oldest_first) {
-            let (of, who) = (in_words(host), key(other));
+        if let Some(other) = self.first_two(host)?.beside(namespace) {
+            let (of, who) = (in_words(host), &other.key);
             return Some(if is_owned {
                 format!("{who} of another namespace names {of} too; nothing of it is served for that host.")
             } else {
@@ -233,25 +326,25 @@ impl<'a> Hosts<'a> {
                 )
             });
         }
-        let narrower = overlaps.get(host).into_iter().flatten().flatten();
-        let mut narrower =
-            narrower.filter(|(_, index)| self.oldest_first[*index].namespace() != aged.namespace());
-        if let Some((narrower, other)) = narrower.next() {
+        let narrower = self.overlaps.get(host).into_iter().flat_map(Overlap::iter);
+        if let Some((narrower, other)) =
+            narrower.into_iter().find(|(_, namer)| namer.namespace() != namespace)
+        {
             return Some(format!(
                 "{} of another namespace names \"{narrower}\", which {} stands for as well, and gets its requests{}.",
-                key(*other),
+                other.key,
                 host.as_ref().map_or_else(|| "this".to_owned(), |host| format!("\"{host}\"")),
                 if is_owned { "" } else { " as far as it has a path for them" }
             ));
         }
         let (wider, other) = host.as_ref()?.wider().find_map(|wider| {
-            let named = self.named.get(&Some(wider.clone()))?;
-            Some((wider, named.beside(aged.namespace(), self.oldest_first)?))
+            let named = self.first_two(&Some(wider.clone()))?;
+            Some((wider, named.beside(namespace)?.clone()))
         })?;
         Some(format!(
             "{} of another namespace names \"{wider}\", which stands for {} as well, and gets {} its requests that no \
              path takes here.",
-            key(other),
+            other.key,
             in_words(host),
             if is_owned { "none of" } else { "those of" }
         ))
@@ -305,67 +398,5 @@ impl Telling<'_> {
         let message =
             format!("So it is, or alike, with {count} other places in which the Ingress names hosts.");
         self.problems.push(Problem { object, field, severity, reason, message });
-    }
-}
-
-/// A route for each named host that none of the routes takes every request of: to the default backend of the same
-/// namespace, or else 404. Each host has one owner here, to whom its route is charged.
-pub(super) fn rests_of_hosts(routes: &[Arc<RouteInput>]) -> Vec<Arc<RouteInput>> {
-    /// The oldest route of a host, and whether any takes every request.
-    struct Taken<'a> {
-        oldest: &'a RouteInput,
-        is_whole: bool,
-    }
-    let is_older = |one: &RouteInput, other: &RouteInput| {
-        compare_age((one.route.age, &one.route.key), (other.route.age, &other.route.key)).is_lt()
-    };
-    let mut by_host: BTreeMap<&Hostname, Taken<'_>> = BTreeMap::new();
-    let mut default: Option<&RouteInput> = None;
-    for input in routes {
-        match &input.route.hostnames {
-            Hostnames::Any if input.route.part == Part::DefaultBackend => {
-                if default.is_none_or(|default| is_older(input, default)) {
-                    default = Some(input);
-                }
-            }
-            Hostnames::Any => {}
-            Hostnames::Named(names) => {
-                for name in names {
-                    let taken = by_host.entry(name).or_insert(Taken { oldest: input, is_whole: false });
-                    taken.is_whole |= takes_everything(&input.route);
-                    if is_older(input, taken.oldest) {
-                        taken.oldest = input;
-                    }
-                }
-            }
-        }
-    }
-    let rest = |(host, Taken { oldest, .. }): (&Hostname, Taken<'_>)| {
-        let (route, rules) = match default
-            .filter(|default| default.route.key.name.namespace == oldest.route.key.name.namespace)
-        {
-            Some(default) => {
-                let hostnames = Hostnames::Named(Box::new([host.clone()]));
-                (Route { hostnames, ..default.route.clone() }, default.rules.clone())
-            }
-            None => (rest_of_host(&oldest.route, host), Box::from([nothing()])),
-        };
-        Arc::new(RouteInput::new(route, rules, oldest.attached.clone()))
-    };
-    by_host.into_iter().filter(|(_, taken)| !taken.is_whole).map(rest).collect()
-}
-
-/// Whether nothing is left for wider hosts.
-fn takes_everything(route: &Route) -> bool {
-    let paths = route.rules.iter().flat_map(|rule| rule.matches.iter()).map(|matched| &matched.path);
-    paths.into_iter().any(|path| *path == Path::unwritten() || *path == Path::root())
-}
-
-fn nothing() -> ResolvedRule {
-    ResolvedRule {
-        action: Action::status(404),
-        unresolved: Rare::default(),
-        refused: Rare::default(),
-        policies: Rare::default(),
     }
 }

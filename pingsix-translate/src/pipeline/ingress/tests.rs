@@ -2,10 +2,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
-use crate::model::{Budget, CertificateReference};
-use crate::pingsix::router::UpstreamRef;
-use crate::pingsix::validate::{self, ValidateOptions, order_dependence, validate};
-use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
+use crate::lower::DataPlane;
+use crate::model::{Budget, CertificateReference, Provenance};
+use crate::pingsix::{
+    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate,
+    validate::ValidateOptions, validate::order_dependence, validate::validate,
+};
+use crate::pipeline::translate_ingress;
 use crate::snapshot::{Object, Objects};
 
 /// IngressClass `pingsix` of our controller.
@@ -477,7 +480,7 @@ fn an_ingress_belongs_to_the_class_it_names_or_else_to_the_default() {
     }
     let served = |objects: &Objects| {
         let ingresses = translated(objects).verdicts.ingresses;
-        ingresses.iter().map(|key| key.name.name.to_string()).collect::<Vec<_>>()
+        ingresses.keys().map(|key| key.name.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(served(&objects), ["annotation", "field"]);
     add_class(&mut objects, "pingsix", &default, &ours);

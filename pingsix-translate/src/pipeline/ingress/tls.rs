@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
 
-use super::hosts::{Aged, Hosts};
+use super::hosts::Hosts;
+use super::namers::AgedKey;
 use crate::attach::ServerName;
 use crate::bounds;
 use crate::lower::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
@@ -15,19 +16,24 @@ use crate::model::{
 };
 use crate::quarantine::said_of;
 use crate::references::{Certificate, References};
-use crate::snapshot::IngressSnapshot;
+use crate::snapshot::{Ingress, IngressSnapshot};
+
+/// What an Ingress asks for in `spec.tls`.
+pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
+    ingress.spec.as_ref().and_then(|spec| spec.tls.as_deref()).unwrap_or_default()
+}
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
 /// one provides it.
-pub(super) fn certificates(
+pub(super) fn certificates<'i>(
     snapshot: &IngressSnapshot,
-    (oldest_first, hosts): (&[Aged<'_>], &Hosts<'_>),
+    (oldest_first, hosts): (impl Iterator<Item = &'i AgedKey>, &Hosts),
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ServedCertificate> {
     let mut taken = TakenNames::default();
-    for Aged { age, key, ingress } in oldest_first {
-        let entries = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
+    for AgedKey { age, key } in oldest_first {
+        let entries = snapshot.ingresses.get(&key.name).into_iter().flat_map(|ingress| tls_of(ingress));
         let mut names = 0;
         for (index, content) in entries.enumerate() {
             let entry = Entry { key, age: *age, index, content };
@@ -114,7 +120,7 @@ impl Entry<'_> {
     fn take_names(
         &self,
         certificate: Certificate,
-        hosts: &Hosts<'_>,
+        hosts: &Hosts,
         taken: &mut TakenNames,
         problems: &mut Vec<Problem>,
     ) {

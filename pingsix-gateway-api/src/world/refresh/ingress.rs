@@ -1,0 +1,127 @@
+//! An extract of an IngressClass brought up to date.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::snapshot::{
+    Ingress, IngressSnapshot, class_of_ingress, secrets_of_ingress, services_of_ingress,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+
+use super::Changed;
+use crate::world::World;
+use crate::world::edges::Target;
+
+/// What Ingresses referred to before they changed. Whether any still does shows when all are as they are now.
+#[derive(Default)]
+struct Left {
+    services: BTreeSet<ObjectName>,
+    secrets: BTreeSet<ObjectName>,
+}
+
+impl World {
+    /// See [`World::refresh`].
+    pub(super) fn refresh_ingress_class(
+        &self,
+        snapshot: &mut IngressSnapshot,
+        referenced: &mut BTreeSet<ObjectKey>,
+        changed: &Changed,
+    ) -> bool {
+        // A class without the mark is not told of those that have it, and has no Ingresses because of it.
+        snapshot.default_classes = self.default_classes();
+        let mut left = Left::default();
+        for key @ ObjectKey { kind, name } in &changed.objects {
+            match kind {
+                Kind::Ingress => self.refresh_ingress(snapshot, referenced, name, &mut left),
+                Kind::Service => {
+                    if self.refers_from_ingress(snapshot, key) {
+                        self.hold(&mut snapshot.referents.services, name);
+                    }
+                }
+                Kind::Secret => {
+                    if referenced.contains(key) {
+                        self.hold(&mut snapshot.referents.secrets, name);
+                    }
+                }
+                // Parameters name Secrets, and another default class may have other Ingresses.
+                Kind::IngressClass | Kind::PingsixProxy => return false,
+                // What is to be done for a slice is told by the Service; nothing else is in such an extract.
+                Kind::EndpointSlice
+                | Kind::GatewayClass
+                | Kind::Gateway
+                | Kind::ListenerSet
+                | Kind::HttpRoute
+                | Kind::GrpcRoute
+                | Kind::TlsRoute
+                | Kind::TcpRoute
+                | Kind::UdpRoute
+                | Kind::BackendTlsPolicy
+                | Kind::ReferenceGrant
+                | Kind::ConfigMap
+                | Kind::Namespace => {}
+            }
+        }
+        for name in left.services {
+            if !self.refers_from_ingress(snapshot, &ObjectKey { kind: Kind::Service, name: name.clone() }) {
+                snapshot.referents.services.remove(&name);
+                snapshot.referents.endpoint_slices.remove(&name);
+            }
+        }
+        if !left.secrets.is_empty() {
+            let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
+            let of_proxies = self.secrets_of_proxies(&proxies);
+            for name in left.secrets {
+                let key = ObjectKey { kind: Kind::Secret, name };
+                if !of_proxies.contains(&key.name) && !self.refers_from_ingress(snapshot, &key) {
+                    snapshot.referents.secrets.remove(&key.name);
+                    referenced.remove(&key);
+                }
+            }
+        }
+        for name in &changed.sliced {
+            if self.refers_from_ingress(snapshot, &ObjectKey { kind: Kind::Service, name: name.clone() }) {
+                self.hold_slices(&mut snapshot.referents, name);
+            }
+        }
+        true
+    }
+
+    /// Takes in how an Ingress is now, and notes what it does not refer to any more.
+    fn refresh_ingress(
+        &self,
+        snapshot: &mut IngressSnapshot,
+        referenced: &mut BTreeSet<ObjectKey>,
+        name: &ObjectName,
+        left: &mut Left,
+    ) {
+        let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
+        if let Some(before) = snapshot.ingresses.get(name) {
+            left.services.extend(services_of_ingress(before, &name.namespace));
+            left.secrets.extend(secrets_of_ingress(before, &name.namespace));
+        }
+        let Some(ingress) = after else {
+            snapshot.ingresses.remove(name);
+            return;
+        };
+        for service in services_of_ingress(&ingress, &name.namespace) {
+            self.hold(&mut snapshot.referents.services, &service);
+            self.hold_slices(&mut snapshot.referents, &service);
+        }
+        for secret in secrets_of_ingress(&ingress, &name.namespace) {
+            self.hold(&mut snapshot.referents.secrets, &secret);
+            referenced.insert(ObjectKey { kind: Kind::Secret, name: secret });
+        }
+        snapshot.ingresses.insert(name.clone(), ingress);
+    }
+
+    /// Whether an Ingress of the snapshot refers to a Service or a Secret.
+    fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
+        let target = Target::Object(to.clone());
+        self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))
+    }
+}
+
+/// Whether an Ingress belongs to the class of a snapshot.
+fn is_of_class(snapshot: &IngressSnapshot, ingress: &Ingress) -> bool {
+    let default = snapshot.default_classes.first().map(AsRef::as_ref);
+    class_of_ingress(ingress).or(default) == snapshot.class.metadata.name.as_deref()
+}

@@ -1,0 +1,141 @@
+//! What no path of a host takes, where hosts belong to namespaces
+//! ([`HostOwnership::OldestNamespace`](crate::crd::HostOwnership::OldestNamespace)).
+//!
+//! Requests that no path of a host takes do not fall to wider hosts, since anybody may come to own one. They go to the
+//! default backend of the same namespace, if that owns the host that is none, and to 404 otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::namers::AgedKey;
+use crate::backends::{Action, ResolvedRule};
+use crate::model::{Hostname, ObjectKey};
+use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
+use crate::rare::Rare;
+
+/// The routes of hosts, of which each has one owner, to whom the route for the rest is charged.
+#[derive(Debug, Default)]
+pub(super) struct Rests {
+    by_host: BTreeMap<Hostname, Claims>,
+    /// The Ingresses with a default backend for every host.
+    defaults: BTreeSet<AgedKey>,
+    /// The route to the default backend of the oldest of these.
+    default: Option<Route>,
+    is_default_stale: bool,
+    /// Hosts with other routes than when that was last asked.
+    dirty: BTreeSet<Hostname>,
+}
+
+/// The entries of `spec.rules` for a host.
+#[derive(Debug, Default)]
+struct Claims {
+    oldest_first: BTreeSet<Claim>,
+    /// How many of them leave nothing to wider hosts.
+    whole: usize,
+}
+
+/// An entry of `spec.rules` for a host, by the age of its Ingress.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim {
+    ingress: AgedKey,
+    entry: usize,
+    /// Whether it leaves nothing to wider hosts.
+    is_whole: bool,
+}
+
+/// What the routes of an Ingress say about the rests of hosts, and the Ingress if one is to its default backend.
+fn said<'r>(routes: impl Iterator<Item = &'r Route>) -> (BTreeSet<(&'r Hostname, Claim)>, Option<AgedKey>) {
+    let (mut claims, mut default) = (BTreeSet::new(), None);
+    for route in routes {
+        let ingress = AgedKey { age: route.age, key: route.key.clone() };
+        match (&route.hostnames, route.part) {
+            (Hostnames::Any, Part::DefaultBackend) => default = Some(ingress),
+            (Hostnames::Named(names), Part::IngressRule(entry) | Part::IngressHost(entry)) => {
+                let claim = Claim { ingress, entry, is_whole: takes_everything(route) };
+                claims.extend(names.iter().map(|name| (name, claim.clone())));
+            }
+            (Hostnames::Any | Hostnames::Named(_), _) => {}
+        }
+    }
+    (claims, default)
+}
+
+impl Rests {
+    /// Takes in that an Ingress is these routes now.
+    pub(super) fn replace<'r>(&mut self, before: impl Iterator<Item = &'r Route>, now: &'r [Route]) {
+        let (old, old_default) = said(before);
+        let (new, new_default) = said(now.iter());
+        for (host, claim) in old.difference(&new) {
+            self.dirty.insert((*host).clone());
+            let Some(claims) = self.by_host.get_mut(*host) else { continue };
+            let was_there = claims.oldest_first.remove(claim);
+            claims.whole -= usize::from(was_there && claim.is_whole);
+            if claims.oldest_first.is_empty() {
+                self.by_host.remove(*host);
+            }
+        }
+        for (host, claim) in new.difference(&old) {
+            self.dirty.insert((*host).clone());
+            let claims = self.by_host.entry((*host).clone()).or_default();
+            let is_new = claims.oldest_first.insert(claim.clone());
+            claims.whole += usize::from(is_new && claim.is_whole);
+        }
+        // It may be another one of the same Ingress.
+        self.is_default_stale |= old_default.is_some() || new_default.is_some();
+        if let Some(default) = old_default {
+            self.defaults.remove(&default);
+        }
+        self.defaults.extend(new_default);
+    }
+
+    /// The routes for the rests of hosts that may be others than when that was last asked; `None` for a host whose paths
+    /// take everything. `default_of` reads the route to the default backend of an Ingress.
+    pub(super) fn take(
+        &mut self,
+        default_of: impl FnOnce(&Arc<ObjectKey>) -> Option<Route>,
+    ) -> Vec<(Hostname, Option<Route>)> {
+        if std::mem::take(&mut self.is_default_stale) {
+            let now = self.defaults.first().and_then(|ingress| default_of(&ingress.key));
+            if now != self.default {
+                let before = std::mem::replace(&mut self.default, now);
+                let defaults = before.iter().chain(&self.default);
+                let of: BTreeSet<&str> = defaults.map(|route| &*route.key.name.namespace).collect();
+                let is_of = |claim: &Claim| of.contains(claim.ingress.namespace());
+                let is_owned = |claims: &Claims| claims.oldest_first.first().is_some_and(is_of);
+                let hosts = self.by_host.iter().filter(|(_, claims)| is_owned(claims));
+                self.dirty.extend(hosts.map(|(host, _)| host.clone()));
+            }
+        }
+        let dirty = std::mem::take(&mut self.dirty).into_iter();
+        dirty.map(|host| (host.clone(), self.rest(&host))).collect()
+    }
+
+    fn rest(&self, host: &Hostname) -> Option<Route> {
+        let claims = self.by_host.get(host).filter(|claims| claims.whole == 0)?;
+        let Claim { ingress, entry, .. } = claims.oldest_first.first()?;
+        let is_of_owner = |default: &&Route| *default.key.name.namespace == *ingress.namespace();
+        Some(match self.default.as_ref().filter(is_of_owner) {
+            Some(default) => {
+                let hostnames = Hostnames::Named(Box::new([host.clone()]));
+                Route { hostnames, part: Part::DefaultOfHost, ..default.clone() }
+            }
+            None => rest_of_host(&ingress.key, ingress.age, *entry, host),
+        })
+    }
+}
+
+/// Whether nothing is left for wider hosts.
+fn takes_everything(route: &Route) -> bool {
+    let paths = route.rules.iter().flat_map(|rule| rule.matches.iter()).map(|matched| &matched.path);
+    paths.into_iter().any(|path| *path == Path::unwritten() || *path == Path::root())
+}
+
+/// What a route without backends answers, which stands for the rest of a host.
+pub(super) fn nothing() -> ResolvedRule {
+    ResolvedRule {
+        action: Action::status(404),
+        unresolved: Rare::default(),
+        refused: Rare::default(),
+        policies: Rare::default(),
+    }
+}

@@ -1,0 +1,221 @@
+//! The same of an IngressClass.
+
+use std::sync::Arc;
+
+use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::snapshot::Ingress;
+use pingsix_translate::{
+    Effort, IngressSnapshot, Object, ObjectName, Objects, Options, Translation, Translator, translate_ingress,
+};
+use serde_json::{Value, json};
+
+use super::{
+    ROUTES, TEAMS, add_secret_of, add_service, assert_same, change_slices, difference, object, part, with,
+};
+
+fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
+    let path = |path: &str| {
+        let service = json!({"name": "own", "port": {"number": 80}});
+        json!({"path": path, "pathType": "Prefix", "backend": {"service": service}})
+    };
+    object(json!({
+        "metadata": {
+            "namespace": namespace, "name": name, "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "ingressClassName": "pingsix",
+            "rules": [{"host": host, "http": {"paths": [path("/"), path("/own")]}}],
+        },
+    }))
+}
+
+/// Ten teams with a namespace each. Every Ingress has a host of its own and two paths to the Service of its team; one of each
+/// team has a certificate.
+fn world(parameters: &Value) -> IngressSnapshot {
+    let mut objects = Objects::default();
+    objects.insert(Object::PingsixProxy(object(json!({
+        "metadata": {"namespace": "infra", "name": "edge"}, "spec": parameters,
+    }))));
+    objects.insert(Object::IngressClass(object(json!({
+        "metadata": {"name": "pingsix"},
+        "spec": {
+            "controller": "pingsix.io/gateway-controller",
+            "parameters": {
+                "apiGroup": "pingsix.io", "kind": "PingsixProxy", "scope": "Namespace", "namespace": "infra",
+                "name": "edge",
+            },
+        },
+    }))));
+    for team in 0..TEAMS {
+        let namespace = format!("team-{team}");
+        add_service(&mut objects, &namespace, "own");
+        add_secret_of(&mut objects, &namespace, "tls", &format!("route-0.{namespace}.test"));
+        for number in 0..ROUTES {
+            let name = format!("route-{number}");
+            let host = format!("{name}.{namespace}.test");
+            let mut ingress = ingress(&namespace, &name, &host);
+            if number == 0 {
+                let mut written = serde_json::to_value(&*ingress).unwrap();
+                written["spec"]["tls"] = json!([{"hosts": [host], "secretName": "tls"}]);
+                ingress = object(written);
+            }
+            objects.insert(Object::Ingress(ingress));
+        }
+    }
+    objects.ingress_snapshot("pingsix").unwrap()
+}
+
+/// A translator that has seen the world.
+struct Lab {
+    world: IngressSnapshot,
+    before: Translation,
+    translator: Translator,
+}
+
+impl Lab {
+    fn new() -> Self {
+        Self::of(&json!({"attached": {}}))
+    }
+
+    /// Hosts belong to namespaces.
+    fn owned() -> Self {
+        Self::of(&json!({"attached": {}, "ingress": {"hostOwnership": "OldestNamespace"}}))
+    }
+
+    fn of(parameters: &Value) -> Self {
+        let (world, mut translator) = (world(parameters), Translator::new(Options::default()));
+        let before = translator.translate_ingress(&world);
+        assert_eq!(translator.effort(), Effort::Whole);
+        assert!(before.verdicts.problems.is_empty(), "{:?}", before.verdicts.problems);
+        Self { world, before, translator }
+    }
+
+    /// Changes the world, and back: what the change took, and how many documents came out different.
+    fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
+        let mut world = self.world.clone();
+        change(&mut world);
+        let got = self.translator.translate_ingress(&world);
+        let effort = self.translator.effort();
+        assert_same(&got, &translate_ingress(&world, &Options::default()));
+        let different = difference(&got, &self.before);
+        self.before = self.translator.translate_ingress(&self.world);
+        assert_same(&self.before, &translate_ingress(&self.world, &Options::default()));
+        (effort, different)
+    }
+}
+
+fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<Ingress>) {
+    world.ingresses.insert(ObjectName::new(namespace, name), ingress);
+}
+
+#[test]
+fn another_endpoint_is_one_document() {
+    let own = ObjectName::new("team-3", "own");
+    let other = json!([{"addresses": ["10.0.0.9"]}]);
+    let change = Lab::new().change(|world| change_slices(&mut world.referents, &own, other));
+    assert_eq!(change, (part(0), 1));
+}
+
+#[test]
+fn a_service_without_endpoints_concerns_the_ingresses_that_refer_to_it() {
+    let own = ObjectName::new("team-3", "own");
+    let change = Lab::new().change(|world| change_slices(&mut world.referents, &own, json!([])));
+    // Two Routes each, the upstream that goes, and the one that nobody reaches.
+    assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
+}
+
+#[test]
+fn an_ingress_that_changes_comes_or_goes_is_what_is_done_again() {
+    for mut lab in [Lab::new(), Lab::owned()] {
+        let name = ObjectName::new("team-3", "route-3");
+        let pointer = "/spec/rules/0/http/paths/1/path";
+        let changed = with(&*lab.world.ingresses[&name], pointer, json!("/other"));
+        let replaced = lab.change(|world| put(world, "team-3", "route-3", changed));
+        assert_eq!(
+            replaced,
+            (part(1), 3),
+            "a Route that goes, one that comes, one that lists their patterns"
+        );
+        let gone = lab.change(|world| assert!(world.ingresses.remove(&name)));
+        assert_eq!(gone, (part(0), 2));
+        let new = ingress("team-3", "new", "new.team-3.test");
+        assert_eq!(lab.change(|world| put(world, "team-3", "new", new)), (part(1), 2));
+    }
+}
+
+#[test]
+fn an_ingress_with_several_hosts_is_as_many_routes() {
+    let mut lab = Lab::new();
+    let mut written = serde_json::to_value(&*ingress("team-3", "new", "one.test")).unwrap();
+    let mut rule = written["spec"]["rules"][0].clone();
+    rule["host"] = json!("two.test");
+    written["spec"]["rules"].as_array_mut().unwrap().push(rule);
+    assert_eq!(lab.change(|world| put(world, "team-3", "new", object(written))), (part(2), 4));
+}
+
+#[test]
+fn what_nothing_is_made_of_changes_nothing() {
+    let mut lab = Lab::new();
+    let name = ObjectName::new("team-3", "route-3");
+    let newer = with(&*lab.world.ingresses[&name], "/metadata/generation", json!(2));
+    assert_eq!(lab.change(|world| put(world, "team-3", "route-3", newer)), (part(1), 0));
+    assert_eq!(lab.change(|_| {}), (part(0), 0));
+    let proxy: Arc<PingsixProxy> = object(json!({
+        "metadata": {"namespace": "infra", "name": "edge"},
+        "spec": {"attached": {"addresses": [{"value": "192.0.2.1"}]}},
+    }));
+    let parameters = lab.change(|world| {
+        world.referents.proxies.insert(ObjectName::new("infra", "edge"), proxy);
+    });
+    assert_eq!(parameters, (part(0), 0));
+}
+
+#[test]
+fn a_host_that_another_namespace_names_too_concerns_those_who_name_it() {
+    let mut lab = Lab::new();
+    let also = ingress("team-4", "also", "route-3.team-3.test");
+    // The two Ingresses share their cells, and both are told of it.
+    assert_eq!(lab.change(|world| put(world, "team-4", "also", also)).0, part(2));
+    let mut lab = Lab::owned();
+    let younger = with(
+        &*ingress("team-4", "also", "route-3.team-3.test"),
+        "/metadata/creationTimestamp",
+        json!("2026-02-01T00:00:00Z"),
+    );
+    // Of the younger one nothing is served.
+    assert_eq!(lab.change(|world| put(world, "team-4", "also", younger)), (part(1), 0));
+    let older = with(
+        &*ingress("team-4", "also", "route-3.team-3.test"),
+        "/metadata/creationTimestamp",
+        json!("2025-01-01T00:00:00Z"),
+    );
+    // The host changes hands: two Routes, with another upstream.
+    assert_eq!(lab.change(|world| put(world, "team-4", "also", older)), (part(1), 2));
+}
+
+#[test]
+fn a_wildcard_concerns_those_below_it_that_are_of_another_namespace() {
+    let mut lab = Lab::new();
+    let wildcard = ingress("team-4", "wildcard", "*.team-3.test");
+    let (effort, documents) = lab.change(|world| put(world, "team-4", "wildcard", wildcard));
+    assert_eq!((effort, documents), (part(ROUTES + 1), 2));
+}
+
+#[test]
+fn a_certificate_that_is_rotated_is_one_document() {
+    let mut objects = Objects::default();
+    add_secret_of(&mut objects, "team-3", "tls", "route-0.team-3.test");
+    let rotated = objects.secrets().next().unwrap().1.clone();
+    let change = Lab::new().change(|world| {
+        world.referents.secrets.insert(ObjectName::new("team-3", "tls"), rotated);
+    });
+    assert_eq!(change, (part(0), 1));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_any_more_is_one_document_less() {
+    let change = Lab::new().change(|world| {
+        assert!(world.referents.secrets.remove(&ObjectName::new("team-3", "tls")));
+    });
+    assert_eq!(change, (part(0), 1));
+}
