@@ -22,7 +22,7 @@
 //! 6. A target that does not answer makes the publication fail, in a time that does not depend on it.
 //! 7. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
 //!
-//! What a target cannot suffer it need not survive: nobody else writes to memory, for instance. `docs/sinks.md` says what
+//! What a target cannot suffer it need not survive: nobody else writes to memory, for instance. `docs/reference/sinks.md` says what
 //! each sink guarantees.
 
 pub mod admin;
