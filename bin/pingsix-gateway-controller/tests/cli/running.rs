@@ -45,7 +45,10 @@ fn pages_are_served_and_a_signal_ends_it_in_order() {
     let documented = include_str!("../../../../docs/reference/operations.md");
     let undocumented: Vec<_> =
         pages.iter().filter(|page| !documented.contains(&format!("| `{page}` |"))).collect();
-    assert!(!pages.is_empty() && undocumented.is_empty(), "docs/reference/operations.md lacks {undocumented:?}");
+    assert!(
+        !pages.is_empty() && undocumented.is_empty(),
+        "docs/reference/operations.md lacks {undocumented:?}"
+    );
     assert_eq!(get(health, "/debug").0, 404);
 
     controller.signal("-TERM");

@@ -218,7 +218,12 @@ async fn the_documentation_lists_every_metric() {
         .iter()
         .map(|(name, kind, labels, meaning)| format!("| `{name}` | {kind} | {labels} | {meaning} |"))
         .collect();
-    assert_eq!(documented, described, "docs/reference/operations.md should have these rows:\n{}", table.join("\n"));
+    assert_eq!(
+        documented,
+        described,
+        "docs/reference/operations.md should have these rows:\n{}",
+        table.join("\n")
+    );
     // Those of expressions are among them.
     for text in document.split("pingsix_gateway_").skip(1) {
         let end = text.find(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric()).unwrap();

@@ -1,6 +1,9 @@
 //! The claims of the documentation name checks that exist.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod examples;
+mod links;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
