@@ -153,3 +153,19 @@ fn every_deviation_names_a_test_that_shows_it() {
     }
     assert_eq!(tests.matches("#[test]").count(), deviations.len(), "a test has no row");
 }
+
+#[test]
+fn every_change_is_one_entry_of_a_list() {
+    for entry in fs::read_dir(root().join("changes")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        let slug = name.strip_suffix(".md").unwrap_or_else(|| panic!("{name} is no page"));
+        assert!(slug.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
+        let text = fs::read_to_string(entry.path()).unwrap();
+        assert!(text.starts_with("- ") && text.ends_with('\n'), "{name} is no entry");
+        assert_eq!(text.lines().count(), 1, "{name} has more than one line");
+    }
+}
