@@ -41,6 +41,10 @@ outside:
 doc:
     .ci/run doc
 
+# The book of docs/, as target/book/index.html.
+book:
+    .ci/run book
+
 # API documentation of each crate by itself, as docs.rs makes it; before a release.
 docs-rs:
     tools/docs-rs

@@ -1,8 +1,8 @@
 //! A Gateway API controller for PingSIX, as a library.
 //!
-//! Keeps a live picture of a cluster, finds what a change touches, reconciles that and nothing else, and writes back what
-//! became of it. Translation and delivery do not know each other; this crate is where they meet. It holds no Gateway API
-//! semantics.
+//! The controller keeps a live picture of a cluster, finds the owners that a change affects, reconciles these owners alone,
+//! and writes statuses. Translation and delivery do not know each other, and this crate connects them. The semantics of
+//! Gateway API are in `pingsix-translate`.
 //!
 //! ```text
 //! API server ──► watch ──► world: stores, secondary maps ──► owners of what changed ──► reconcile
@@ -19,20 +19,22 @@
 //!
 //! Without features, the crate is the bridge, for programs that have objects from elsewhere:
 //!
-//! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
-//! - [`Bridge`] does it again and again, looking only at what is different.
-//! - [`bridge_stream()`] does the same for the stream documents of a Gateway.
-//! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients will not accept at
-//!   a given time; translation has no clock.
-//! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
-//! - [`hosts`] tells requests for a local name from those that a stranger's web page can make.
+//! - [`bridge()`] converts a translated data plane to documents for a sink. Documents that PingSIX would refuse are held
+//!   back.
+//! - [`Bridge`] repeats the conversion, at the cost of the differences.
+//! - [`bridge_stream()`] converts the stream documents of a Gateway.
+//! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients reject at a given
+//!   time; translation has no clock.
+//! - [`explain()`] names the document that answers a request, the object behind this document, and the reason against
+//!   each other document.
+//! - [`hosts`] distinguishes requests for a local name from requests that a foreign web page can make.
 //!
 //! ```
 //! use pingsix_gateway_api::bridge;
 //! use pingsix_sink::Desired;
 //! use pingsix_translate::{ObjectName, Objects, Options, translate};
 //!
-//! /// What the data planes of a Gateway shall hold.
+//! /// The desired documents of a Gateway's data planes.
 //! fn desired(objects: &Objects, gateway: &ObjectName) -> Result<Vec<Desired>, pingsix_gateway_api::BridgeError> {
 //!     let options = Options::default();
 //!     let Some(snapshot) = objects.snapshot(gateway) else { return Ok(Vec::new()) };
@@ -46,19 +48,19 @@
 //!
 //! # A controller, and its parts
 //!
-//! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
-//! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
+//! With the feature `controller`, the crate watches a cluster. `Controller` in the module `controller` is the whole
+//! controller as one value. The parts are public, too, and each module begins with its promises: `watch`, `store`, `world`,
 //! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `health`, `metrics`,
 //! `operations`, `permissions`.
-//! `store` keeps objects of any kind by name, and who of them refers to what, from kube-runtime's watch events: of use to
-//! operators that have nothing to do with gateways.
+//! `store` keeps objects of any kind by name and their references to each other, from kube-runtime's watch events. Other
+//! operators can use this module.
 //!
 //! The folder `examples` has a program for each way of use.
 //!
 //! # Which Kubernetes
 //!
-//! `k8s-openapi` has to be told which version of Kubernetes is meant, and only a program should do that: one that uses
-//! this crate depends on `k8s-openapi` with the feature `latest`, or with that of the oldest version it is to work with.
+//! `k8s-openapi` needs a feature for the version of Kubernetes, which only a program should choose. A program with this
+//! crate depends on `k8s-openapi` with the feature `latest`, or with the feature of the oldest supported version.
 
 pub mod bridge;
 mod expiry;

@@ -5,7 +5,7 @@
 //! controller counts for itself is read when somebody asks ([`Metrics::observe_feed`] and its like, each to be called once);
 //! the rest is told by one call per happening.
 //!
-//! `docs/operations.md` lists them; a test compares.
+//! `docs/reference/operations.md` lists them; a test compares.
 
 mod observed;
 mod page;

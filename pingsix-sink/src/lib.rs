@@ -1,29 +1,29 @@
-//! Makes one target hold exactly the documents a scope owns, in an order valid at every step, and reports the revision
-//! that is live.
+//! A sink makes one target hold exactly the documents of a scope, in an order that is valid at every step, and reports the
+//! live revision.
 //!
 //! ```text
 //! Desired { scope, documents } ──► plan (pure diff) ──► Steps ──► target ──► Published { revision, changed }
 //! ```
 //!
-//! The crate knows nothing of where documents come from nor of what they mean.
-//! A [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque [`Owner`].
+//! The crate knows nothing of Kubernetes: a [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque
+//! [`Owner`].
 //!
-//! Every [`Sink`] keeps these promises; [`memory::MemorySink`] is their executable form, and one suite checks them on all:
+//! Every [`Sink`] keeps these promises. [`memory::MemorySink`] is their executable form, and one suite tests every sink:
 //!
-//! 1. After `publish(desired)` a reader of the target finds the documents of `desired` under `desired.scope()`, and
-//!    nothing else that was ever published there.
-//! 2. What others wrote is not touched, neither outside of the scope nor inside. A document that is wanted under a key
-//!    of somebody else takes its place. What others did to a document is undone when it is published again.
-//! 3. Documents are written in ascending order of their hint and deleted in descending order, so a document is never
-//!    visible before those it refers to, nor after they are gone.
+//! 1. After `publish(desired)` a reader of the target finds the documents of `desired` under `desired.scope()`, and no
+//!    document of an earlier publication.
+//! 2. Foreign documents stay, outside of the scope and inside. A desired document replaces a foreign one under its key.
+//!    The next publication of a document reverts foreign changes of that document.
+//! 3. Documents are written in ascending order of their hint and deleted in descending order, so a visible document
+//!    never refers to a missing one.
 //! 4. Equal content publishes nothing: `changed` is zero and the revision is the one that brought the content.
 //! 5. Revisions grow. A failed publication leaves the target on some prefix of the plan. Repeating it completes it, by
-//!    this sink or by another one after a restart, and on the way no document is missing that was there and is wanted.
-//! 6. A target that does not answer makes the publication fail, in a time that does not depend on it.
-//! 7. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
+//!    this sink or by another one after a restart, and every desired document that existed stays visible meanwhile.
+//! 6. A publication to a silent target fails within a bounded time.
+//! 7. No value of a document appears in a log line, an error or a `Debug` text, because a value may be a private key.
 //!
-//! What a target cannot suffer it need not survive: nobody else writes to memory, for instance. `docs/sinks.md` says what
-//! each sink guarantees.
+//! A sink need not survive faults that its target cannot have, such as foreign writes to memory. `docs/reference/sinks.md`
+//! lists the guarantees of each sink.
 
 pub mod admin;
 mod chunks;

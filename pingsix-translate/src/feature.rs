@@ -1,7 +1,7 @@
 //! The features of Gateway API that are claimed: one table that the status of GatewayClasses and the documentation read.
 //!
 //! A name in `GatewayClass.status.supportedFeatures` is a promise to pass the conformance tests behind it, so what rests on
-//! a limit is not in the table, however close it comes. Not claimed, and why (`docs/conformance.md` says what was seen):
+//! a limit is not in the table, however close it comes. Not claimed, and why (`docs/reference/conformance.md` says what was seen):
 //!
 //! | feature | what is missing |
 //! |---|---|
@@ -132,7 +132,7 @@ pub fn supported_features(
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = include_str!("../../docs/features.md");
+    const DOCUMENT: &str = include_str!("../../docs/reference/features.md");
 
     fn names(options: &Options, managed: Option<&ManagedParameters>) -> Vec<&'static str> {
         supported_features(options, managed).map(|feature| feature.name).collect()

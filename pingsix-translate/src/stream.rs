@@ -1,7 +1,7 @@
 //! Stream documents: what a proxy for TCP, UDP and TLS beside PingSIX is told.
 //!
 //! PingSIX has no stream proxy. TCPRoute, UDPRoute and TLSRoute become documents all the same, modelled on the
-//! `stream_routes` of APISIX, under a prefix of their own that another program reads. `docs/stream-documents.md`
+//! `stream_routes` of APISIX, under a prefix of their own that another program reads. `docs/reference/stream-documents.md`
 //! describes them for whoever writes that program; this module is the same in types:
 //!
 //! - [`StreamRoute`], [`StreamUpstream`] and [`StreamSsl`] are the documents, [`StreamConfig`] all of one prefix;

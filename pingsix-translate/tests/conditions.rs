@@ -1,10 +1,10 @@
-//! `docs/conditions.md` lists exactly the condition types and reasons there are.
+//! `docs/reference/conditions.md` lists exactly the condition types and reasons there are.
 
 use pingsix_translate::status::{ConditionType, Reason};
 
 /// First cells of the table under a heading.
 fn rows(heading: &str) -> Vec<&'static str> {
-    let text = include_str!("../../docs/conditions.md");
+    let text = include_str!("../../docs/reference/conditions.md");
     let section = text.split("\n## ").find(|section| section.starts_with(heading)).unwrap_or_default();
     section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
 }

@@ -1,4 +1,4 @@
-//! Where PingSIX differs from Gateway API: each test is a row of `docs/mapping.md`, and shows what happens.
+//! Where PingSIX differs from Gateway API: each test is a row of `docs/reference/mapping.md`, and shows what happens.
 //!
 //! The request domain of the property tests leaves out exactly these.
 

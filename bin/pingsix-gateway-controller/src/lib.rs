@@ -1,12 +1,12 @@
-//! The controller in a cluster: what `pingsix-gateway-api` is, as a program.
+//! The controller in a cluster: `pingsix-gateway-api` as a program.
 //!
 //! ```text
 //! flags, environment, file ──► settings ──► Configuration (checked) ──► run: watch, translate, publish, tell
 //! ```
 //!
-//! - `settings` brings the three sources together, and says of everything that is wrong under which name it was given;
-//! - `configuration` is what comes of it: each key once, with its help, its default and its rules;
-//! - `run` is the controller, `telemetry` what it tells of itself.
+//! - `settings` merges the three sources, and reports each fault under the name of its source;
+//! - `configuration` is the result: each key once, with its help, its default and its rules;
+//! - `run` is the controller, and `telemetry` its traces and metrics.
 
 mod configuration;
 mod log;

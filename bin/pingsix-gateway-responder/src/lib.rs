@@ -1,4 +1,4 @@
-//! The answers PingSIX cannot give itself: an HTTP upstream that keeps no state and reads nothing but the request.
+//! An HTTP upstream for the answers that PingSIX lacks. The responder keeps no state and reads nothing but the request.
 //!
 //! ```text
 //!            pass_host: rewrite, upstream_host: status-404.responder.pingsix.internal
@@ -8,8 +8,8 @@
 //!            pass_host: pass, header x-pingsix-redirect set by the route
 //! ```
 //!
-//! What a request can ask for, and why a client cannot ask in the route's place, is defined by
-//! [`pingsix_translate::responder`]. This crate is the server:
+//! [`pingsix_translate::responder`] defines the instructions of a request, and explains why a client cannot forge them.
+//! This crate is the server:
 //!
 //! - [`answer()`] decides, as a pure function of the head of a request;
 //! - [`serve`] speaks HTTP/1.1 and cleartext HTTP/2 (prior knowledge) on one port, within the bounds of [`Options`];

@@ -1,11 +1,11 @@
-//! The tool for a laptop or a pipeline: manifests in, PingSIX configuration and explanations out, no cluster.
+//! A tool for laptops and pipelines: manifests in, PingSIX configuration and explanations out, without a cluster.
 //!
 //! ```text
 //! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve | diff
 //! ```
 //!
-//! Each subcommand is one file. Output goes to the writers a subcommand is given; findings about the manifests never
-//! stop it, and everything that can be served is.
+//! Each subcommand is one file and writes to the given writers. Findings about manifests stop no subcommand: the valid
+//! parts are still translated and served.
 
 mod arguments;
 mod check;
@@ -35,7 +35,7 @@ use arguments::{Arguments, Command};
 /// How a subcommand ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
-    /// All is well.
+    /// Success.
     Success,
     /// Something is not served as asked, a request is not answered, or a publication would change something.
     Problems,

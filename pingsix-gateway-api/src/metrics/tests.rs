@@ -203,7 +203,7 @@ async fn the_documentation_lists_every_metric() {
         let name = format!("pingsix_gateway_{name}");
         assert!(described.iter().any(|(known, ..)| known.starts_with(&name)), "{name} is not exercised here");
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/operations.md");
     let document = std::fs::read_to_string(path).unwrap();
     let documented: BTreeSet<Row> = document
         .lines()
@@ -218,7 +218,12 @@ async fn the_documentation_lists_every_metric() {
         .iter()
         .map(|(name, kind, labels, meaning)| format!("| `{name}` | {kind} | {labels} | {meaning} |"))
         .collect();
-    assert_eq!(documented, described, "docs/operations.md should have these rows:\n{}", table.join("\n"));
+    assert_eq!(
+        documented,
+        described,
+        "docs/reference/operations.md should have these rows:\n{}",
+        table.join("\n")
+    );
     // Those of expressions are among them.
     for text in document.split("pingsix_gateway_").skip(1) {
         let end = text.find(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric()).unwrap();

@@ -1,7 +1,7 @@
-//! The quick start of the README, command by command, in a cluster with a node: the controller is the Deployment of the
+//! The tutorial for a cluster, command by command, in a cluster with a node: the controller is the Deployment of the
 //! manifests, and so is everything that serves.
 //!
-//! `kubectl` is not there; [`Kubectl`] does what the commands of the README ask of it, and refuses every other one.
+//! `kubectl` is not there; [`Kubectl`] does what the commands of the page ask of it, and refuses every other one.
 
 mod kubectl;
 
@@ -19,18 +19,15 @@ use self::kubectl::Kubectl;
 use crate::lab::programs::program;
 use crate::lab::{eventually_found, pingsix};
 
-const HEADING: &str = "## In a cluster";
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The commands of the section, a line each, in their order.
-fn commands(readme: &str) -> Vec<&str> {
-    let section = readme.lines().skip_while(|line| *line != HEADING).skip(1);
+/// The commands of the page, a line each, in their order.
+fn commands(page: &str) -> Vec<&str> {
     let mut commands = Vec::new();
     let mut inside = false;
-    for line in section.take_while(|line| !line.starts_with("## ")) {
+    for line in page.lines() {
         match line {
             "```sh" => inside = true,
             "```" => inside = false,
@@ -90,10 +87,10 @@ async fn the_quick_start_does_what_it_says() {
     let builder = TestCluster::builder().crds(None).controllers(CONTROLLERS).node(node);
     let Some(cluster) = builder.start_or_skip().await else { return };
 
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/tutorial/in-a-cluster.md")).unwrap();
     let kubectl = Kubectl::new(&cluster, root());
     let (mut address, mut answers) = (None, 0);
-    for command in commands(&readme) {
+    for command in commands(&page) {
         let (command, expected) = with_expectation(command);
         if let Some(command) =
             command.strip_prefix("ADDRESS=$(kubectl ").and_then(|rest| rest.strip_suffix(')'))
@@ -118,8 +115,9 @@ async fn the_quick_start_does_what_it_says() {
 }
 
 #[test]
-fn commands_are_those_of_the_section() {
-    let readme = "```sh\nno\n```\n## In a cluster\ntext\n```sh\none\ntwo   # 2\n```\n```text\nno\n```\n## Next\n```sh\nno\n```";
-    assert_eq!(commands(readme), ["one", "two   # 2"]);
+fn commands_are_those_of_the_page() {
+    let page =
+        "# In a cluster\ntext\n```sh\none\ntwo   # 2\n```\n```text\nno\n```\n## Next\n```sh\nthree\n```";
+    assert_eq!(commands(page), ["one", "two   # 2", "three"]);
     assert_eq!(with_expectation("two   # 2"), ("two", Some("2")));
 }

@@ -84,7 +84,7 @@ fn documents_are_written_in_one_way_and_read_back() {
 
 #[test]
 fn the_examples_of_the_documentation_are_documents() {
-    let text = include_str!("../../../docs/stream-documents.md");
+    let text = include_str!("../../../docs/reference/stream-documents.md");
     let mut examples = 0;
     for section in text.split("\n## ").skip(1) {
         let Some(kind) = StreamKind::from_segment(section.lines().next().unwrap()) else { continue };

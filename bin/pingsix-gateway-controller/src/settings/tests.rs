@@ -447,7 +447,7 @@ fn the_documentation_has_every_key() {
         let meaning = meaning.trim_end_matches('.');
         writeln!(expected, "| `{}` | {default} | {meaning} |", arg.get_id()).unwrap();
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/operations.md");
     let document = std::fs::read_to_string(path).unwrap();
-    assert!(document.contains(&expected), "docs/operations.md should have these rows:\n{expected}");
+    assert!(document.contains(&expected), "docs/reference/operations.md should have these rows:\n{expected}");
 }

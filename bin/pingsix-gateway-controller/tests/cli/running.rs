@@ -42,10 +42,13 @@ fn pages_are_served_and_a_signal_ends_it_in_order() {
     assert_eq!(status, 200);
     let (_, pages) = pages.split_once("\r\n\r\n").unwrap();
     let pages: Vec<String> = serde_json::from_str(pages).unwrap();
-    let documented = include_str!("../../../../docs/operations.md");
+    let documented = include_str!("../../../../docs/reference/operations.md");
     let undocumented: Vec<_> =
         pages.iter().filter(|page| !documented.contains(&format!("| `{page}` |"))).collect();
-    assert!(!pages.is_empty() && undocumented.is_empty(), "docs/operations.md lacks {undocumented:?}");
+    assert!(
+        !pages.is_empty() && undocumented.is_empty(),
+        "docs/reference/operations.md lacks {undocumented:?}"
+    );
     assert_eq!(get(health, "/debug").0, 404);
 
     controller.signal("-TERM");

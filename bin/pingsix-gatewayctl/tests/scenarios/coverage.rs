@@ -72,7 +72,7 @@ fn every_condition_type_that_translation_gives_is_shown() {
 #[test]
 fn every_row_of_the_mapping_names_a_scenario() {
     let names: BTreeSet<String> = cases().iter().map(crate::Case::name).collect();
-    let document = fs::read_to_string(root().join("docs/mapping.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
     let mut faults = Vec::new();
     let mut rows = 0;
     let mut in_fields = false;

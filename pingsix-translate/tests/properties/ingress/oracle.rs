@@ -1,7 +1,7 @@
 //! A direct reading of `networking.k8s.io/v1`: what a request is answered, without any thought of PingSIX's routes.
 //!
 //! It shares no code with translation, not even the types it reads objects into. What the specification leaves to the
-//! controller is read as `docs/mapping.md` says.
+//! controller is read as `docs/reference/mapping.md` says.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,9 @@
 //! The claims of the documentation name checks that exist.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod examples;
+mod links;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +32,7 @@ fn named_checks<'a>(document: &'a str, heading: &str) -> Vec<(&'a str, Vec<&'a s
 
 #[test]
 fn every_invariant_names_a_check_that_exists() {
-    let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
     let checks = named_checks(&document, "## Invariants");
     assert!(checks.len() >= 10, "the table of invariants is missing");
     for (index, (line, check)) in checks.into_iter().enumerate() {
@@ -55,7 +58,7 @@ fn is_file(name: &str) -> bool {
 
 #[test]
 fn invariants_are_numbered_in_order() {
-    let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
     for (index, (line, _)) in named_checks(&document, "## Invariants").into_iter().enumerate() {
         assert!(
             line.starts_with(&format!("| {} |", index + 1)),
@@ -85,7 +88,7 @@ fn every_field_of_our_own_kind_is_in_the_mapping() {
     let mut known = Vec::new();
     fields(spec, "spec", &mut known);
     assert!(known.len() > 25, "{known:?}");
-    let document = fs::read_to_string(root().join("docs/mapping.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
     let section = document.lines().skip_while(|line| *line != "## PingsixProxy").skip(1);
     let rows = section.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|'));
     let named: BTreeSet<&str> =
@@ -140,7 +143,7 @@ fn links_of_what_is_published_lead_into_the_repository() {
 
 #[test]
 fn every_deviation_names_a_test_that_shows_it() {
-    let document = fs::read_to_string(root().join("docs/mapping.md")).unwrap();
+    let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
     let tests = fs::read_to_string(root().join("pingsix-translate/tests/deviations.rs")).unwrap();
     let deviations = named_checks(&document, "## Deviations");
     assert!(!deviations.is_empty());
@@ -149,4 +152,20 @@ fn every_deviation_names_a_test_that_shows_it() {
         assert!(tests.contains(&format!("fn {name}(")), "no test {name}");
     }
     assert_eq!(tests.matches("#[test]").count(), deviations.len(), "a test has no row");
+}
+
+#[test]
+fn every_change_is_one_entry_of_a_list() {
+    for entry in fs::read_dir(root().join("changes")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        let slug = name.strip_suffix(".md").unwrap_or_else(|| panic!("{name} is no page"));
+        assert!(slug.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
+        let text = fs::read_to_string(entry.path()).unwrap();
+        assert!(text.starts_with("- ") && text.ends_with('\n'), "{name} is no entry");
+        assert_eq!(text.lines().count(), 1, "{name} has more than one line");
+    }
 }
