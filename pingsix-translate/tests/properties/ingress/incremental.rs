@@ -36,7 +36,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.partial += other.partial;
         self.changed += other.changed;
