@@ -109,7 +109,7 @@ impl Frame {
     fn new(snapshot: &IngressSnapshot, options: &Options) -> Self {
         let (class, proxies) = (&snapshot.class, &snapshot.referents.proxies);
         let verdict = judge_ingress_class(class, proxies, options);
-        let is_served = verdict.as_ref().is_some_and(|verdict| verdict.is_served());
+        let is_served = matches!(&verdict, Some(verdict) if verdict.is_served());
         let parameters = parameters::of_ingress_class(class, proxies, options);
         let parameters = parameters.ok().filter(|_| is_served).unwrap_or_default();
         let key = Arc::new(key_of(Kind::IngressClass, &class.metadata));
@@ -290,12 +290,11 @@ impl Owner for OfIngressClass {
         let mut routes = Vec::with_capacity(read.len());
         for name in read {
             let key = ingress_key(&name);
-            let now = match snapshot.ingresses.get(&name) {
-                Some(ingress) => self.read(&key, ingress, quarantine),
-                None => {
-                    self.of_ingresses.remove(&name);
-                    Vec::new()
-                }
+            let now = if let Some(ingress) = snapshot.ingresses.get(&name) {
+                self.read(&key, ingress, quarantine)
+            } else {
+                self.of_ingresses.remove(&name);
+                Vec::new()
             };
             let source = Source::Object(key);
             if self.frame.ownership == HostOwnership::OldestNamespace {

@@ -254,7 +254,7 @@ fn a_translator_of_an_ingress_class_gives_what_translating_anew_gives_after_any_
     let mut all = incremental::Seen::default();
     for seed in 0..cases() * 2 {
         match incremental::history(seed) {
-            Ok(seen) => all.add(seen),
+            Ok(seen) => all.add(&seen),
             Err(difference) => panic!("seed {seed}: {difference}"),
         }
     }

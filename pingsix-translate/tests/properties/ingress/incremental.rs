@@ -36,7 +36,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.partial += other.partial;
         self.changed += other.changed;
@@ -107,7 +107,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         };
     }
     let mut translator = Translator::new(options.clone());
-    let mut seen = Seen::default();
+    let mut witnessed = Seen::default();
     let mut last: Option<Translation> = None;
     let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
     let mut what = Vec::new();
@@ -124,14 +124,14 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         let fresh = translate_ingress(&present, &options);
         let got = translator.translate_ingress(&present);
         compare(&got, &fresh).map_err(|difference| format!("after {what:?}: {difference}"))?;
-        seen.steps += 1;
+        witnessed.steps += 1;
         if let Some(last) = last.filter(|_| translator.effort() != Effort::Whole) {
-            seen.count(&got, &last);
+            witnessed.count(&got, &last);
         }
         last = Some(got);
         what = (0..rng.random_range(1..4)).map(|_| change(&mut rng, &others, &mut objects)).collect();
     }
-    Ok(seen)
+    Ok(witnessed)
 }
 
 /// Changes an object, or lets one come or go. Returns which.
