@@ -67,6 +67,7 @@ mod answers;
 mod batch;
 mod builder;
 mod connection;
+mod error;
 mod lists;
 mod news;
 mod pace;
@@ -92,8 +93,10 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::desired::LIST_LIMIT;
 pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
+pub use error::EmbeddedError;
 pub use pace::Pace;
 pub use receptions::Reception;
 pub use stats::Stats;
@@ -102,12 +105,10 @@ pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::{Published, Revision, Sink};
+use crate::revision::Revision;
+use crate::sink::{Published, Sink};
 use replica::Replica;
 pub(crate) use service::UNKNOWN_SCOPE;
-
-/// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
-pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// An etcd-compatible server; clones are the same server.
 #[derive(Clone, Debug)]
@@ -180,11 +181,12 @@ impl EmbeddedEtcd {
     /// authorities that are none any more. How handshakes are bounded stays as it was.
     ///
     /// # Errors
-    /// [`SinkError::Tls`] when it cannot be used; then what was in force stays. [`SinkError::NoTls`] on a server that
+    /// [`EmbeddedError::Tls`] when it cannot be used; then what was in force stays. [`EmbeddedError::NoTls`] on a server that
     /// was started without TLS.
     pub fn replace_tls(&self, tls: ServerTls) -> Result<(), SinkError> {
-        let live = self.replica.tls.as_ref().ok_or(SinkError::NoTls)?;
-        Ok(live.replace(tls, &self.replica)?)
+        let live = self.replica.tls.as_ref().ok_or(EmbeddedError::NoTls)?;
+        live.replace(tls, &self.replica).map_err(EmbeddedError::from)?;
+        Ok(())
     }
 
     /// Whether this server has handed out `revision`, as far as it remembers, and no other one that serves the same.
@@ -232,11 +234,11 @@ impl EmbeddedEtcd {
     /// May be called before the gate is open, and several times for several listeners.
     ///
     /// # Errors
-    /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
-    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
+    /// [`EmbeddedError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
+    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`EmbeddedError::Listener`] and [`EmbeddedError::Serve`] when
     /// the network fails.
     pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
-        server::serve(Arc::clone(&self.replica), listener, shutdown).await
+        Ok(server::serve(Arc::clone(&self.replica), listener, shutdown).await?)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pingsix_sink::desired::DesiredError;
 use pingsix_sink::embedded::Reception;
 use pingsix_sink::etcd::EtcdError;
 use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError};
@@ -104,12 +105,12 @@ impl Sink for SlowFeed {
             Fate::Stuck => std::future::pending().await,
             Fate::Failing(time) => {
                 sleep(time).await;
-                return Err(SinkError::Output(std::io::Error::other("the line is bad")));
+                return Err(SinkError::target(std::io::Error::other("the line is bad")));
             }
             Fate::Refused => return Err(EtcdError::Limit("it is too large".to_owned()).into()),
             Fate::Elsewhere => {
                 let (scope, held) = (desired.scope().clone(), desired.scope().clone());
-                return Err(SinkError::ScopeOverlap { scope, held });
+                return Err(DesiredError::ScopeOverlap { scope, held }.into());
             }
         }
         self.sink.publish(desired).await

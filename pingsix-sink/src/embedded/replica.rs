@@ -7,7 +7,6 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use super::LIST_LIMIT;
 use super::access::LiveAccess;
 use super::answers::Answers;
 use super::batch::Batches;
@@ -25,11 +24,13 @@ use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
 use super::unread::Unread;
+use super::{EmbeddedError, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
+use crate::plan::Changed;
 use crate::plan::plan;
 use crate::revision::Revision;
-use crate::{Changed, Published};
+use crate::sink::Published;
 
 /// How many watch streams there may be for each connection that there may be. A client may have more of its own.
 const STREAMS_PER_CONNECTION: usize = 4;
@@ -146,8 +147,8 @@ impl Replica {
             if let Some(published) = self.try_publish(desired)? {
                 break published;
             }
-            let next = self.next_revision()?;
-            let block = self.supply.take(next).await?;
+            let next = self.next_revision().map_err(EmbeddedError::from)?;
+            let block = self.supply.take(next).await.map_err(EmbeddedError::from)?;
             let _held = self.held.lock();
             self.store.write().extend(block);
         };
