@@ -71,10 +71,8 @@ mod error;
 mod lists;
 mod news;
 mod pace;
-mod pongs;
 mod publication;
 mod readers;
-mod receptions;
 mod replica;
 mod rests;
 pub mod revisions;
@@ -98,7 +96,6 @@ pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_u
 pub use builder::Builder;
 pub use error::EmbeddedError;
 pub use pace::Pace;
-pub use receptions::Reception;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
@@ -211,17 +208,6 @@ impl EmbeddedEtcd {
     /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.
     pub fn readers_changed(&self) -> tokio::sync::watch::Receiver<u64> {
         self.replica.readers.changes()
-    }
-
-    /// How the clients of `scope` take what they are told, as far as etcd's protocol lets one know: a client that cannot use
-    /// it lets go of its watch, and lists again and again without opening another. Costs a look at each connection.
-    pub fn reception_of(&self, scope: &Scope) -> Reception {
-        self.replica.receptions.of(scope)
-    }
-
-    /// Changes whenever [`reception_of`](Self::reception_of) may say something else.
-    pub fn receptions_changed(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.replica.receptions.changes()
     }
 
     /// The counters, now.

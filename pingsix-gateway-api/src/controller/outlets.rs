@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
@@ -247,14 +246,6 @@ impl Feed for Outlets {
 
     fn gave(&self, scope: &Scope, revision: Revision) -> bool {
         self.read_from(scope).is_none_or(|etcd| etcd.has_given(revision))
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        Some(self.read_from(scope)?.reception_of(scope))
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.embedded()?.receptions_changed())
     }
 
     fn readers(&self) -> BTreeMap<Scope, usize> {

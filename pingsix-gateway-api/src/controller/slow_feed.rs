@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingsix_sink::desired::DesiredError;
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::etcd::EtcdError;
 use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
@@ -47,8 +46,6 @@ pub(super) struct SlowFeed {
     /// The target that is for the leader, when only a part is made here.
     pub(super) shared: Option<usize>,
     pub(super) open: watch::Sender<bool>,
-    /// How its readers take what it has.
-    pub(super) reception: Mutex<Option<Reception>>,
     /// Scopes that nobody follows any more.
     pub(super) forgotten: Mutex<Vec<Scope>>,
     /// Targets beside this one, which is the first.
@@ -136,10 +133,6 @@ impl Feed for SlowFeed {
 
     fn gave(&self, _: &Scope, revision: Revision) -> bool {
         self.elsewhere.lock().is_none_or(|elsewhere| revision < elsewhere)
-    }
-
-    fn reception_of(&self, _: &Scope) -> Option<Reception> {
-        *self.reception.lock()
     }
 
     fn targets(&self, scope: &Scope) -> Vec<usize> {

@@ -15,7 +15,6 @@ use super::lists::Lists;
 use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
-use super::receptions::Receptions;
 use super::rests::Rests;
 use super::revisions::{Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
@@ -58,7 +57,6 @@ pub(super) struct Replica {
     pub(super) readers: Readers,
     /// The watches at rest.
     pub(super) rests: Rests,
-    pub(super) receptions: Receptions,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
     /// What was logged of connections.
@@ -110,7 +108,6 @@ impl Replica {
             leases: LeaseTable::default(),
             readers: Readers::default(),
             rests: Rests::default(),
-            receptions: Receptions::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
             news: News::default(),

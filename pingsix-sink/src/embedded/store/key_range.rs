@@ -28,13 +28,6 @@ impl KeyRange {
         }
     }
 
-    /// The prefix of a scope that the range is, if it is one: every key of a scope, and none of another.
-    pub(in crate::embedded) fn as_prefix(&self) -> Option<&str> {
-        let Self::Span { start, end: Some(end) } = self else { return None };
-        let prefix = start.strip_suffix(b"/")?;
-        std::str::from_utf8(prefix).ok().filter(|_| end.strip_suffix(b"0") == Some(prefix))
-    }
-
     /// The first key the range may hold.
     pub(in crate::embedded) fn start(&self) -> &Bytes {
         match self {
