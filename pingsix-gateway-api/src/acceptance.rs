@@ -9,12 +9,11 @@
 //! ```text
 //! newest snapshot ──► Acceptance::draft ──► translation, bridge, sink ──► revisions ──► Acceptance::published
 //!                         ▲ quarantine, parts put back                                        │
-//!                         └───────────────────────────── Acceptance::hears ◄── status pages, the watches of PingSIX
+//!                         └───────────────────────────── Acceptance::hears ◄── status pages
 //! ```
 //!
-//! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since; and so is
-//! what it took last for certain, where there is only silence for what it took later. Nothing here waits, reads a clock or
-//! talks to anybody: [`Acceptance::beat`] is told the time.
+//! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
+//! here waits, reads a clock or talks to anybody: [`Acceptance::beat`] is told the time.
 
 mod backoff;
 mod findings;
@@ -47,29 +46,21 @@ pub(crate) use parts::put;
 use parts::{differences, only};
 use probation::Record;
 pub use recollection::Recollection;
-use retry::{Held, Retry};
-use search::{Clues, Content, Fallback, Outcome, Search};
+use retry::Retry;
+use search::{Clues, Content, Doubt, Outcome, Search};
 use sources::{parts_of, sources};
 use waiting::Waiting;
 
 /// How many publications are remembered of which it is not known whether PingSIX has taken them.
 const PENDING: usize = 16;
 
-/// How many publications are remembered that were accepted in silence, until one of them is proven.
-const SILENT: usize = 4;
-
-/// What is known of how PingSIX takes what a data plane is given.
+/// What the status pages of a data plane say of what it is given. Of an instance without a page nothing is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reception {
     /// Everything up to this revision has been taken, by every instance there is.
     pub accepted: Option<Revision>,
-    /// As far as that is certain: they have said so themselves, or are known to have received it. An instance that is paused
-    /// or cut off is silent, which is all that is known of one beyond this.
-    pub proven: Option<Revision>,
     /// What an instance was given at this revision was refused, and what it says about it.
     pub refused: Option<(Revision, Arc<str>)>,
-    /// Whether it shows also what an instance finds wrong after it has read everything; status pages show that.
-    pub is_thorough: bool,
 }
 
 /// A number of what was drafted: drafts with the same content have the same.
@@ -124,10 +115,6 @@ pub enum Heard {
 pub struct Acceptance {
     /// What PingSIX took last.
     accepted: Option<Published>,
-    /// What it took last for certain.
-    proven: Option<Published>,
-    /// What it took since, as far as its silence tells; the newest last.
-    silent: VecDeque<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
     held_back: Vec<HeldBack>,
     /// What other replicas have found, and is in quarantine here as well.
@@ -173,7 +160,7 @@ struct Fault {
 #[derive(Debug)]
 struct Quarantined {
     said: Arc<str>,
-    retries: Held,
+    retries: Backoff,
     /// The parts it is made of, as they are when it is at fault.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
@@ -185,7 +172,7 @@ struct Quarantined {
 #[derive(Debug)]
 struct HeldBack {
     said: Arc<str>,
-    retries: Held,
+    retries: Backoff,
     parts: BTreeSet<ObjectKey>,
     /// As they are when they are at fault.
     version: OwnerSnapshot,
@@ -260,10 +247,8 @@ impl Acceptance {
             // It may have been read anew; that keeps one version in memory instead of two.
             last.content = content.clone();
             let number = last.number;
-            for kept in self.accepted.iter_mut().chain(&mut self.proven).chain(&mut self.silent) {
-                if kept.number == number {
-                    kept.content = content.clone();
-                }
+            if let Some(kept) = self.accepted.as_mut().filter(|kept| kept.number == number) {
+                kept.content = content.clone();
             }
             return number;
         }
@@ -395,25 +380,6 @@ impl Acceptance {
         self.search.is_some() || self.retry.is_some()
     }
 
-    /// Remembers what PingSIX took.
-    fn took(&mut self, published: Published) {
-        if is_proven(&self.heard, &published) {
-            self.silent.clear();
-            self.proven = Some(published.clone());
-        } else {
-            if let Some(at) = self.silent.iter().rposition(|silent| is_proven(&self.heard, silent)) {
-                self.proven = self.silent.remove(at);
-                self.silent.drain(..at);
-            }
-            // Those that were first are proven first.
-            let is_new = self.silent.back().is_none_or(|last| last.number < published.number);
-            if is_new && self.silent.len() < SILENT {
-                self.silent.push_back(published.clone());
-            }
-        }
-        self.accepted = Some(published);
-    }
-
     /// Looks what has become of what was published.
     fn judge(&mut self, named: &BTreeSet<Origin>) -> Heard {
         if self.retry.is_some() {
@@ -426,7 +392,7 @@ impl Acceptance {
                 Verdict::Accepted => {
                     let outcome = search.accepted(named);
                     if let Some(taken) = self.published.pop_back() {
-                        self.took(taken);
+                        self.accepted = Some(taken);
                     }
                     outcome
                 }
@@ -443,9 +409,7 @@ impl Acceptance {
         let is_accepted = |published: &Published| verdict(&self.heard, published) == Verdict::Accepted;
         if let Some(taken) = self.published.iter().rposition(is_accepted) {
             self.published.drain(..taken);
-            if let Some(taken) = self.published.front().cloned() {
-                self.took(taken);
-            }
+            self.accepted = self.published.front().cloned();
             self.recollection = Recollection::default();
         }
         let Some(last) = self.published.back() else { return Heard::Nothing };
@@ -485,27 +449,20 @@ impl Acceptance {
             named.extend(of(&self.recollection.refused));
             of(&self.recollection.unjudged)
         };
-        // What it is certain of is refused by no fault of its own; whoever was silent may not have read what it is thought
-        // to have taken.
-        let is_proven = |accepted: &Published| {
-            self.proven.as_ref().is_some_and(|proven| proven.number == accepted.number)
+        let doubt = if self.accepted.is_some() && fault.doubts_everything {
+            Doubt::Everything
+        } else if fault.given_up.is_some() || fault.doubts_everything || fault.searches > 0 {
+            // It may refuse whatever it is given at the moment, and what was found was not all there is to find.
+            Doubt::Base
+        } else {
+            Doubt::Nothing
         };
-        let mut fallbacks = Vec::new();
-        if let Some(accepted) = &self.accepted {
-            if fault.doubts_everything || self.proven.is_none() {
-                fallbacks.push(Fallback::Everything);
-            }
-            if let Some(proven) = self.proven.as_ref().filter(|_| !is_proven(accepted)) {
-                fallbacks.push(Fallback::Base(Box::new(proven.content.clone())));
-            }
-        }
+        fault.given_up = None;
         let clues = Clues {
             accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
-            fallbacks,
             named,
             news,
-            // It may refuse whatever it is given at the moment, and what was found was not all there is to find.
-            doubts_base: fault.given_up.take().is_some() || fault.doubts_everything || fault.searches > 0,
+            doubt,
             unproven: fault.found.clone(),
         };
         let (search, outcome) = Search::new(goal, clues);
@@ -527,7 +484,7 @@ impl Acceptance {
         }
         fault.searches += 1;
         let said = fault.said.clone();
-        let retries = Held::new(&self.heard);
+        let retries = Backoff::default();
         match outcome {
             Outcome::Trial => Heard::Search,
             Outcome::Source(source) => {
@@ -584,7 +541,7 @@ fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> 
     let mut verdict = Verdict::Pending;
     let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));
     for (data_plane, revision) in &published.revisions {
-        let Some(Reception { accepted, refused, .. }) = heard.get(data_plane) else { continue };
+        let Some(Reception { accepted, refused }) = heard.get(data_plane) else { continue };
         if accepted.is_some_and(|accepted| accepted >= *revision) {
             verdict = Verdict::Accepted;
         } else if let Some((_, said)) = refused.as_ref().filter(|(at, _)| at >= revision) {
@@ -594,14 +551,4 @@ fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> 
         }
     }
     if is_pending { Verdict::Pending } else { verdict }
-}
-
-/// Whether all data planes have certainly taken it of which anybody says what it does.
-fn is_proven(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> bool {
-    let known =
-        published.revisions.iter().filter_map(|(plane, revision)| Some((heard.get(plane)?, revision)));
-    let mut proofs = known.map(|(reception, revision)| reception.proven >= Some(*revision)).peekable();
-    proofs.peek().is_some()
-        && proofs.all(|is_proven| is_proven)
-        && published.planes.iter().all(|plane| published.revisions.contains_key(plane))
 }

@@ -37,6 +37,7 @@ mod provisioning;
 mod publisher;
 #[cfg(test)]
 mod slow_feed;
+mod targets_failed;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -5,7 +5,6 @@ mod served;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, Effect, EmbeddedEtcd, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 
@@ -119,18 +118,6 @@ pub trait Feed: Sink {
         true
     }
 
-    /// How those who read a scope take what they are given, as far as it shows in how they read; `None`, unless told
-    /// otherwise, when that cannot be known.
-    fn reception_of(&self, _scope: &Scope) -> Option<Reception> {
-        None
-    }
-
-    /// Changes whenever [`reception_of`](Self::reception_of) may say something else; `None`, unless told otherwise, when
-    /// that cannot be known.
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        None
-    }
-
     /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
     /// cannot be known.
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
@@ -165,14 +152,6 @@ impl Feed for EmbeddedEtcd {
 
     fn gave(&self, _scope: &Scope, revision: Revision) -> bool {
         self.has_given(revision)
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        Some(Self::reception_of(self, scope))
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        Some(Self::receptions_changed(self))
     }
 }
 

@@ -50,10 +50,11 @@ use crate::document::Document;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
 use crate::pem::Source;
+use crate::plan::Changed;
 use crate::plan::{Step, Steps, plan};
 use crate::resource::Resource;
 use crate::revision::Revision;
-use crate::{Changed, Published, Sink};
+use crate::sink::{Published, Sink};
 
 use client::{Client, Deleted, Put};
 pub use error::AdminError;

@@ -1,5 +1,6 @@
 //! What one data plane shall hold.
 
+mod error;
 mod fingerprint;
 mod set;
 
@@ -7,11 +8,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use error::DesiredError;
 pub use fingerprint::Fingerprint;
 pub use set::{DocumentSet, Documents};
 
 use crate::document::Key;
 use crate::error::SinkError;
+
+/// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
+pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// The prefix of one data plane, such as `/pingsix/shop/web`.
 ///
@@ -25,7 +30,7 @@ impl Scope {
     /// Checks a prefix.
     ///
     /// # Errors
-    /// [`SinkError::InvalidScope`] names the prefix and the rule it breaks.
+    /// [`DesiredError::InvalidScope`] names the prefix and the rule it breaks.
     pub fn new(prefix: impl Into<Arc<str>>) -> Result<Self, SinkError> {
         let prefix = prefix.into();
         let problem = match prefix.strip_prefix('/') {
@@ -36,7 +41,7 @@ impl Scope {
             Some(path) if path.chars().any(char::is_control) => "it has a control character",
             Some(_) => return Ok(Self(prefix)),
         };
-        Err(SinkError::InvalidScope { scope: prefix.escape_default().to_string(), problem })
+        Err(DesiredError::InvalidScope { scope: prefix.escape_default().to_string(), problem }.into())
     }
 
     /// The prefix as written, without a slash at the end.
@@ -69,7 +74,7 @@ impl Scope {
     /// Whether a sink may hold the scope beside those that it holds: it is one of them, or lies apart from all.
     pub(crate) fn beside<'h>(&self, held: impl IntoIterator<Item = &'h Scope>) -> Result<(), SinkError> {
         match held.into_iter().find(|held| *held != self && held.overlaps(self)) {
-            Some(held) => Err(SinkError::ScopeOverlap { scope: self.clone(), held: held.clone() }),
+            Some(held) => Err(DesiredError::ScopeOverlap { scope: self.clone(), held: held.clone() }.into()),
             None => Ok(()),
         }
     }

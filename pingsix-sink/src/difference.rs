@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
-use crate::Changed;
 use crate::desired::DocumentSet;
 use crate::document::{Document, Key, Owner};
+use crate::plan::Changed;
 use crate::resource::{Agreement, SHOWN, agrees, shown_by_key};
 
 /// What leads from what a target holds to what is desired, sorted by key.

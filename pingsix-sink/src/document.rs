@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::SinkError;
+use crate::error::{SinkError, SinkFault};
 
 /// The name of a document inside its scope, such as `routes/abc`.
 ///
@@ -19,7 +19,7 @@ impl Key {
     /// Checks a key.
     ///
     /// # Errors
-    /// [`SinkError::InvalidKey`] names the key and the rule it breaks.
+    /// [`InvalidKey`] names the key and the rule it breaks.
     pub fn new(key: impl Into<Arc<str>>) -> Result<Self, SinkError> {
         let key = key.into();
         let problem = if key.is_empty() {
@@ -31,7 +31,7 @@ impl Key {
         } else {
             return Ok(Self(key));
         };
-        Err(SinkError::InvalidKey { key: key.escape_default().to_string(), problem })
+        Err(InvalidKey { key: key.escape_default().to_string(), problem }.into())
     }
 
     /// The key as written.
@@ -49,6 +49,26 @@ impl fmt::Display for Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// A key breaks the rules of [`Key`].
+#[derive(Debug, thiserror::Error)]
+#[error("key \"{key}\" is not valid: {problem}")]
+pub struct InvalidKey {
+    /// The key, with unprintable characters escaped.
+    pub key: String,
+    /// The rule it breaks.
+    pub problem: &'static str,
+}
+
+impl SinkFault for InvalidKey {
+    fn category(&self) -> &'static str {
+        "invalid_key"
+    }
+
+    fn is_retryable(&self) -> bool {
+        false
     }
 }
 

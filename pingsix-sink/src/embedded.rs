@@ -67,13 +67,12 @@ mod answers;
 mod batch;
 mod builder;
 mod connection;
+mod error;
 mod lists;
 mod news;
 mod pace;
-mod pongs;
 mod publication;
 mod readers;
-mod receptions;
 mod replica;
 mod rests;
 pub mod revisions;
@@ -92,22 +91,21 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::desired::LIST_LIMIT;
 pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
+pub use error::EmbeddedError;
 pub use pace::Pace;
-pub use receptions::Reception;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::{Published, Revision, Sink};
+use crate::revision::Revision;
+use crate::sink::{Published, Sink};
 use replica::Replica;
 pub(crate) use service::UNKNOWN_SCOPE;
-
-/// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
-pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// An etcd-compatible server; clones are the same server.
 #[derive(Clone, Debug)]
@@ -180,11 +178,12 @@ impl EmbeddedEtcd {
     /// authorities that are none any more. How handshakes are bounded stays as it was.
     ///
     /// # Errors
-    /// [`SinkError::Tls`] when it cannot be used; then what was in force stays. [`SinkError::NoTls`] on a server that
+    /// [`EmbeddedError::Tls`] when it cannot be used; then what was in force stays. [`EmbeddedError::NoTls`] on a server that
     /// was started without TLS.
     pub fn replace_tls(&self, tls: ServerTls) -> Result<(), SinkError> {
-        let live = self.replica.tls.as_ref().ok_or(SinkError::NoTls)?;
-        Ok(live.replace(tls, &self.replica)?)
+        let live = self.replica.tls.as_ref().ok_or(EmbeddedError::NoTls)?;
+        live.replace(tls, &self.replica).map_err(EmbeddedError::from)?;
+        Ok(())
     }
 
     /// Whether this server has handed out `revision`, as far as it remembers, and no other one that serves the same.
@@ -211,17 +210,6 @@ impl EmbeddedEtcd {
         self.replica.readers.changes()
     }
 
-    /// How the clients of `scope` take what they are told, as far as etcd's protocol lets one know: a client that cannot use
-    /// it lets go of its watch, and lists again and again without opening another. Costs a look at each connection.
-    pub fn reception_of(&self, scope: &Scope) -> Reception {
-        self.replica.receptions.of(scope)
-    }
-
-    /// Changes whenever [`reception_of`](Self::reception_of) may say something else.
-    pub fn receptions_changed(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.replica.receptions.changes()
-    }
-
     /// The counters, now.
     pub fn stats(&self) -> Stats {
         self.replica.stats()
@@ -232,11 +220,11 @@ impl EmbeddedEtcd {
     /// May be called before the gate is open, and several times for several listeners.
     ///
     /// # Errors
-    /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
-    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
+    /// [`EmbeddedError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
+    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`EmbeddedError::Listener`] and [`EmbeddedError::Serve`] when
     /// the network fails.
     pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
-        server::serve(Arc::clone(&self.replica), listener, shutdown).await
+        Ok(server::serve(Arc::clone(&self.replica), listener, shutdown).await?)
     }
 }
 

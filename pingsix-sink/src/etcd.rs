@@ -75,10 +75,9 @@ pub use error::EtcdError;
 pub use tls::ClientTls;
 
 use crate::desired::{Desired, DocumentSet, Scope};
-use crate::embedded::LIST_LIMIT;
 use crate::error::SinkError;
 use crate::resource::{Keyring, opened};
-use crate::{Published, Sink};
+use crate::sink::{Published, Sink};
 use backoff::Backoff;
 use batch::Limits;
 use client::Client;
@@ -144,7 +143,7 @@ impl EtcdSink {
     /// Owners are not recorded. Nothing is written, and nothing is watched because of it.
     ///
     /// # Errors
-    /// [`SinkError::Etcd`] when etcd cannot be read.
+    /// [`EtcdError`] when etcd cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
         let list = self.client.list(scope).await?;
         let documents = Picture::of(scope, &list).documents();
@@ -195,7 +194,7 @@ impl Sink for EtcdSink {
     /// Returns when etcd has committed everything; clients that watch are told then.
     ///
     /// # Errors
-    /// [`SinkError::Etcd`]; what was written before it stays, a valid prefix of the plan.
+    /// [`EtcdError`]; what was written before it stays, a valid prefix of the plan.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         self.keeper(desired.scope())?.publish(desired).await
     }

@@ -30,13 +30,13 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::desired::{Desired, DocumentSet, Scope};
+use crate::desired::{Desired, DesiredError, DocumentSet, Scope};
 use crate::document::Key;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
 use crate::plan::plan;
 use crate::resource::Resource;
-use crate::{Effect, Published, Sink};
+use crate::sink::{Effect, Published, Sink};
 
 use base::Base;
 use content::Mark;
@@ -193,7 +193,7 @@ impl Files {
         let Some(text) = read(path)? else { return Ok(None) };
         match Mark::of(&text) {
             Some(mark) if mark.scope == *scope => Ok(Some(text)),
-            Some(mark) => Err(SinkError::OneScope { scope: scope.clone(), held: mark.scope }),
+            Some(mark) => Err(DesiredError::OneScope { scope: scope.clone(), held: mark.scope }.into()),
             None if text.trim().is_empty() => Ok(None),
             None => Err(FileError::NotOurs { path: path.to_owned() }.into()),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::desired::Scope;
+use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
 use crate::revision::Revision;
 
@@ -28,7 +28,7 @@ impl<T> Ledger<T> {
     /// Whether `scope` may be published to a target that is for one scope alone.
     pub(crate) fn admit_alone(&self, scope: &Scope) -> Result<(), SinkError> {
         match self.scopes.keys().find(|held| *held != scope) {
-            Some(held) => Err(SinkError::OneScope { scope: scope.clone(), held: held.clone() }),
+            Some(held) => Err(DesiredError::OneScope { scope: scope.clone(), held: held.clone() }.into()),
             None => Ok(()),
         }
     }

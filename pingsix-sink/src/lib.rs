@@ -26,6 +26,7 @@
 //! lists the guarantees of each sink.
 
 pub mod admin;
+mod any;
 mod chunks;
 pub mod desired;
 pub mod difference;
@@ -34,7 +35,6 @@ pub mod embedded;
 pub mod error;
 pub mod etcd;
 pub mod file;
-pub mod json;
 mod ledger;
 mod loopback;
 pub mod memory;
@@ -43,134 +43,22 @@ pub mod plan;
 pub mod proto;
 pub mod resource;
 pub mod revision;
-pub mod several;
+mod sink;
 pub mod target;
 
-use std::collections::BTreeSet;
-use std::fmt;
-
-use tokio::sync::watch;
-
 pub use admin::AdminSink;
+pub use any::AnySink;
 pub use desired::{Desired, DocumentSet, Documents, Fingerprint, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
 pub use etcd::EtcdSink;
 pub use file::FileSink;
-pub use json::JsonSink;
 pub use memory::MemorySink;
-pub use plan::{Step, Steps, Units, plan, units};
+pub use plan::{Changed, Step, Steps, Units, plan, units};
 pub use revision::Revision;
-pub use several::{AnySink, Several};
+pub use sink::{Effect, Published, Sink};
 pub use target::Target;
-
-/// A target of publications.
-///
-/// `publish` may be called for several scopes at once; publications of one scope are applied in the order of the calls.
-pub trait Sink: Send + Sync {
-    /// Makes the target hold exactly `desired` under its scope.
-    ///
-    /// Idempotent: a retry after an error, or after no error, is always allowed.
-    ///
-    /// # Errors
-    /// [`SinkError::is_retryable`] says whether the same call may succeed later.
-    fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
-
-    /// How what is published comes into force.
-    fn effect(&self) -> Effect {
-        Effect::Live
-    }
-
-    /// The scopes that somebody else changed since they were published, now and whenever that changes; publishing them again
-    /// puts that right. `None`, unless told otherwise, when that is not followed.
-    fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
-        None
-    }
-
-    /// Stops following a scope that will not be published again, at least not soon; what it holds stays. Nothing to do, unless
-    /// told otherwise.
-    fn forget(&self, _scope: &Scope) {}
-
-    /// Has what is published from now on marked with a name that nobody else publishes under, where the target can hold
-    /// such marks; they are what [`own_scopes`](Self::own_scopes) goes by. The first call counts.
-    fn publish_as(&self, _publisher: &str) {}
-
-    /// Says which term of ours it is, for programs of which one publishes at a time: what a program of a lower term publishes
-    /// from then on is refused, where the target can hold a fence. Never lower than before, nor zero; other targets have none.
-    fn fence(&self, _term: u64) {}
-
-    /// The scopes below `root` that hold something which was published under our [name](Self::publish_as), by this process
-    /// or an earlier one, and is not known to be somebody else's now. None where the target holds no such marks.
-    ///
-    /// # Errors
-    /// As [`publish`](Self::publish), when the target cannot be read.
-    fn own_scopes(&self, _root: &Scope) -> impl Future<Output = Result<BTreeSet<Scope>, SinkError>> + Send {
-        std::future::ready(Ok(BTreeSet::new()))
-    }
-}
-
-/// How what a sink has published comes into force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Programs that read the target follow it by themselves.
-    Live,
-    /// When a program that reads the target is started again; nothing here can tell whether it was.
-    OnRestart,
-    /// When whoever reads the target sees to it.
-    Unknown,
-}
-
-/// What a publication did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// The revision that brought the scope to its present content.
-    /// A publication that changes nothing returns the revision of the one before.
-    pub revision: Revision,
-    /// How many documents were written and deleted.
-    pub changed: Changed,
-}
-
-/// How many documents a publication touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
-    /// Documents that were not there before.
-    pub created: usize,
-    /// Documents whose bytes changed.
-    pub updated: usize,
-    /// Documents that are gone.
-    pub deleted: usize,
-}
-
-impl Changed {
-    /// The number of documents touched.
-    pub fn total(self) -> usize {
-        self.created + self.updated + self.deleted
-    }
-
-    /// This and some steps more.
-    pub(crate) fn with(mut self, steps: &[Step]) -> Self {
-        for step in steps {
-            match step {
-                Step::Create(_) => self.created += 1,
-                Step::Update(_) => self.updated += 1,
-                Step::Delete { .. } => self.deleted += 1,
-            }
-        }
-        self
-    }
-
-    /// Whether nothing was touched.
-    pub fn is_empty(self) -> bool {
-        self.total() == 0
-    }
-}
-
-impl fmt::Display for Changed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} created, {} updated, {} deleted", self.created, self.updated, self.deleted)
-    }
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -11,7 +11,7 @@ use crate::document::{Document, Key};
 use crate::error::SinkError;
 use crate::plan::{Step, Steps, plan};
 use crate::revision::Revision;
-use crate::{Published, Sink};
+use crate::sink::{Published, Sink};
 
 /// Holds documents in memory and remembers the steps of every publication.
 ///
@@ -163,10 +163,6 @@ impl Sink for MemorySink {
         if !taken.is_empty() {
             target.history.push((revision, scope.clone(), taken));
         }
-        if is_complete {
-            Ok(Published { revision, changed })
-        } else {
-            Err(SinkError::Target(Box::new(ToldToFail)))
-        }
+        if is_complete { Ok(Published { revision, changed }) } else { Err(SinkError::target(ToldToFail)) }
     }
 }

@@ -17,7 +17,8 @@ mod units;
 pub(crate) use names::at_once;
 pub use units::{Units, units};
 
-use crate::Changed;
+use std::fmt;
+
 use crate::desired::DocumentSet;
 use crate::document::{Document, Key, OrderHint, Owner};
 
@@ -101,6 +102,47 @@ impl<'a> IntoIterator for &'a Steps {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// How many documents a publication touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Documents that were not there before.
+    pub created: usize,
+    /// Documents whose bytes changed.
+    pub updated: usize,
+    /// Documents that are gone.
+    pub deleted: usize,
+}
+
+impl Changed {
+    /// The number of documents touched.
+    pub fn total(self) -> usize {
+        self.created + self.updated + self.deleted
+    }
+
+    /// This and some steps more.
+    pub(crate) fn with(mut self, steps: &[Step]) -> Self {
+        for step in steps {
+            match step {
+                Step::Create(_) => self.created += 1,
+                Step::Update(_) => self.updated += 1,
+                Step::Delete { .. } => self.deleted += 1,
+            }
+        }
+        self
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_empty(self) -> bool {
+        self.total() == 0
+    }
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} created, {} updated, {} deleted", self.created, self.updated, self.deleted)
     }
 }
 

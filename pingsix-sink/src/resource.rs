@@ -13,6 +13,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::document::{Document, Key, Owner};
+use crate::error::SinkFault;
 
 pub use keyring::{Keyring, KeyringError};
 pub use sealed::Sealer;
@@ -85,6 +86,16 @@ pub struct ResourceError {
     pub owner: Owner,
     /// What is wrong with it.
     pub problem: &'static str,
+}
+
+impl SinkFault for ResourceError {
+    fn category(&self) -> &'static str {
+        "resource"
+    }
+
+    fn is_retryable(&self) -> bool {
+        false
+    }
 }
 
 /// A document, decoded.

@@ -6,7 +6,6 @@
 //! | `etcd://[USER@]HOST:PORT[,HOST:PORT...]` | an etcd, in plaintext on this machine; `etcds://` over TLS |
 //! | `admin+http://HOST:PORT`, `admin+https://HOST:PORT` | PingSIX's Admin API |
 //! | `file:/PATH`, `file:/DIRECTORY/` | PingSIX's static configuration: one file for one scope, or one for each |
-//! | `stdout:` | lines of JSON |
 //!
 //! Parameters follow a question mark; each value is percent-encoded where it has to be.
 //! A URL never holds a secret: it names the environment variable or the file that does.
@@ -48,8 +47,6 @@ pub enum Target {
     Admin(AdminTarget),
     /// PingSIX's static configuration.
     File(FileTarget),
-    /// Lines of JSON on standard output, private keys among them.
-    Stdout,
 }
 
 /// PingSIX's Admin API.
@@ -83,8 +80,7 @@ pub const ADMIN_KEY_VARIABLE: &str = "PINGSIX_ADMIN_KEY";
 pub const ETCD_PASSWORD_VARIABLE: &str = "ETCD_PASSWORD";
 
 /// The schemes as they are written.
-const SCHEMES: [&str; 7] =
-    ["embedded:", "etcd://", "etcds://", "admin+http://", "admin+https://", "file:", "stdout:"];
+const SCHEMES: [&str; 6] = ["embedded:", "etcd://", "etcds://", "admin+http://", "admin+https://", "file:"];
 
 impl FromStr for Target {
     type Err = TargetError;
@@ -112,10 +108,6 @@ impl FromStr for Target {
             "etcd://" => Self::Etcd(EtcdTarget::parse(scheme, place, false, &mut parameters)?),
             "etcds://" => Self::Etcd(EtcdTarget::parse(scheme, place, true, &mut parameters)?),
             "file:" => Self::File(FileTarget::parse(scheme, place, &mut parameters)?),
-            "stdout:" => {
-                nothing(scheme, place)?;
-                Self::Stdout
-            }
             _ => Self::Admin(AdminTarget::parse(scheme, place, &mut parameters)?),
         };
         parameters.end()?;
@@ -239,7 +231,6 @@ impl fmt::Display for Target {
                 write!(f, "file:{}{slash}", shown(path))?;
                 query.path("base", target.base.as_deref());
             }
-            Self::Stdout => f.write_str("stdout:")?,
         }
         query.fmt(f)
     }

@@ -10,11 +10,10 @@ mod wire;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use documents::{desired, scope};
+use documents::desired;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pingsix_sink::embedded::{Builder, Stats};
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::range_request::SortTarget;
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{
@@ -293,22 +292,4 @@ async fn of_three_hundred_stalled_lists_of_as_many_states_the_slowest_are_let_go
     assert!(evicted >= LISTS as u64 - ALL_UNREAD / LARGE as u64 - 1, "{evicted}");
     drop(stalled);
     until(&served, |stats| stats.answer_bytes_unread == 0).await;
-}
-
-/// What clients mirror is kept as long as they are connected, so it must be no more than there are scopes.
-#[tokio::test]
-async fn of_what_is_listed_only_whole_scopes_are_remembered() {
-    let served = served(EmbeddedEtcd::builder(), "0").await;
-    let mut kv = served.kv().await;
-    let listed = async |kv: &mut KvClient<Channel>, range: RangeRequest| {
-        kv.range(range.clone()).await.unwrap();
-        for _ in 0..3 {
-            // What PingSIX waits after a list that it cannot use.
-            tokio::time::sleep(Duration::from_millis(3_020)).await;
-            kv.range(range.clone()).await.unwrap();
-        }
-        served.etcd.reception_of(&scope("/p/web")).refused
-    };
-    assert_eq!(listed(&mut kv, under("/p/")).await, None);
-    assert_ne!(listed(&mut kv, under("/p/web/")).await, None);
 }

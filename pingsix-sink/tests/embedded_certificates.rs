@@ -18,9 +18,9 @@ use authority::{Authority, Pair, Prober};
 use documents::{desired, scope};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
-use pingsix_sink::embedded::{Access, Clients, ServerTls, Stats, feed_uri, feed_uri_of_owner};
+use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls, Stats, feed_uri, feed_uri_of_owner};
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::{Desired, EmbeddedEtcd, Sink, SinkError};
+use pingsix_sink::{Desired, EmbeddedEtcd, Sink};
 use rcgen::{DistinguishedName, DnType, ExtendedKeyUsagePurpose, SanType};
 use tonic::Code;
 use tonic::transport::Channel;
@@ -369,7 +369,7 @@ async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_re
         ServerTls::from_pem("", other.key.as_str()),
     ] {
         let error = served.etcd.replace_tls(nonsense).unwrap_err();
-        assert!(matches!(error, SinkError::Tls(_)), "{error}");
+        assert!(matches!(error.downcast_ref(), Some(EmbeddedError::Tls(_))), "{error}");
         assert_eq!(prober.shown(served.address).await, own.der());
     }
     assert_eq!(served.etcd.stats().tls_rotations_refused, 3);

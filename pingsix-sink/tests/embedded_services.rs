@@ -10,6 +10,7 @@ mod wire;
 use std::time::Duration;
 
 use documents::desired;
+use pingsix_sink::embedded::EmbeddedError;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
 use pingsix_sink::proto::etcdserverpb::lease_client::LeaseClient;
@@ -18,7 +19,7 @@ use pingsix_sink::proto::etcdserverpb::{
     AlarmRequest, AuthStatusRequest, AuthenticateRequest, LeaseGrantRequest, LeaseKeepAliveRequest,
     LeaseLeasesRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberListRequest, StatusRequest,
 };
-use pingsix_sink::{EmbeddedEtcd, Sink, SinkError};
+use pingsix_sink::{EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -106,7 +107,7 @@ async fn plaintext_beyond_loopback_needs_the_option_that_the_error_names() {
     token.cancel();
     let etcd = EmbeddedEtcd::builder().start().await.unwrap();
     let error = etcd.serve(bind().await, token.clone()).await.unwrap_err();
-    assert!(matches!(error, SinkError::PlaintextBeyondLoopback { .. }));
+    assert!(matches!(error.downcast_ref(), Some(EmbeddedError::PlaintextBeyondLoopback { .. })));
     assert!(!error.is_retryable());
     assert!(error.to_string().contains("allow_plaintext_beyond_loopback"), "{error}");
     let allowed = EmbeddedEtcd::builder().allow_plaintext_beyond_loopback().start().await.unwrap();

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use authority::{Authority, Pair, Prober, channel, client};
 use documents::desired;
-use pingsix_sink::embedded::{Builder, ServerTls, TlsFault, TlsPart};
+use pingsix_sink::embedded::{Builder, EmbeddedError, ServerTls, TlsFault, TlsPart};
 use pingsix_sink::proto::etcdserverpb::MemberListRequest;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::{EmbeddedEtcd, Sink, SinkError};
+use pingsix_sink::{EmbeddedEtcd, Sink};
 use rcgen::ExtendedKeyUsagePurpose;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -271,7 +271,7 @@ async fn a_shutdown_does_not_wait_for_handshakes() {
 }
 
 /// Starts a server with a certificate, key and CA in files, and expects this fault.
-async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, TlsFault) {
+async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &'static TlsFault) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     for (name, content) in [("crt", certificate), ("key", key), ("ca", ca)] {
@@ -289,14 +289,14 @@ async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, T
     {
         assert!(!shown.contains(secret), "{shown}");
     }
-    let SinkError::Tls(error) = error else { panic!("{error}") };
+    let Some(EmbeddedError::Tls(error)) = Box::leak(Box::new(error)).downcast_ref() else { panic!("{text}") };
     let file = match error.part {
         TlsPart::Certificate => "crt",
         TlsPart::Key => "key",
         TlsPart::ClientCa => "ca",
     };
     assert_eq!(error.file, Some(path(file)));
-    (text.replace(&format!("{}/", directory.path().display()), ""), error.part, error.fault)
+    (text.replace(&format!("{}/", directory.path().display()), ""), error.part, &error.fault)
 }
 
 #[tokio::test]

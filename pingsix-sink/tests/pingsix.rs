@@ -9,11 +9,11 @@ mod gateway;
 #[path = "support/wire.rs"]
 mod wire;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use documents::{desired, scope};
 use gateway::{PingSix, backend, state};
-use pingsix_sink::embedded::{Access, Clients, Reception};
+use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use pingsix_test_programs::free_address;
 use wire::Served;
@@ -127,54 +127,4 @@ async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     assert_eq!(pingsix.get("/a").await, (200, "two".to_owned()));
     assert_eq!(served.etcd.stats().denied, 0);
     pingsix.kill().await;
-}
-
-/// Waits until the clients of `/p/web` are known to take it in some way.
-async fn received(etcd: &EmbeddedEtcd, is_it: impl Fn(Reception) -> bool) -> Duration {
-    let (started, mut changes) = (Instant::now(), etcd.receptions_changed());
-    let waiting = async {
-        while !is_it(etcd.reception_of(&scope("/p/web"))) {
-            changes.changed().await.unwrap();
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-    assert!(waited.is_ok(), "{:?}", etcd.reception_of(&scope("/p/web")));
-    started.elapsed()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_pingsix_refuses_early_shows_in_how_it_reads() {
-    let Some(binary) = pingsix_test_programs::pingsix() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let backends = [("one", backend("one").await)];
-    let good = |path: &str| state(&backends, &[(path, "one")]);
-    let bad = state(&backends, &[("a", "missing")]);
-    let served = Served::start(EmbeddedEtcd::builder()).await;
-    let published = served.etcd.publish(&good("a")).await.unwrap().revision;
-    served.etcd.open();
-    let pingsix = PingSix::start(&binary, directory.path(), served.address);
-    pingsix.wait_published(published.get()).await;
-    received(&served.etcd, |reception| reception.accepted >= Some(published)).await;
-
-    let published = served.etcd.publish(&bad).await.unwrap().revision;
-    let known = received(&served.etcd, |reception| reception.refused >= Some(published)).await;
-    assert!(known < Duration::from_secs(6), "{known:?}");
-    let reception = served.etcd.reception_of(&scope("/p/web"));
-    assert!(reception.accepted < Some(published) && reception.clients == 1, "{reception:?}");
-    assert_eq!(pingsix.get("/a").await.0, 200, "it goes on with what it has");
-
-    let published = served.etcd.publish(&good("b")).await.unwrap().revision;
-    received(&served.etcd, |reception| reception.accepted >= Some(published)).await;
-    assert_eq!(served.etcd.reception_of(&scope("/p/web")).refused, None);
-    assert_eq!(pingsix.get("/b").await.0, 200);
-
-    // One that begins with it is known as well, and one that is gone is not.
-    pingsix.kill().await;
-    received(&served.etcd, |reception| reception.clients == 0).await;
-    let published = served.etcd.publish(&bad).await.unwrap().revision;
-    let directory = tempfile::tempdir().unwrap();
-    let pingsix = PingSix::start(&binary, directory.path(), served.address);
-    received(&served.etcd, |reception| reception.refused >= Some(published)).await;
-    pingsix.kill().await;
-    received(&served.etcd, |reception| reception.refused.is_none()).await;
 }

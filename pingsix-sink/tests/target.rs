@@ -1,19 +1,13 @@
-//! Targets by their URLs, and several at once.
+//! Targets by their URLs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-#[path = "support/documents.rs"]
-mod documents;
-
 use std::path::PathBuf;
 
-use documents::{desired, scope};
+use pingsix_sink::Target;
 use pingsix_sink::file::Place;
 use pingsix_sink::target::{
     AdminTarget, Credential, Endpoint, EtcdTarget, EtcdTls, EtcdUser, FileTarget, TargetError,
-};
-use pingsix_sink::{
-    Changed, Desired, FileSink, MemorySink, Published, Revision, Several, Sink, SinkError, Target,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -153,7 +147,6 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             }),
             None,
         ),
-        ("stdout:", Target::Stdout, None),
     ]
 }
 
@@ -172,7 +165,7 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
     for (url, problem) in [
         (
             "",
-            "a target begins with one of embedded:, etcd://, etcds://, admin+http://, admin+https://, file:, stdout:",
+            "a target begins with one of embedded:, etcd://, etcds://, admin+http://, admin+https://, file:",
         ),
         ("http://a", "a target begins with one of"),
         ("etcd:a", "a target begins with one of"),
@@ -220,7 +213,7 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
         ("file://host/path", "file: host: files of this machine alone"),
         ("file:/%ff", "file: path: its percent-encoding is not UTF-8"),
         ("file:/a?base=%ff", "file: parameter base: its percent-encoding is not UTF-8"),
-        ("stdout:x", "stdout: path: there is none"),
+        ("embedded:x", "embedded: path: there is none"),
     ] {
         let error = url.parse::<Target>().unwrap_err().to_string();
         assert!(error.starts_with(problem), "{url}: {error}");
@@ -237,7 +230,6 @@ fn url() -> impl Strategy<Value = String> {
         "admin+https://",
         "file:",
         "file://",
-        "stdout:",
         "",
     ]);
     let piece = prop_oneof![
@@ -318,46 +310,4 @@ fn a_secret_is_read_where_the_url_says() {
     assert!(
         Credential::File("/no/such".into()).read(variables).unwrap_err().to_string().contains("/no/such")
     );
-}
-
-/// Fails always.
-struct Broken;
-
-impl Sink for Broken {
-    async fn publish(&self, _: &Desired) -> Result<Published, SinkError> {
-        Err(SinkError::Output(std::io::Error::other("the cable is cut")))
-    }
-}
-
-#[tokio::test]
-async fn one_target_that_fails_keeps_nothing_from_the_others() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = FileSink::open(Place::Directory(directory.path().to_owned()), None).await.unwrap();
-    let memory = std::sync::Arc::new(MemorySink::new());
-    let several =
-        Several::new("broken", Broken).and("memory", Shared(memory.clone())).and("file", file.clone());
-    let state = desired("/p/web", &[("upstreams/u", "{}")]);
-    let error = several.publish(&state).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "1 of 3 targets failed: broken: cannot write the publication: the cable is cut"
-    );
-    assert!(error.is_retryable());
-    assert_eq!(memory.documents(&scope("/p/web")).unwrap(), *state.documents());
-    assert_eq!(file.documents(&scope("/p/web")).await.unwrap().unwrap().len(), 1);
-
-    memory.publish(&desired("/p/api", &[])).await.unwrap();
-    let well = Several::new("memory", Shared(memory)).and("file", file);
-    let more = desired("/p/web", &[("upstreams/u", "{}"), ("upstreams/v", "{}")]);
-    let published = well.publish(&more).await.unwrap();
-    assert_eq!(published.changed, Changed { created: 1, ..Changed::default() });
-    assert_eq!(Some(published.revision), Revision::new(3), "the first target's");
-}
-
-struct Shared(std::sync::Arc<MemorySink>);
-
-impl Sink for Shared {
-    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        self.0.publish(desired).await
-    }
 }

@@ -27,7 +27,7 @@ fn an_address_is_scheme_hosts_and_ports() {
     ] {
         assert!(url.parse::<Address>().is_ok(), "{url}");
     }
-    for url in ["embedded:", "file:/tmp/a", "stdout:", "http://a", ""] {
+    for url in ["embedded:", "file:/tmp/a", "http://a", ""] {
         assert_eq!(url.parse::<Address>(), Err(TargetError::NoServer), "{url}");
     }
     for url in [

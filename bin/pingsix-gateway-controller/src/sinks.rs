@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use pingsix_gateway_api::controller::{Outlet, Outlets};
 use pingsix_gateway_api::replicas::Replicas;
-use pingsix_sink::embedded::{Access, Clients, ServerTls};
-use pingsix_sink::{EmbeddedEtcd, Scope, SinkError, Target};
+use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls};
+use pingsix_sink::{EmbeddedEtcd, Scope, Target};
 use pingsix_translate::DataPlaneKey;
 
 use crate::configuration::Configuration;
@@ -92,7 +92,7 @@ async fn open_shared(target: &Target) -> anyhow::Result<Outlet> {
         Target::Etcd(target) => Outlet::shared("etcd", name, target.builder(env)?.build()?),
         Target::Admin(target) => Outlet::shared("admin", name, target.open(env)?),
         Target::File(target) => Outlet::shared("file", name, target.open().await?),
-        Target::Embedded { .. } | Target::Stdout => anyhow::bail!("nothing of a controller goes there"),
+        Target::Embedded { .. } => anyhow::bail!("nothing of a controller goes there"),
     })
 }
 
@@ -130,12 +130,10 @@ async fn start_server(
         builder = builder.allow_plaintext_beyond_loopback();
     }
     builder.start().await.map_err(|error| {
-        let key = if matches!(error, SinkError::Tls(_)) {
-            "feed.tls"
-        } else if matches!(error, SinkError::Clients(_)) {
-            "feed.clients-file"
-        } else {
-            "feed.state-file"
+        let key = match error.downcast_ref() {
+            Some(EmbeddedError::Tls(_)) => "feed.tls",
+            Some(EmbeddedError::Clients(_)) => "feed.clients-file",
+            Some(_) | None => "feed.state-file",
         };
         anyhow::Error::new(error).context(format!("cannot start the feed ({key})"))
     })

@@ -263,7 +263,6 @@ impl FromStr for SinkChoice {
         };
         let target = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
         match target {
-            Target::Stdout => Err("a controller does not print private keys".to_owned()),
             Target::Embedded { listen: Some(_) } => {
                 Err("feed.address says where the server listens, not the URL".to_owned())
             }
@@ -414,7 +413,7 @@ mod tests {
         for (text, message) in [
             ("web=file:/a", "a target begins with one of"),
             ("infra/web=", "a target begins with one of"),
-            ("stdout:", "does not print private keys"),
+            ("stdout:", "begins with one of embedded:"),
             ("infra/web=embedded:?listen=127.0.0.1:1", "feed.address says where"),
             ("etcd://127.0.0.1:1?passwort=a", "passwort"),
         ] {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use pingsix_gateway_responder::{BindError, Reach, Responder};
-use pingsix_sink::{EmbeddedEtcd, SinkError};
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::embedded::EmbeddedError;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -135,10 +136,13 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
     }
     match builder.start().await {
         Ok(etcd) => Ok(etcd),
-        Err(error @ SinkError::Tls(_)) => {
-            Err(error).context("cannot start the etcd server (--tls-cert, --tls-key, --client-ca)")
+        Err(error) => {
+            let options = match error.downcast_ref() {
+                Some(EmbeddedError::Tls(_)) => "--tls-cert, --tls-key, --client-ca",
+                Some(_) | None => "--state",
+            };
+            Err(error).with_context(|| format!("cannot start the etcd server ({options})"))
         }
-        Err(error) => Err(error).context("cannot start the etcd server (--state)"),
     }
 }
 

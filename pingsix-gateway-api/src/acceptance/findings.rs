@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use pingsix_translate::{ObjectKey, Origin};
 
+use super::backoff::Backoff;
 use super::parts::{has, only, version};
-use super::retry::Held;
 use super::sources::{parts_of, sources};
 use super::{Acceptance, Quarantined};
 use crate::world::OwnerSnapshot;
@@ -136,7 +136,7 @@ impl Acceptance {
             return None;
         }
         let version = only(newest, &parts);
-        let (said, retries) = (finding.said.clone(), Held::of_another());
+        let (said, retries) = (finding.said.clone(), Backoff::default());
         Some(Quarantined { said, retries, parts, version, is_proven: true })
     }
 

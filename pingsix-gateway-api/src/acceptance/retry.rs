@@ -5,37 +5,16 @@
 //! has, and nothing else is to be delivered: a retry begins when what is wanted is in force, and whatever changes ends it. It
 //! is made rarely all the same, for a PingSIX that starts in that second begins with what it refuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use pingsix_translate::{DataPlaneKey, ObjectKey, Origin};
+use pingsix_translate::{ObjectKey, Origin};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::parts::differences;
 use super::search::Content;
-use super::{Acceptance, DraftNumber, Heard, HeldBack, Reception, Verdict, verdict};
+use super::{Acceptance, DraftNumber, Heard, HeldBack, Verdict, verdict};
 use crate::world::OwnerSnapshot;
-
-/// When something that is held is tried again.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
-    backoff: Backoff,
-    /// Whether it was found with the help of those who show also what is found late. Without them, a retry could seem to be
-    /// taken that is not.
-    is_thorough: bool,
-}
-
-impl Held {
-    pub(super) fn new(heard: &BTreeMap<DataPlaneKey, Reception>) -> Self {
-        let is_thorough = heard.values().any(|reception| reception.is_thorough);
-        Self { backoff: Backoff::default(), is_thorough }
-    }
-
-    /// Of what another replica has found, with whose help is not known here.
-    pub(super) fn of_another() -> Self {
-        Self { backoff: Backoff::default(), is_thorough: true }
-    }
-}
 
 /// What is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,14 +39,11 @@ impl Acceptance {
         if self.is_restoring || verdict(&self.heard, last) != Verdict::Accepted {
             return Heard::Nothing;
         }
-        let is_thorough = self.heard.values().all(|reception| reception.is_thorough);
-        let is_due =
-            |retries: &mut Held| (is_thorough || !retries.is_thorough) && retries.backoff.is_due(now);
         let sources = self.quarantined.iter_mut();
-        let mut sources = sources.filter_map(|(source, held)| is_due(&mut held.retries).then_some(source));
+        let mut sources = sources.filter_map(|(source, held)| held.retries.is_due(now).then_some(source));
         let what = sources.next().map(|source| Tried::Source(source.clone())).or_else(|| {
             let parts = self.held_back.iter_mut();
-            let mut parts = parts.filter_map(|held| is_due(&mut held.retries).then_some(&held.parts));
+            let mut parts = parts.filter_map(|held| held.retries.is_due(now).then_some(&held.parts));
             parts.next().map(|parts| Tried::Parts(parts.clone()))
         });
         let Some(what) = what else { return Heard::Nothing };
@@ -112,7 +88,7 @@ impl Acceptance {
         let Some(retry) = self.retry.take() else { return };
         self.restore(&retry);
         if let Some(retries) = self.retries_of(&retry.what) {
-            retries.backoff.postpone();
+            retries.postpone();
         }
     }
 
@@ -124,9 +100,7 @@ impl Acceptance {
         };
         match (verdict(&self.heard, trial), self.retry.take()) {
             (Verdict::Accepted, Some(retry)) => {
-                if let Some(taken) = self.published.back().cloned() {
-                    self.took(taken);
-                }
+                self.accepted = self.published.back().cloned();
                 let objects = match &retry.what {
                     Tried::Source(source) => {
                         self.quarantined.remove(source);
@@ -142,7 +116,7 @@ impl Acceptance {
             (Verdict::Refused(_), Some(retry)) => {
                 self.restore(&retry);
                 if let Some(retries) = self.retries_of(&retry.what) {
-                    retries.backoff.failed();
+                    retries.failed();
                 }
                 Heard::Search
             }
@@ -162,7 +136,7 @@ impl Acceptance {
         }
     }
 
-    fn retries_of(&mut self, what: &Tried) -> Option<&mut Held> {
+    fn retries_of(&mut self, what: &Tried) -> Option<&mut Backoff> {
         match what {
             Tried::Source(source) => self.quarantined.get_mut(source).map(|held| &mut held.retries),
             Tried::Parts(parts) => {

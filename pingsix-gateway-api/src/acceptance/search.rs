@@ -11,8 +11,7 @@
 //!
 //! Whoever says what is refused may be mistaken, once. So nothing is found without a contrast: in the same search, something
 //! was taken, and something was refused. What has shown neither by the time a single suspect is left is tried: the base,
-//! and the base with the suspect. And a base that is refused may never have been read by those whose silence counted for it:
-//! then the search begins again, from what was certainly taken.
+//! and the base with the suspect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,12 +64,14 @@ pub(super) enum Outcome {
     Taken,
 }
 
-/// Where a search begins again whose base is refused.
-#[derive(Clone, Debug)]
-pub(super) enum Fallback {
-    /// With this, which was certainly taken.
-    Base(Box<Content>),
-    /// With everything as a suspect.
+/// What of the base may not be as it seems.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Doubt {
+    #[default]
+    Nothing,
+    /// It is to be made sure first that PingSIX takes the base.
+    Base,
+    /// The same; and if PingSIX refuses the base, the search begins again with everything as a suspect.
     Everything,
 }
 
@@ -85,8 +86,6 @@ pub(super) struct Search {
     group: Option<BTreeSet<ObjectKey>>,
     /// The base before a group was looked into.
     before: Option<Content>,
-    /// Where to begin again if the base is refused, the last first.
-    fallbacks: Vec<Fallback>,
     /// Known before the search.
     named: BTreeSet<Origin>,
     news: BTreeSet<Origin>,
@@ -97,8 +96,7 @@ pub(super) struct Search {
     guesses: Vec<Guess>,
     /// What is being tried of it.
     guess: Option<Guess>,
-    /// Whether it is to be made sure first that PingSIX takes the base.
-    doubts_base: bool,
+    doubt: Doubt,
     /// Sources in quarantine that were found by mistake if the base is refused.
     unproven: BTreeSet<Origin>,
     /// Those of which it has turned out that they were found by mistake.
@@ -133,15 +131,12 @@ struct Guess {
 pub(super) struct Clues<'c> {
     /// What PingSIX took last.
     pub(super) accepted: Option<&'c Content>,
-    /// Where to begin if it refuses that, the last first.
-    pub(super) fallbacks: Vec<Fallback>,
     /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
     /// time.
     pub(super) named: BTreeSet<Origin>,
     /// Sources of which nobody has known yet who published before, as far as one can tell.
     pub(super) news: BTreeSet<Origin>,
-    /// Whether it is to be made sure first that PingSIX takes the base.
-    pub(super) doubts_base: bool,
+    pub(super) doubt: Doubt,
     /// Sources in quarantine that were found by mistake if the base is refused.
     pub(super) unproven: BTreeSet<Origin>,
 }
@@ -167,7 +162,6 @@ impl Search {
             trial: Trial::Base,
             group: None,
             before: None,
-            fallbacks: clues.fallbacks,
             named: clues.named,
             news: clues.news,
             unproven: clues.unproven,
@@ -175,7 +169,7 @@ impl Search {
             bottom,
             guesses: Vec::new(),
             guess: None,
-            doubts_base: clues.doubts_base,
+            doubt: clues.doubt,
             has_accepted: false,
             has_refused: false,
             trials: 0,
@@ -185,7 +179,7 @@ impl Search {
         }
         let outcome = if search.bottom.is_some() {
             search.among_everything()
-        } else if search.doubts_base {
+        } else if search.doubt != Doubt::Nothing {
             search.try_base()
         } else {
             let named = search.named.clone();
@@ -218,19 +212,11 @@ impl Search {
     /// Begins again, for the base is refused.
     fn fall_back(&mut self) -> Outcome {
         (self.has_accepted, self.has_refused, self.before) = (false, false, None);
-        while let Some(fallback) = self.fallbacks.pop() {
-            let Fallback::Base(base) = fallback else {
-                // Were everything in quarantine tried and taken, nobody would be answered.
-                self.doubts_base = false;
-                return self.among_everything();
-            };
-            self.suspects = steps(&base, &self.goal);
-            self.base = *base;
-            if !self.suspects.is_empty() {
-                return self.try_base();
-            }
+        // Were everything in quarantine tried and taken, nobody would be answered: then the base is not tried first.
+        if std::mem::take(&mut self.doubt) != Doubt::Everything {
+            return Outcome::Nowhere;
         }
-        Outcome::Nowhere
+        self.among_everything()
     }
 
     /// What PingSIX is to be given for the trial.
@@ -357,7 +343,7 @@ impl Search {
         }
         self.suspects = steps(&all, &self.goal);
         self.base = all;
-        if self.doubts_base { self.try_base() } else { self.narrow(&BTreeSet::new()) }
+        if self.doubt == Doubt::Nothing { self.narrow(&BTreeSet::new()) } else { self.try_base() }
     }
 
     fn try_base(&mut self) -> Outcome {

@@ -51,8 +51,6 @@ struct Lab {
     is_broken: bool,
     /// Reads nothing, and says nothing either.
     is_paused: bool,
-    /// Whether it says itself what it takes.
-    is_thorough: bool,
     /// Routes that it took once and does not take any more, though they are the same.
     outlawed: BTreeSet<String>,
     now: Instant,
@@ -107,7 +105,6 @@ impl Lab {
             refused: None,
             is_broken: false,
             is_paused: false,
-            is_thorough: true,
             outlawed: BTreeSet::new(),
             now: Instant::now(),
             is_chatty: false,
@@ -266,10 +263,7 @@ impl Lab {
     }
 
     fn say(&mut self) -> Heard {
-        let is_thorough = self.is_thorough;
-        let proven = self.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
-        // Who is silent seems to take everything.
-        let accepted = if self.is_paused { Revision::new(self.revision) } else { proven };
+        let accepted = self.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
         let refused = self.refused.clone().filter(|_| !self.is_paused);
         let refused = refused.map(|(at, said)| (Revision::new(at).unwrap(), said.into()));
         let mut named = BTreeSet::new();
@@ -279,7 +273,7 @@ impl Lab {
         {
             named.insert(rule_of(route, rule));
         }
-        self.acceptance.hears(&plane(), Some(Reception { accepted, proven, refused, is_thorough }), &named)
+        self.acceptance.hears(&plane(), Some(Reception { accepted, refused }), &named)
     }
 
     /// Whatever comes into force, nobody suffers but who has poison.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
@@ -167,17 +166,6 @@ impl<F: Feed> Feed for Directed<F> {
             Some(destination) => destination.outlets.gave(scope, revision),
             None => self.feed.gave(scope, revision),
         }
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        match self.destinations.of(scope) {
-            Some(destination) => destination.outlets.reception_of(scope),
-            None => self.feed.reception_of(scope),
-        }
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        self.feed.receptions_changed()
     }
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {

@@ -130,7 +130,6 @@ impl<F: Feed + 'static> Engine<F> {
         watches: &Watches,
     ) -> Result<(), ControllerError> {
         let mut readers = self.parts.feed.readers_changed();
-        let mut receptions = self.parts.feed.receptions_changed();
         let mut replicas = self.parts.feed.replicas().map(Replicas::changes);
         let mut addresses = self.report.addresses.clone();
         let mut bundles = self.report.bundles.clone();
@@ -169,7 +168,6 @@ impl<F: Feed + 'static> Engine<F> {
                 ended = self.ingest.jobs.ended() => self.job_ended(ended),
                 attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
-                () = changed(receptions.as_mut()) => self.look_at_receptions(),
                 () = changed(replicas.as_mut()) => self.look_at_replicas(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),

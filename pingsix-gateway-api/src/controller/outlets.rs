@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
-use pingsix_sink::embedded::Reception;
-use pingsix_sink::several::{Failure, joined};
 use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
+use super::targets_failed::{TargetsFailed, joined};
 use super::{Feed, Reach};
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
@@ -131,7 +130,7 @@ impl Outlets {
                     sink.publish(desired).await
                 };
                 let published = leadership.while_held(publish).await;
-                published.unwrap_or_else(|| Err(SinkError::Target(Box::new(Led))))
+                published.unwrap_or_else(|| Err(SinkError::target(Led)))
             }
             Some(_) | None => sink.publish(desired).await,
         };
@@ -149,7 +148,7 @@ impl Sink for Outlets {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let targets = self.targets(desired.scope()).into_iter();
         let results = join_all(targets.map(|target| self.publish_to(target, desired))).await;
-        joined(results).unwrap_or_else(|| Err(SinkError::Target(Box::new(Led))))
+        joined(results).unwrap_or_else(|| Err(SinkError::target(Led)))
     }
 
     fn forget(&self, scope: &Scope) {
@@ -204,10 +203,9 @@ impl Feed for Outlets {
     async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
         let outlets = self.of(desired.scope());
         let outlet = outlets.get(target).filter(|outlet| self.leads() || !outlet.is_shared());
-        let Some(outlet) = outlet else { return Err(SinkError::Target(Box::new(Led))) };
-        let named = |error| Failure { target: outlet.0.name.clone(), error };
+        let Some(outlet) = outlet else { return Err(SinkError::target(Led)) };
         let written = self.write(outlet, desired).await;
-        written.map_err(|error| SinkError::Several { failures: vec![named(error)], of: outlets.len() })
+        written.map_err(|error| TargetsFailed::of(&outlet.0.name, error, outlets.len()).into())
     }
 
     fn drifts(&self) -> Vec<watch::Receiver<BTreeSet<Scope>>> {
@@ -247,14 +245,6 @@ impl Feed for Outlets {
 
     fn gave(&self, scope: &Scope, revision: Revision) -> bool {
         self.read_from(scope).is_none_or(|etcd| etcd.has_given(revision))
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        Some(self.read_from(scope)?.reception_of(scope))
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.embedded()?.receptions_changed())
     }
 
     fn readers(&self) -> BTreeMap<Scope, usize> {
@@ -335,7 +325,7 @@ mod tests {
         assert!(error.is_retryable());
         assert_eq!(
             error.to_string(),
-            "1 of 2 targets failed: etcd://one: cannot write the publication: the line is bad"
+            "1 of 2 targets failed: etcd://one: the target failed: the line is bad"
         );
         let begun = |kept: &Kept| kept.0.begun().into_iter().map(|(scope, _)| scope).collect::<Vec<_>>();
         assert_eq!(begun(&one), ["/pingsix/a", "/pingsix/c", "/pingsix/b"]);
@@ -348,7 +338,7 @@ mod tests {
         for line in [
             r#"publications_total{sink="etcd"} 2"#,
             r#"publications_total{sink="file"} 2"#,
-            r#"publication_failures_total{sink="etcd",category="output"} 1"#,
+            r#"publication_failures_total{sink="etcd",category="target"} 1"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use pingsix_sink::several::joined;
 use pingsix_sink::{Desired, Published, SinkError};
 use pingsix_translate::DataPlaneKey;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{Instrument as _, Span, info_span};
 
 use super::Feed;
+use super::targets_failed::joined;
 use crate::reconcile::Publication;
 
 /// Which of the publications of a data plane: the newer, the greater.
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
         assert_eq!(attempt.settled, BTreeSet::from([0, 1]), "the last may still take it");
         let Stage::Over(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
-        assert!(error.to_string().contains("cannot write"));
+        assert!(error.to_string().contains("the target failed"));
         let begun: Vec<usize> = publisher.feed.at(1).begun().into_iter().map(|(_, held)| held).collect();
         assert_eq!(begun, [1, 3], "none between");
         assert_eq!(publisher.pending().count(), 0);

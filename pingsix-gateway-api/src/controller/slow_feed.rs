@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingsix_sink::embedded::Reception;
+use pingsix_sink::desired::DesiredError;
 use pingsix_sink::etcd::EtcdError;
 use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
@@ -46,8 +46,6 @@ pub(super) struct SlowFeed {
     /// The target that is for the leader, when only a part is made here.
     pub(super) shared: Option<usize>,
     pub(super) open: watch::Sender<bool>,
-    /// How its readers take what it has.
-    pub(super) reception: Mutex<Option<Reception>>,
     /// Scopes that nobody follows any more.
     pub(super) forgotten: Mutex<Vec<Scope>>,
     /// Targets beside this one, which is the first.
@@ -104,12 +102,12 @@ impl Sink for SlowFeed {
             Fate::Stuck => std::future::pending().await,
             Fate::Failing(time) => {
                 sleep(time).await;
-                return Err(SinkError::Output(std::io::Error::other("the line is bad")));
+                return Err(SinkError::target(std::io::Error::other("the line is bad")));
             }
             Fate::Refused => return Err(EtcdError::Limit("it is too large".to_owned()).into()),
             Fate::Elsewhere => {
                 let (scope, held) = (desired.scope().clone(), desired.scope().clone());
-                return Err(SinkError::ScopeOverlap { scope, held });
+                return Err(DesiredError::ScopeOverlap { scope, held }.into());
             }
         }
         self.sink.publish(desired).await
@@ -135,10 +133,6 @@ impl Feed for SlowFeed {
 
     fn gave(&self, _: &Scope, revision: Revision) -> bool {
         self.elsewhere.lock().is_none_or(|elsewhere| revision < elsewhere)
-    }
-
-    fn reception_of(&self, _: &Scope) -> Option<Reception> {
-        *self.reception.lock()
     }
 
     fn targets(&self, scope: &Scope) -> Vec<usize> {

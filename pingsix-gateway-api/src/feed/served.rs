@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -99,14 +98,6 @@ impl<F: Feed> Feed for Served<F> {
 
     fn gave(&self, scope: &Scope, revision: Revision) -> bool {
         self.feed.gave(scope, revision)
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        self.feed.reception_of(scope)
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        self.feed.receptions_changed()
     }
 
     fn effect_on(&self, scope: &Scope) -> Effect {

@@ -80,11 +80,6 @@ impl Reconciler {
         heard.filter(|(_, heard)| *heard != Heard::Nothing).collect()
     }
 
-    /// Whether PingSIX refuses anything of any owner, or something is being tried again.
-    pub fn is_listening(&self) -> bool {
-        self.owners.values().any(|made| made.acceptance.is_busy() || made.acceptance.fault().is_some())
-    }
-
     /// What PingSIX makes of the publications of an owner.
     pub fn acceptance(&self, owner: &ObjectKey) -> Option<&Acceptance> {
         Some(&self.owners.get(owner)?.acceptance)

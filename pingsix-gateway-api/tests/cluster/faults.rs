@@ -13,6 +13,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use pingsix_gateway_api::controller::Feed;
+use pingsix_sink::embedded::EmbeddedError;
 use pingsix_sink::embedded::revisions::ReserveError;
 use pingsix_sink::{Desired, EmbeddedEtcd, Published, Scope, Sink, SinkError};
 use pingsix_test_cluster::{TestCluster, User};
@@ -149,10 +150,12 @@ async fn on_file(path: &Path) -> EmbeddedEtcd {
             let builder = EmbeddedEtcd::builder().state_file(path).drain_timeout(Duration::from_millis(10));
             match builder.start().await {
                 Ok(etcd) => return etcd,
-                Err(SinkError::Revisions(ReserveError::InUse { .. })) => {
-                    sleep(Duration::from_millis(20)).await;
-                }
-                Err(error) => panic!("{error}"),
+                Err(error) => match error.downcast_ref() {
+                    Some(EmbeddedError::Revisions(ReserveError::InUse { .. })) => {
+                        sleep(Duration::from_millis(20)).await;
+                    }
+                    _ => panic!("{error}"),
+                },
             }
         }
     })
@@ -173,7 +176,7 @@ struct Flaky {
 impl Sink for Flaky {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         if self.is_broken.load(Ordering::Relaxed) {
-            return Err(SinkError::Listener(std::io::Error::other("the disk is full")));
+            return Err(SinkError::target(std::io::Error::other("the disk is full")));
         }
         self.etcd.publish(desired).await
     }

@@ -15,7 +15,6 @@ use std::time::Duration;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use pingsix_gateway_api::controller::{ControllerOptions, Feed};
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{
     Desired, Document, DocumentSet, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError,
 };
@@ -87,14 +86,6 @@ impl Feed for Poisoned {
 
     fn gave(&self, scope: &Scope, revision: Revision) -> bool {
         Feed::gave(&self.etcd, scope, revision)
-    }
-
-    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
-        Some(self.etcd.reception_of(scope))
-    }
-
-    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.etcd.receptions_changed())
     }
 }
 

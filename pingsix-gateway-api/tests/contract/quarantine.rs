@@ -19,7 +19,7 @@ use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::world::Event;
 use pingsix_sink::embedded::EmbeddedEtcd;
-use pingsix_sink::{Desired, Document, DocumentSet, Revision, Scope, Sink as _};
+use pingsix_sink::{Desired, Document, DocumentSet, Revision, Sink as _};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
@@ -113,7 +113,7 @@ struct Lab {
     address: SocketAddr,
     poison: Poison,
     pages: PageReader,
-    /// `None` when nobody reads the status page.
+    /// The status page; `None` before PingSIX runs.
     url: Option<StatusUrl>,
     version: u32,
     revision: Option<Revision>,
@@ -258,16 +258,7 @@ impl Lab {
 
     /// How PingSIX takes it, as far as that can be known now.
     async fn reception(&mut self) -> Option<Reception> {
-        let Some(url) = &self.url else {
-            let reception = self.etcd.reception_of(&Scope::new(SCOPE).unwrap());
-            let refused = reception.refused.map(|at| (at, "it does not say why".into()));
-            return (reception.clients > 0).then_some(Reception {
-                accepted: reception.accepted,
-                proven: reception.proven,
-                refused,
-                is_thorough: false,
-            });
-        };
+        let url = self.url.as_ref()?;
         let page = StatusClient::new(None).read(url).await.map_err(|error| error.to_string());
         self.pages.read(&[(url.clone(), page)].into(), tokio::time::Instant::now())
     }
@@ -344,7 +335,7 @@ const fn halves(count: usize) -> usize {
 }
 
 /// Poisons one of many new routes, and tells what it took to get over that.
-async fn get_over(binary: &std::path::Path, poison: Poison, has_page: bool, new: usize) -> Healing {
+async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Healing {
     let mut lab = Lab::start(poison).await;
     lab.route("good", "good.test", &["/"]);
     if poison == Certificate {
@@ -353,7 +344,7 @@ async fn get_over(binary: &std::path::Path, poison: Poison, has_page: bool, new:
     let (has_changed, _) = lab.publish().await;
     assert!(has_changed);
     let pingsix = PingSix::start_with(Listener::Plaintext, binary, lab.address, SCOPE).await;
-    lab.url = has_page.then(|| format!("http://{}", pingsix.status_address()).parse().unwrap());
+    lab.url = Some(format!("http://{}", pingsix.status_address()).parse().unwrap());
     lab.settle().await;
 
     let (asked, failed, _asking) = ask_all_the_time(pingsix.address, "good.test");
@@ -422,7 +413,7 @@ async fn pingsix_says_on_its_status_page_what_it_refuses_and_that_is_found() {
     const NEW: usize = 32;
     let Some(binary) = binary(TEST) else { return };
     for poison in [Plugin, Settings, Name, Shape, Reference, Pattern, Certificate] {
-        let healing = get_over(&binary, poison, true, NEW).await;
+        let healing = get_over(&binary, poison, NEW).await;
         say(&format!("{TEST}: {poison:?}: {healing:?}"));
         assert!(healing.noticed <= Duration::from_secs(5), "{healing:?}");
         // PingSIX looks again every three seconds, and names are given a second to resolve.
@@ -431,18 +422,4 @@ async fn pingsix_says_on_its_status_page_what_it_refuses_and_that_is_found() {
         let searches = if poison == Pattern { 2 } else { 1 };
         assert!(healing.publications <= searches * (halves(NEW) + 3), "{healing:?}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_status_page_what_pingsix_refuses_early_is_found() {
-    const TEST: &str = "quarantine without a status page";
-    const NEW: usize = 8;
-    let Some(binary) = binary(TEST) else { return };
-    let healing = get_over(&binary, Reference, false, NEW).await;
-    say(&format!("{TEST}: {healing:?}"));
-    assert!(healing.noticed <= Duration::from_secs(6), "{healing:?}");
-    // What is refused shows when PingSIX lists for the second time.
-    assert!(healing.healed <= Duration::from_secs(5) + 2 * PATIENCE * healing.count(), "{healing:?}");
-    // The trials, of which one is to be sure, and the one that heals.
-    assert!(healing.publications <= halves(NEW) + 2, "{healing:?}");
 }

@@ -6,6 +6,7 @@ use http::StatusCode;
 
 use super::{AdminUrl, BODY_LIMIT};
 use crate::document::{Key, Owner};
+use crate::error::SinkFault;
 use crate::resource::ResourceKind;
 
 /// The Admin API could not be published to. Never shows a key or a value.
@@ -116,8 +117,13 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    /// Whether the same call may succeed later without a change of arguments or options.
-    pub const fn is_retryable(&self) -> bool {
+    pub(super) fn answer(kind: ResourceKind) -> Self {
+        Self::Answer { request: format!("GET {kind}") }
+    }
+}
+
+impl SinkFault for AdminError {
+    fn is_retryable(&self) -> bool {
         match self {
             Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,
             // Files are read again for each connection.
@@ -136,8 +142,7 @@ impl AdminError {
         }
     }
 
-    /// A stable name of the kind of fault, for metrics.
-    pub const fn category(&self) -> &'static str {
+    fn category(&self) -> &'static str {
         match self {
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Ca { .. } => "admin_ca",
@@ -153,10 +158,6 @@ impl AdminError {
             Self::StillReferenced { .. } => "admin_still_referenced",
             Self::Contended { .. } => "admin_conflict",
         }
-    }
-
-    pub(super) fn answer(kind: ResourceKind) -> Self {
-        Self::Answer { request: format!("GET {kind}") }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::DesiredError;
 use crate::chunks::{Chunks, Sorted, Values};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
@@ -26,13 +27,13 @@ impl DocumentSet {
     /// Sorts `documents`.
     ///
     /// # Errors
-    /// [`SinkError::DuplicateKey`] when two documents have one key.
+    /// [`DesiredError::DuplicateKey`] when two documents have one key.
     pub fn new(documents: impl IntoIterator<Item = Document>) -> Result<Self, SinkError> {
         let mut documents: Vec<Document> = documents.into_iter().collect();
         documents.sort_by(|a, b| a.key.cmp(&b.key));
         if let Some(pair) = documents.windows(2).find(|pair| pair[0].key == pair[1].key) {
             let owners = [pair[0].owner.clone(), pair[1].owner.clone()];
-            return Err(SinkError::DuplicateKey { key: pair[0].key.clone(), owners });
+            return Err(DesiredError::DuplicateKey { key: pair[0].key.clone(), owners }.into());
         }
         Ok(Self(Chunks::sorted(documents)))
     }

@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
-use super::{EmbeddedEtcd, LIST_LIMIT, Replica};
+use super::{EmbeddedError, EmbeddedEtcd, LIST_LIMIT, Replica};
 use crate::error::SinkError;
 
 /// The most that one watch response carries. PingSIX reads messages up to 4 MiB.
@@ -239,9 +239,13 @@ impl Builder {
     /// servers share, which may be away, the first are reserved when they are needed.
     ///
     /// # Errors
-    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Clients`] when the file with the
-    /// clients cannot be; [`SinkError::Revisions`] when the state file is damaged, in use, or cannot be written.
+    /// [`EmbeddedError::Tls`] when a certificate, key or CA cannot be used; [`EmbeddedError::Clients`] when the file with the
+    /// clients cannot be; [`EmbeddedError::Revisions`] when the state file is damaged, in use, or cannot be written.
     pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
+        Ok(self.try_start().await?)
+    }
+
+    async fn try_start(self) -> Result<EmbeddedEtcd, EmbeddedError> {
         let tls = self.tls.map(|tls| LiveTls::load(tls, Arc::clone(&self.clock))).transpose()?.map(Arc::new);
         let access = Arc::new(LiveAccess::load(self.access, Arc::clone(&self.clock))?);
         let reservations: Arc<dyn Reservations> = match (self.reservations, self.state_file) {

@@ -27,8 +27,6 @@ use tonic::transport::server::Connected;
 
 use super::access::Certificate;
 use super::answers::PER_CONNECTION;
-use super::pongs::Pongs;
-use super::receptions::Client;
 use super::replica::Replica;
 use super::shares::{Holder, Identity, Place};
 use super::stats::Gauge;
@@ -50,7 +48,6 @@ pub(super) struct Peer {
     place: Place,
     /// The token it has shown while that was good.
     token: Mutex<Option<Digest>>,
-    client: Arc<Client>,
     /// For answers that it has not read.
     room: Arc<Semaphore>,
     /// The watches of all its streams.
@@ -70,11 +67,6 @@ impl Peer {
             holder.identity = Identity::User(Arc::clone(user));
             self.place.pass_to(holder.identity.clone());
         }
-    }
-
-    /// What it reads.
-    pub(super) fn client(&self) -> &Arc<Client> {
-        &self.client
     }
 
     /// The certificate that the client has proved to hold.
@@ -125,7 +117,6 @@ pub(super) struct Connection<S> {
     preface: Option<Preface>,
     /// Whether the memory that frames are read into was touched.
     is_touched: bool,
-    pongs: Pongs,
     _open: Open,
 }
 
@@ -174,7 +165,6 @@ impl<S> Connection<S> {
             holder: Mutex::new(holder),
             place,
             token: Mutex::default(),
-            client: Arc::new(replica.receptions.connect()),
             room: Arc::new(Semaphore::new(PER_CONNECTION)),
             watches: Gauge::default(),
         });
@@ -185,7 +175,6 @@ impl<S> Connection<S> {
             peer,
             preface: Some(Preface::within(replica.options.preface_timeout)),
             is_touched: false,
-            pongs: Pongs::behind(PREFACE),
         })
     }
 
@@ -270,9 +259,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
-        if self.pongs.are_in(&buffer.filled()[before..]) {
-            self.peer.client.answered();
-        }
         if let Some(preface) = &mut self.preface {
             let count = buffer.filled().len() - before;
             preface.missing = preface.missing.saturating_sub(count);

@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use super::store::{Change, Commit, Gone, Record, Store};
-use crate::desired::{DocumentSet, Scope};
+use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::{Step, Steps, at_once, units};
 
 /// The steps in the order in which they are told, and how many of them go into each commit.
 ///
 /// # Errors
-/// [`SinkError::DocumentTooLarge`] when a single document does not fit.
+/// [`DesiredError::DocumentTooLarge`] when a single document does not fit.
 pub(super) fn cut(
     scope: &Scope,
     steps: Steps,
@@ -28,7 +28,7 @@ pub(super) fn cut(
         let size = event_bytes(scope, step);
         if size > limit {
             let (scope, key) = (scope.clone(), step.key().clone());
-            return Err(SinkError::DocumentTooLarge { scope, key, bytes: size, limit });
+            return Err(DesiredError::DocumentTooLarge { scope, key, bytes: size, limit }.into());
         }
         bytes += size;
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::LIST_LIMIT;
 use super::access::LiveAccess;
 use super::answers::Answers;
 use super::batch::Batches;
@@ -16,7 +15,6 @@ use super::lists::Lists;
 use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
-use super::receptions::Receptions;
 use super::rests::Rests;
 use super::revisions::{Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
@@ -25,11 +23,13 @@ use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
 use super::unread::Unread;
+use super::{EmbeddedError, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
+use crate::plan::Changed;
 use crate::plan::plan;
 use crate::revision::Revision;
-use crate::{Changed, Published};
+use crate::sink::Published;
 
 /// How many watch streams there may be for each connection that there may be. A client may have more of its own.
 const STREAMS_PER_CONNECTION: usize = 4;
@@ -55,7 +55,6 @@ pub(super) struct Replica {
     pub(super) readers: Readers,
     /// The watches at rest.
     pub(super) rests: Rests,
-    pub(super) receptions: Receptions,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
     /// What was logged of connections.
@@ -106,7 +105,6 @@ impl Replica {
             leases: LeaseTable::default(),
             readers: Readers::default(),
             rests: Rests::default(),
-            receptions: Receptions::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
             news: News::default(),
@@ -138,8 +136,8 @@ impl Replica {
             if let Some(published) = self.try_publish(desired)? {
                 break published;
             }
-            let next = self.next_revision()?;
-            let block = self.supply.take(next).await?;
+            let next = self.next_revision().map_err(EmbeddedError::from)?;
+            let block = self.supply.take(next).await.map_err(EmbeddedError::from)?;
             let _held = self.held.lock();
             self.store.write().extend(block);
         };

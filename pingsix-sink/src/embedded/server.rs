@@ -10,22 +10,22 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use super::connection;
+use super::error::EmbeddedError;
 use super::replica::Replica;
 use super::service::{Scheme, Services};
 use super::tls;
-use crate::error::SinkError;
 
 pub(super) async fn serve(
     replica: Arc<Replica>,
     listener: TcpListener,
     shutdown: CancellationToken,
-) -> Result<(), SinkError> {
+) -> Result<(), EmbeddedError> {
     let options = replica.options;
-    let address = listener.local_addr().map_err(SinkError::Listener)?;
+    let address = listener.local_addr().map_err(EmbeddedError::Listener)?;
     let tls = replica.tls.clone();
     let replica_access = Arc::clone(&replica.access);
     if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
-        return Err(SinkError::PlaintextBeyondLoopback { address });
+        return Err(EmbeddedError::PlaintextBeyondLoopback { address });
     }
 
     // Watch streams end when the serving ends for whatever reason, also when this future is dropped.
@@ -79,7 +79,7 @@ pub(super) async fn serve(
         tokio::time::sleep(options.drain_timeout).await;
     };
     tokio::select! {
-        ended = ended => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
+        ended = ended => ended.map_err(|error| EmbeddedError::Serve(Box::new(error)))?,
         never = rotation => match never {},
         never = access => match never {},
         () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),

@@ -305,12 +305,6 @@ impl Store {
         }
     }
 
-    /// Whether `range` is a known scope as a whole: what a client mirrors.
-    pub(super) fn is_scope(&self, range: &KeyRange) -> bool {
-        let scope = range.as_prefix().and_then(|prefix| Scope::new(prefix).ok());
-        scope.is_some_and(|scope| self.log(&scope).is_some())
-    }
-
     /// The records of `range` as of `revision`, or as they are now.
     pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, Refusal> {
         match revision {

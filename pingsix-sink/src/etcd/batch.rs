@@ -17,7 +17,7 @@ use super::fence::{self, FENCE};
 use super::mark::{MARKS, Mark, Name, RECORD};
 use super::picture::{Change, GUARD_VALUES, Picture};
 use super::{GUARD, PUBLISHER};
-use crate::desired::Scope;
+use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
 use crate::plan::{Step, at_once};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
@@ -61,13 +61,8 @@ pub(super) fn check(
         let mark = marks[Name::of(step.key()).mark()];
         let bytes = frame(scope) + cost(scope, step) + cost_of_mark(scope, mark);
         if bytes > limits.bytes {
-            let key = step.key().clone();
-            return Err(SinkError::DocumentTooLarge {
-                scope: scope.clone(),
-                key,
-                bytes,
-                limit: limits.bytes,
-            });
+            let (scope, key) = (scope.clone(), step.key().clone());
+            return Err(DesiredError::DocumentTooLarge { scope, key, bytes, limit: limits.bytes }.into());
         }
     }
     Ok(())

@@ -113,7 +113,7 @@ impl Builder {
     /// Makes a sink, which connects when something is published.
     ///
     /// # Errors
-    /// [`SinkError::Etcd`] when an endpoint is not `host:port` or a URL of it, a file of the TLS options cannot be used,
+    /// [`EtcdError`](super::EtcdError) when an endpoint is not `host:port` or a URL of it, a file of the TLS options cannot be used,
     /// or an endpoint of another machine would be talked to in plaintext.
     pub fn build(self) -> Result<EtcdSink, SinkError> {
         let endpoints = Endpoints::new(&self.endpoints, self.tls, self.connect_timeout)?;

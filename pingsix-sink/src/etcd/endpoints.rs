@@ -138,6 +138,7 @@ fn parse(address: &str, tls: bool) -> Result<Uri, EtcdError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::SinkFault as _;
 
     #[test]
     fn addresses_are_hosts_with_ports() {

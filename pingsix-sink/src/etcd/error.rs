@@ -7,6 +7,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 use crate::desired::Scope;
+use crate::error::SinkFault;
 
 /// Etcd was not reached, refused a request, or holds what must not be written over.
 ///
@@ -98,9 +99,8 @@ pub enum EtcdError {
     },
 }
 
-impl EtcdError {
-    /// Whether the same call may succeed later without a change of arguments or options.
-    pub fn is_retryable(&self) -> bool {
+impl SinkFault for EtcdError {
+    fn is_retryable(&self) -> bool {
         match self {
             // Users, roles, alarms and the guard are mended at the side of etcd, and files are replaced, while we keep
             // trying.
@@ -120,8 +120,7 @@ impl EtcdError {
         }
     }
 
-    /// A stable name of the kind of fault, for metrics.
-    pub fn category(&self) -> &'static str {
+    fn category(&self) -> &'static str {
         match self {
             Self::Option { .. } => "etcd_option",
             Self::File { .. } => "etcd_file",

@@ -25,13 +25,15 @@ use super::error::{EtcdError, Fault};
 use super::fence::{FENCE, Term};
 use super::mark::Mark;
 use super::picture::Picture;
-use super::{GUARD, LIST_LIMIT, PUBLISHER};
-use crate::desired::{Desired, DocumentSet, Scope};
+use super::{GUARD, PUBLISHER};
+use crate::desired::{Desired, DocumentSet, LIST_LIMIT, Scope};
+use crate::document::InvalidKey;
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, plan, units};
+use crate::plan::{Changed, Step, Steps, plan, units};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use crate::resource::{Keyring, Sealer};
-use crate::{Changed, Published, Revision};
+use crate::revision::Revision;
+use crate::sink::Published;
 
 /// How often a publication starts over because somebody else wrote at the same time.
 const ATTEMPTS: usize = 8;
@@ -392,10 +394,11 @@ fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
     let is_reserved =
         |key: &str| key == GUARD || key == PUBLISHER || key == FENCE || Mark::index(key).is_some();
     match desired.documents().iter().find(|document| is_reserved(document.key.as_str())) {
-        Some(document) => Err(SinkError::InvalidKey {
+        Some(document) => Err(InvalidKey {
             key: document.key.to_string(),
             problem: "it is reserved for what the sink keeps beside the documents",
-        }),
+        }
+        .into()),
         None => Ok(()),
     }
 }

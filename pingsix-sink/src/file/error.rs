@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::desired::Scope;
 use crate::document::{Key, Owner};
+use crate::error::SinkFault;
 
 /// A file cannot be published to. Never shows what a file holds.
 #[derive(Debug, thiserror::Error)]
@@ -73,9 +74,8 @@ pub enum FileError {
     Yaml,
 }
 
-impl FileError {
-    /// Whether the same call may succeed later: files may be replaced.
-    pub const fn is_retryable(&self) -> bool {
+impl SinkFault for FileError {
+    fn is_retryable(&self) -> bool {
         match self {
             Self::Io { .. }
             | Self::Base { .. }
@@ -85,5 +85,13 @@ impl FileError {
             | Self::ShuttingDown => true,
             Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
         }
+    }
+
+    fn category(&self) -> &'static str {
+        "file"
+    }
+
+    fn holds_nothing(&self) -> bool {
+        matches!(self, Self::IsBase { .. } | Self::NoFileName { .. })
     }
 }

@@ -9,10 +9,10 @@ use http::HeaderValue;
 use super::etcd::{Endpoint, endpoint};
 use super::{SCHEMES, TargetError};
 use crate::admin::{AdminSink, AdminUrl};
+use crate::any::AnySink;
 use crate::error::SinkError;
 use crate::etcd::{ClientTls, EtcdSink};
 use crate::pem::{self, IdentityFault, authorities};
-use crate::several::AnySink;
 
 /// Where a server is that others run: `etcd://`, `etcds://`, `admin+http://` or `admin+https://`, with hosts and ports, and
 /// nothing else.

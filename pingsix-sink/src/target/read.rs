@@ -24,14 +24,6 @@ use crate::resource::{Keyring, KeyringError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is not known where it is, or it holds nothing.
-    #[error("{target} cannot be read back: {problem}")]
-    Unreadable {
-        /// The target.
-        target: String,
-        /// Why.
-        problem: &'static str,
-    },
     /// A secret is not where it should be.
     #[error(transparent)]
     Credential(#[from] CredentialError),
@@ -88,17 +80,13 @@ impl Target {
             Self::Etcd(target) => Ok(target.builder(env)?.without_watch().build()?.documents(scope).await?),
             Self::Admin(target) => Ok(target.open(env)?.documents(scope).await?),
             Self::File(target) => Ok(target.open().await?.documents(scope).await?.unwrap_or_default()),
-            Self::Stdout => Err(ReadError::Unreadable {
-                target: self.to_string(),
-                problem: "what was written there is gone",
-            }),
         }
     }
 
     /// Whether the target is for one scope alone.
     pub const fn is_for_one_scope(&self) -> bool {
         match self {
-            Self::Embedded { .. } | Self::Etcd(_) | Self::Stdout => false,
+            Self::Embedded { .. } | Self::Etcd(_) => false,
             Self::Admin(_) => true,
             Self::File(target) => matches!(target.place, crate::file::Place::File(_)),
         }

@@ -15,13 +15,11 @@ mod etcd;
 mod file;
 #[path = "../support/graph.rs"]
 mod graph;
-mod json;
 mod memory;
 #[path = "../support/relay.rs"]
 mod relay;
 mod resources;
 mod sealed;
-mod several;
 mod suite;
 mod target;
 #[path = "../support/wire.rs"]
@@ -67,6 +65,4 @@ contract! {
     the_admin_sink: crate::admin::Admin;
     the_etcd_sink_with_a_keyring: crate::sealed::Sealed;
     the_file_sink: crate::file::File;
-    the_json_sink: crate::json::Json;
-    several_sinks: crate::several::Both;
 }

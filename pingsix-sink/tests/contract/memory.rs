@@ -7,12 +7,6 @@ use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Memory(MemorySink);
 
-impl Memory {
-    pub(crate) const fn of(sink: MemorySink) -> Self {
-        Self(sink)
-    }
-}
-
 impl Target for Memory {
     type Sink = MemorySink;
 

@@ -18,11 +18,8 @@ fn wanted(desired: &Desired) -> Contents {
     desired.documents().iter().map(|document| (document.key.to_string(), text(&document.value))).collect()
 }
 
-/// Whether it is a fault of this category, of each target where there are several.
+/// Whether it is a fault of this category.
 fn is_of(error: &SinkError, category: &str) -> bool {
-    if let SinkError::Several { failures, of } = error {
-        return failures.len() == *of && failures.iter().all(|failure| is_of(&failure.error, category));
-    }
     error.category() == category
 }
 

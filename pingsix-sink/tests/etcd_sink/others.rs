@@ -10,7 +10,7 @@ use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, T
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
-use pingsix_sink::{Desired, EtcdSink, Sink as _, SinkError, plan};
+use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
 
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
@@ -365,7 +365,7 @@ async fn what_a_program_of_an_earlier_term_writes_is_refused() {
 
     for _ in 0..2 {
         let error = fails(&first, &states[1]).await;
-        assert!(matches!(error, SinkError::Etcd(EtcdError::Fenced { held: 8, own: 7, .. })), "{error}");
+        assert!(matches!(error.downcast_ref(), Some(EtcdError::Fenced { held: 8, own: 7, .. })), "{error}");
         assert!(!error.is_retryable());
     }
     assert_eq!(lab.list(&scope("/p/web")).await.kvs, list.kvs, "nothing was written");
@@ -376,7 +376,7 @@ async fn what_a_program_of_an_earlier_term_writes_is_refused() {
     // It leads again, in a later term.
     first.fence(9);
     publish_until_done(&first, &states[0]).await;
-    assert!(matches!(fails(&second, &states[1]).await, SinkError::Etcd(EtcdError::Fenced { .. })));
+    assert!(matches!(fails(&second, &states[1]).await.downcast_ref(), Some(EtcdError::Fenced { .. })));
     // Without a term, nothing is fenced.
     publish_until_done(&lab.sink(), &states[1]).await;
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_sink::desired::DesiredError;
 use pingsix_sink::{Desired, DocumentSet, EtcdSink, Sink as _};
 
 use crate::documents::{desired, document, scope};
@@ -63,7 +64,9 @@ async fn the_largest_document_is_taken_and_a_larger_one_refused_before_anything_
     let error = fails(&sink, &one(1_600_000)).await;
     assert_eq!((error.category(), error.is_retryable()), ("document_too_large", false));
     assert_eq!(lab.relay.taken(), 0);
-    let pingsix_sink::SinkError::DocumentTooLarge { bytes, limit, .. } = error else { panic!("{error}") };
+    let Some(DesiredError::DocumentTooLarge { bytes, limit, .. }) = error.downcast_ref() else {
+        panic!("{error}")
+    };
     let largest = 1_600_000 - (bytes - limit);
     assert_eq!(fails(&sink, &one(largest + 1)).await.category(), "document_too_large");
     sink.publish(&one(largest)).await.unwrap();

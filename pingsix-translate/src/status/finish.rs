@@ -14,7 +14,7 @@ pub enum Delivery {
     Offline,
     /// On its way, or no PingSIX instance is connected; the text says which.
     Pending(String),
-    /// Delivered to connected instances that have no status address; the best that can be known.
+    /// Delivered to connected instances without a status page, which do not say whether they take or refuse it.
     Delivered,
     /// Every known instance has published it.
     Confirmed,
@@ -142,8 +142,8 @@ fn programmed(delivery: &Delivery) -> Saying {
         Delivery::Delivered => (
             ConditionStatus::True,
             Reason::Programmed,
-            "The configuration is delivered. Whether PingSIX has published it is not known of an instance that has no \
-             status address, or that reads from another replica of the controller."
+            "The configuration is delivered. An instance without a status page does not say whether it has published or \
+             refused the configuration, nor does one that reads from another replica of the controller."
                 .to_owned(),
         ),
         Delivery::Confirmed => (

@@ -201,7 +201,7 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--feed-tls-client-ca=/ca.crt", "needs feed.tls.cert as well"),
         ("--feed-state-file=", "is no value"),
         ("--sink=127.0.0.1:2379", "the URL cannot be used: a target begins with one of embedded:, etcd://"),
-        ("--sink=stdout:", "does not print private keys"),
+        ("--sink=stdout:", "begins with one of embedded:"),
         ("--sink=etcds://127.0.0.1:2379", "ca"),
         ("--feed-clients-file=", "is no value"),
         ("--feed-connection-limit=0", "lower than 1"),

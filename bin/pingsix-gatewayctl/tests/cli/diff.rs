@@ -90,7 +90,7 @@ fn a_running_server_is_compared_over_its_port() {
 #[test]
 fn what_cannot_be_told_exits_with_2() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    diff(&manifests, "stdout:", &[]).exits(2).warns("stdout: cannot be read back");
+    diff(&manifests, "stdout:", &[]).exits(2).warns("begins with one of embedded:");
     diff(&manifests, "etcd://root:sesame@a", &[]).exits(2).warns("a URL is no place for a secret");
     diff(&manifests, "etcd://127.0.0.1:1", &[])
         .exits(2)

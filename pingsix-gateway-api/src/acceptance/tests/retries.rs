@@ -73,17 +73,15 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
 }
 
 #[test]
-fn what_shows_only_late_is_not_tried_again_when_nobody_would_say_so() {
+fn nothing_is_tried_again_when_no_page_would_say_that_it_is_still_refused() {
     let mut lab = ready(8);
     lab.route("good-2", &[Poison]);
     lab.settle();
     // There are no status pages any more.
-    lab.is_thorough = false;
-    lab.say();
+    lab.acceptance.hears(&plane(), None, &BTreeSet::new());
     let before = lab.revision;
     lab.pass(Duration::from_hours(3));
     assert_eq!(lab.revision, before);
-    lab.is_thorough = true;
     lab.say();
     lab.pass(Duration::from_mins(6));
     assert_eq!(lab.revision, before + 2);

@@ -1,7 +1,6 @@
 //! How PingSIX takes what it is given, and what is done about it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::time::Instant;
@@ -10,10 +9,6 @@ use super::Engine;
 use crate::acceptance::{Acceptance, Heard, Reception};
 use crate::controller::{Feed, Reach};
 use crate::delivery::status_page::{StatusPage, StatusUrl};
-
-/// What is said of a refusal that shows in nothing but how PingSIX reads.
-const UNSAID: &str = "it reads the configuration again and again without using it, and without a status page it does not \
-                      say why";
 
 impl<F: Feed + 'static> Engine<F> {
     /// Takes in what the status pages of a data plane say.
@@ -36,37 +31,14 @@ impl<F: Feed + 'static> Engine<F> {
         self.hear(data_plane, reception);
     }
 
-    /// Looks how those take it who have no status page.
-    pub(super) fn look_at_receptions(&mut self) {
-        let planes = self.deliveries.data_planes().filter(|plane| !self.is_asked(plane));
-        for data_plane in planes.cloned().collect::<Vec<_>>() {
-            let scope = self.scope(&data_plane);
-            let reception = scope.and_then(|scope| self.parts.feed.reception_of(&scope));
-            let reception =
-                reception.filter(|reception| reception.clients > 0 || reception.refused.is_some());
-            let said: Arc<str> = UNSAID.into();
-            let reception = reception.map(|reception| Reception {
-                accepted: reception.accepted,
-                proven: reception.proven,
-                refused: reception.refused.map(|at| (at, said.clone())),
-                is_thorough: false,
-            });
-            self.hear(&data_plane, reception);
-        }
-    }
-
     /// Ends trials that nobody says anything of, and begins those for which it is time.
     pub(super) fn look_at_trials(&mut self, now: Instant) {
-        if self.parts.reconciler.is_listening() {
-            // A refusal that is not repeated is none after a while, and nobody tells.
-            self.look_at_receptions();
-        }
         for (owner, heard) in self.parts.reconciler.beat(now) {
             self.act(&owner, heard);
         }
     }
 
-    fn hear(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
+    pub(super) fn hear(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
         let heard = self.parts.reconciler.hears(data_plane, reception);
         self.act(&data_plane.owner(), heard);
     }

@@ -11,7 +11,6 @@ use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::answers::{Answers, Room};
 use crate::embedded::connection::Peer;
-use crate::embedded::receptions::Asked;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -24,7 +23,6 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
-        let asked = Asked::now(request.metadata());
         let reader = services.reader(&request);
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let request = request.into_inner();
@@ -37,7 +35,6 @@ impl kv_server::Kv for Kv {
         services.fence().await?;
         let replica = &services.replica;
         let (bytes, body) = if range::is_plain(&request) {
-            let is_scope = replica.read(|store| store.is_scope(&range));
             let answer = || {
                 let (list, header) = replica
                     .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
@@ -49,9 +46,6 @@ impl kv_server::Kv for Kv {
                 Ok((pairs.len(), (pairs, header)))
             };
             let ((pairs, header), room) = services.with_room(peer.as_deref(), answer).await?;
-            if let Some(peer) = peer.as_ref().filter(|_| is_scope) {
-                peer.client().listed(&range, header, asked);
-            }
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
             let head = own_body::head(&own, pairs.len());
             let bytes = own.encoded_len() + pairs.len();

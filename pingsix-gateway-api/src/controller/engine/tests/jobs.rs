@@ -213,11 +213,9 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
         rig.apply(Kind::HttpRoute, super::refusals::new_route(index, "/other", 2));
     }
     rig.settle();
-    let reception = rig.engine.deliveries.revision(&super::refusals::plane());
-    let mut heard = pingsix_sink::embedded::Reception::default();
-    (heard.clients, heard.accepted, heard.refused) = (1, accepted, reception);
-    *rig.engine.parts.feed.reception.lock() = Some(heard);
-    rig.engine.look_at_receptions();
+    let plane = super::refusals::plane();
+    let refused = rig.engine.deliveries.revision(&plane).map(|revision| (revision, "it is bad".into()));
+    rig.engine.hear(&plane, Some(crate::acceptance::Reception { accepted, refused }));
     let has_trial = |rig: &Rig| rig.engine.parts.reconciler.acceptance(&web()).unwrap().trial().is_some();
     assert!(has_trial(&rig) && !is_good(&rig.text()));
     let held = rig.hold_translations(web());

@@ -133,12 +133,7 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
     // What PingSIX makes of it counts all the same.
     let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
     let revision = rig.engine.deliveries.revision(&plane).unwrap();
-    let refusal = Reception {
-        accepted: None,
-        proven: None,
-        refused: Some((revision, "it is bad".into())),
-        is_thorough: true,
-    };
+    let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
     assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), Heard::Nothing);
     assert_eq!(feed.at(1).begun().len(), 2, "the first, and the one that is stuck");
 }

@@ -1,10 +1,10 @@
 //! Publications that PingSIX refuses.
 
-use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Revision, Scope};
 use pingsix_translate::status::{ConditionStatus, ConditionType};
 
 use super::*;
+use crate::acceptance::Reception;
 use crate::controller::Reach;
 use crate::delivery::Instances;
 use crate::delivery::status_page::StatusPage;
@@ -48,16 +48,13 @@ impl Rig {
     /// Has readers take or refuse what is published, and does what follows from it; not more than one publication.
     pub(super) fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
         let revision = self.engine.deliveries.revision(&plane());
-        let mut reception = Reception::default();
-        reception.clients = 1;
+        let mut refused = None;
         if is_good(&self.text()) {
             *accepted = revision;
         } else {
-            reception.refused = revision;
+            refused = revision.map(|revision| (revision, "it is bad".into()));
         }
-        reception.accepted = *accepted;
-        *self.engine.parts.feed.reception.lock() = Some(reception);
-        self.engine.look_at_receptions();
+        self.engine.hear(&plane(), Some(Reception { accepted: *accepted, refused }));
         if let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
@@ -241,7 +238,7 @@ async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_publish
     rig.react(&mut accepted, is_good);
     assert!(rig.is_at_fault());
     // PingSIX reads from another replica now.
-    *rig.engine.parts.feed.reception.lock() = Some(Reception::default());
+    rig.engine.hear(&plane(), None);
     rig.apply(Kind::HttpRoute, new_route(8, "/fine", 1));
     let mut seconds = 0;
     while rig.is_at_fault() {

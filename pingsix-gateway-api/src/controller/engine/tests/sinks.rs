@@ -32,7 +32,7 @@ struct Login(Arc<Server>, String);
 impl Sink for Login {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         if *self.0.password.lock() != self.1 {
-            return Err(SinkError::Output(std::io::Error::other("the password is wrong")));
+            return Err(SinkError::target(std::io::Error::other("the password is wrong")));
         }
         self.0.sink.publish(desired).await
     }

@@ -54,14 +54,10 @@ struct State {
     reader: Option<Waker>,
 }
 
-/// What is to be done when a message is written.
-pub(super) type Receipt = Box<dyn FnOnce() + Send>;
-
 /// A message in pieces, of which the second is shared and may be missing.
 struct Message {
     head: Option<Bytes>,
     events: Bytes,
-    receipt: Option<Receipt>,
     counted: Counted,
 }
 
@@ -119,21 +115,11 @@ impl Outlet {
     ///
     /// To be called when all was written; a message that waits would be lost.
     pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
-        self.send_with(response, events, None)
-    }
-
-    /// The same with something to be done when HTTP/2 has written all of it; if the client goes before that, it is not done.
-    pub(super) fn send_with(
-        &self,
-        response: &WatchResponse,
-        events: Bytes,
-        receipt: Option<Receipt>,
-    ) -> usize {
         let head = own_body::head(response, events.len());
         let length = head.len() - PREFIX + events.len();
         let (head, events) = if events.is_empty() { (None, head) } else { (Some(head), events) };
         let counted = self.unread.count(&events, self.cut.clone());
-        let message = Message { head, events, receipt, counted };
+        let message = Message { head, events, counted };
         self.pipe.change(|state| {
             debug_assert!(!state.unwritten, "a message was sent before the last one was written");
             state.unwritten = true;
@@ -190,7 +176,6 @@ impl http_body::Body for WatchBody {
             let last = Bytes::from_owner(LastPiece {
                 bytes: message.events,
                 pipe: Arc::clone(&self.0),
-                receipt: message.receipt,
                 _counted: message.counted,
             });
             return Poll::Ready(Some(Ok(Frame::data(last))));
@@ -223,7 +208,6 @@ impl Drop for WatchBody {
 struct LastPiece {
     bytes: Bytes,
     pipe: Arc<Pipe>,
-    receipt: Option<Receipt>,
     _counted: Counted,
 }
 
@@ -235,15 +219,10 @@ impl AsRef<[u8]> for LastPiece {
 
 impl Drop for LastPiece {
     fn drop(&mut self) {
-        let mut is_gone = false;
         self.pipe.change(|state| {
-            is_gone = state.gone;
             state.unwritten = false;
             state.writer.take()
         });
-        if let Some(receipt) = self.receipt.take().filter(|_| !is_gone) {
-            receipt();
-        }
     }
 }
 
@@ -314,25 +293,5 @@ mod tests {
         drop(body);
         assert_eq!(outlet.gone().now_or_never(), Some(()));
         assert_eq!(outlet.written().now_or_never(), Some(Err(Gone)));
-    }
-
-    #[test]
-    fn a_receipt_is_for_what_was_written_and_not_for_what_never_will_be() {
-        for goes_before in [false, true] {
-            let (outlet, mut body) = unbounded();
-            let written = Arc::new(Mutex::new(false));
-            let noted = Arc::clone(&written);
-            outlet.send_with(&response(7), Bytes::new(), Some(Box::new(move || *noted.lock() = true)));
-            let piece = frame(&mut body).unwrap();
-            assert!(!*written.lock());
-            if goes_before {
-                drop(body);
-                drop(piece);
-            } else {
-                drop(piece);
-                drop(body);
-            }
-            assert_eq!(*written.lock(), !goes_before);
-        }
     }
 }

@@ -1,13 +1,9 @@
 //! One watch: which changes it wants, and how they become responses.
 
-use std::sync::Arc;
-
 use prost::Message;
 use tokio::time::Instant;
 
-use super::outlet::Receipt;
 use crate::embedded::readers::Reading;
-use crate::embedded::receptions::Client;
 use crate::embedded::rests::Rest;
 use crate::embedded::service::header;
 use crate::embedded::shares::Place;
@@ -33,26 +29,10 @@ pub(super) struct WatchState {
     progress: Progress,
     _present: Counted,
     _reading: Reading,
-    mirroring: Option<Mirroring>,
 }
 
 /// A watch counts in all, and on its connection.
 pub(super) type Counted = (Place, Present);
-
-/// What the client of a watch is known to have been told, until the watch ends.
-#[derive(Debug)]
-struct Mirroring {
-    client: Arc<Client>,
-    range: KeyRange,
-    /// Whether it is we who end the watch.
-    is_cancelled: bool,
-}
-
-impl Drop for Mirroring {
-    fn drop(&mut self) {
-        self.client.left(&self.range, self.is_cancelled);
-    }
-}
 
 /// What a watch is told of the changes it has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,15 +67,9 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Counted, Reading, Option<Arc<Client>>),
+        present: (Counted, Reading),
     ) -> Self {
-        let (present, reading, client) = present;
-        let mirroring = client.map(|client| {
-            // Without a start it says nothing of what it knows.
-            let known = (request.start_revision > 0).then(|| next.saturating_sub(1));
-            client.watches(&range, known);
-            Mirroring { client, range: range.clone(), is_cancelled: false }
-        });
+        let (present, reading) = present;
         let filters: Vec<FilterType> = request.filters().collect();
         Self {
             id,
@@ -112,7 +86,6 @@ impl WatchState {
             progress: if request.progress_notify { Progress::Due } else { Progress::NotWanted },
             _present: present,
             _reading: reading,
-            mirroring,
         }
     }
 
@@ -178,21 +151,10 @@ impl WatchState {
         }
     }
 
-    /// Notes that events are sent up to a revision, which tell it by themselves. What is returned is to be done when they
-    /// are written.
-    pub(super) fn speaks(&mut self, revision: i64) -> Option<Receipt> {
+    /// Notes that events are sent, which tell the revision by themselves.
+    pub(super) fn speaks(&mut self) {
         if self.progress == Progress::Due {
             self.progress = Progress::Told;
-        }
-        let Mirroring { client, range, .. } = self.mirroring.as_ref()?;
-        let (client, range) = (Arc::clone(client), range.clone());
-        Some(Box::new(move || client.told(&range, revision)))
-    }
-
-    /// Ends the watch from our side.
-    pub(super) fn cancel(mut self) {
-        if let Some(mirroring) = &mut self.mirroring {
-            mirroring.is_cancelled = true;
         }
     }
 

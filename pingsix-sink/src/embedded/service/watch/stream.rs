@@ -203,11 +203,6 @@ impl WatchStream {
         let Some(present) = self.admit() else {
             return self.refuse(NO_WATCH, "too many watches".to_owned()).await;
         };
-        let client = self.credentials.peer().map(|peer| Arc::clone(peer.client()));
-        if let Some(client) = &client {
-            // Whatever becomes of the watch: who wants to follow has taken what it has listed.
-            client.follows(&range);
-        }
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
@@ -238,9 +233,7 @@ impl WatchStream {
             return self.lose(id, Lost::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        // Of other ranges a client may have any number.
-        let client = client.filter(|_| replica.read(|store| store.is_scope(&range)));
-        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.woken)), client);
+        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.woken)));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
@@ -273,7 +266,7 @@ impl WatchStream {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
             if let Err(reason) = self.permit(&range) {
-                self.watches.remove(&id).into_iter().for_each(WatchState::cancel);
+                self.watches.remove(&id);
                 self.lose(id, Lost::Denied(reason)).await?;
             }
         }
@@ -322,7 +315,6 @@ impl WatchStream {
                     self.watches.insert(id, watch);
                 }
                 Err(lost) => {
-                    watch.cancel();
                     all.all_rest = false;
                     if matches!(lost, Lost::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
@@ -384,9 +376,9 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            let receipt = watch.speaks(batch.reached);
+            watch.speaks();
             let response = watch.response(batch.reached, Vec::new());
-            let bytes = self.outlet.send_with(&response, batch.events.clone(), receipt);
+            let bytes = self.outlet.send(&response, batch.events.clone());
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
             counters.watch_bytes.add(bytes);
@@ -422,9 +414,9 @@ impl WatchStream {
             else {
                 continue;
             };
-            let receipt = watch.speaks(commit.revision).filter(|_| is_last);
+            watch.speaks();
             let events = response.events.len();
-            let bytes = self.outlet.send_with(&response, Bytes::new(), receipt);
+            let bytes = self.outlet.send(&response, Bytes::new());
             replica.counters.watch_responses.add(1);
             replica.counters.watch_events.add(events);
             replica.counters.watch_bytes.add(bytes);

@@ -1,0 +1,82 @@
+//! The common result of a publication to several targets.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pingsix_sink::error::SinkFault;
+use pingsix_sink::{Published, SinkError};
+
+/// Some of the targets of a data plane could not be published to; the others were.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of {of} targets failed: {}", failures.len(), listed(failures))]
+pub(super) struct TargetsFailed {
+    failures: Vec<Arc<Failure>>,
+    /// How many targets there are.
+    of: usize,
+}
+
+/// A target that could not be published to.
+#[derive(Debug)]
+struct Failure {
+    target: String,
+    error: SinkError,
+}
+
+impl TargetsFailed {
+    /// One target of so many failed.
+    pub(super) fn of(target: &str, error: SinkError, of: usize) -> Self {
+        Self { failures: vec![Arc::new(Failure { target: target.to_owned(), error })], of }
+    }
+}
+
+impl SinkFault for TargetsFailed {
+    fn category(&self) -> &'static str {
+        "several"
+    }
+
+    fn is_retryable(&self) -> bool {
+        self.failures.iter().any(|failure| failure.error.is_retryable())
+    }
+
+    /// The targets that did not fail hold nothing any more.
+    fn holds_nothing(&self) -> bool {
+        self.failures.iter().all(|failure| failure.error.holds_nothing())
+    }
+}
+
+/// The common result of all targets, in their order: that of the first one, or all failures. `None` without a target.
+pub(super) fn joined(
+    results: impl IntoIterator<Item = Result<Published, SinkError>>,
+) -> Option<Result<Published, SinkError>> {
+    results.into_iter().reduce(|all, next| match (all, next) {
+        (all, Ok(_)) => all,
+        (Ok(_), failed) => failed,
+        (Err(one), Err(other)) => Err(both(one, &other)),
+    })
+}
+
+fn both(one: SinkError, other: &SinkError) -> SinkError {
+    match (one.downcast_ref::<TargetsFailed>(), other.downcast_ref::<TargetsFailed>()) {
+        (Some(one), Some(other)) => {
+            let failures = one.failures.iter().chain(&other.failures).cloned().collect();
+            TargetsFailed { failures, of: one.of }.into()
+        }
+        _ => one,
+    }
+}
+
+fn listed(failures: &[Arc<Failure>]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.target, self.error)?;
+        let mut cause = std::error::Error::source(&self.error);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
