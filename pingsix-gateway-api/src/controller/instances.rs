@@ -11,23 +11,23 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::poll_targets::{Asked, PageKey, PollTarget, TargetsByOwner};
+use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
 use super::turns::{Turn, Turns};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
 
 /// How often is asked while an answer is awaited.
-const IMPATIENT: Duration = Duration::from_millis(250);
+const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How often is asked when an answer is awaited for long: of an instance that cannot be reached, or whose revisions are those
 /// of another replica, there may never be one.
-const WEARY: Duration = Duration::from_secs(2);
+const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// In which part of the time that was waited so far is asked again.
 const PART: u32 = 10;
 
 /// How often is asked when all have confirmed.
-const PATIENT: Duration = Duration::from_secs(10);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What was found out about the instances of a data plane.
 pub(super) type Pages = (DataPlaneKey, Instances);
@@ -95,7 +95,7 @@ impl Polls {
     }
 
     fn poll(&mut self, data_plane: DataPlaneKey, target: PollTarget) -> Poll {
-        let PollTarget { pages: Asked { urls, coming, key }, published } = target;
+        let PollTarget { pages: StatusPages { urls, coming, key }, published } = target;
         let owner = data_plane.owner();
         let (client, turn, is_told) = match key {
             PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
@@ -184,7 +184,7 @@ impl Poll {
             } else {
                 // Nothing else is awaited than pages that could not be read.
                 let failed = self.heard.values().filter(|heard| heard.failures > 0);
-                failed.map(|heard| heard.due - now).fold(PATIENT, Duration::min)
+                failed.map(|heard| heard.due - now).fold(IDLE_POLL_INTERVAL, Duration::min)
             };
             let instances = Instances::Pages(read);
             if self.answers.send((self.data_plane.clone(), instances)).await.is_err() {
@@ -218,12 +218,16 @@ impl Poll {
 /// When to ask a page again that could not be read so often in a row.
 fn back_off(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    if failures == 0 { Duration::ZERO } else { IMPATIENT.saturating_mul(1 << doublings).min(PATIENT) }
+    if failures == 0 {
+        Duration::ZERO
+    } else {
+        FAST_POLL_INTERVAL.saturating_mul(1 << doublings).min(IDLE_POLL_INTERVAL)
+    }
 }
 
 /// When to ask again what has been asked for so long.
 fn impatience(waited: Duration) -> Duration {
-    (waited / PART).clamp(IMPATIENT, WEARY)
+    (waited / PART).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
 }
 
 #[cfg(test)]
@@ -239,7 +243,7 @@ mod tests {
 
     use pingsix_sink::Revision;
 
-    use super::super::poll_targets::{AskedPages, PollTargets};
+    use super::super::poll_targets::{PagesByPlane, PollTargets};
     use super::super::turns::PER_NAMESPACE;
     use super::*;
     use crate::operations::server::serve;
@@ -271,16 +275,16 @@ mod tests {
     }
 
     /// Has the instances of a Gateway asked.
-    fn ask(targets: &mut PollTargets, name: &str, asked: Asked) {
-        targets.set(&plane(name).owner(), AskedPages::from([(plane(name), asked)]));
+    fn ask(targets: &mut PollTargets, name: &str, asked: StatusPages) {
+        targets.set(&plane(name).owner(), PagesByPlane::from([(plane(name), asked)]));
     }
 
     fn publish(targets: &PollTargets, name: &str, revision: i64) {
         targets.publish(&plane(name), Revision::new(revision).unwrap());
     }
 
-    fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> Asked {
-        Asked::always(urls.into_iter().collect())
+    fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> StatusPages {
+        StatusPages::always(urls.into_iter().collect())
     }
 
     #[tokio::test]
@@ -311,10 +315,10 @@ mod tests {
             // At most the question that was under way.
             assert!(before.asked.load(Ordering::Relaxed) <= asked_before + 1);
         }
-        targets.set(&plane("a").owner(), AskedPages::new());
-        sleep(IMPATIENT).await;
+        targets.set(&plane("a").owner(), PagesByPlane::new());
+        sleep(FAST_POLL_INTERVAL).await;
         let count = other.asked.load(Ordering::Relaxed);
-        sleep(IMPATIENT * 4).await;
+        sleep(FAST_POLL_INTERVAL * 4).await;
         assert_eq!(other.asked.load(Ordering::Relaxed), count, "nobody is asked any more");
         stop.cancel();
         while let Some(ended) = tasks.join_next().await {
@@ -325,10 +329,10 @@ mod tests {
     #[test]
     fn who_never_confirms_is_asked_less_often() {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
-        assert_eq!(impatience(Duration::ZERO), IMPATIENT);
-        assert_eq!(impatience(seconds(2)), IMPATIENT);
+        assert_eq!(impatience(Duration::ZERO), FAST_POLL_INTERVAL);
+        assert_eq!(impatience(seconds(2)), FAST_POLL_INTERVAL);
         assert_eq!(impatience(seconds(10)), seconds(1));
-        assert_eq!(impatience(seconds(3_600)), WEARY);
+        assert_eq!(impatience(seconds(3_600)), SLOW_POLL_INTERVAL);
     }
 
     #[tokio::test]
@@ -341,7 +345,7 @@ mod tests {
         let mut targets = PollTargets::default();
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        let mut heard = async |asked: Asked, count: usize, revision: i64| {
+        let mut heard = async |asked: StatusPages, count: usize, revision: i64| {
             ask(&mut targets, "a", asked);
             publish(&targets, "a", 7);
             let heard = async {
@@ -357,7 +361,7 @@ mod tests {
         };
         // That there is none is said as well.
         heard(asked([]), 0, 7).await;
-        heard(Asked { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
+        heard(StatusPages { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
         new.revision.store(7, Ordering::Relaxed);
         heard(asked([old_url, new_url]), 2, 7).await;
     }
@@ -370,8 +374,11 @@ mod tests {
     #[test]
     fn who_does_not_answer_is_asked_less_and_less_often() {
         assert_eq!(back_off(0), Duration::ZERO);
-        assert_eq!([1, 2, 3].map(back_off), [IMPATIENT, IMPATIENT * 2, IMPATIENT * 4]);
-        assert_eq!([7, 100, u32::MAX].map(back_off), [PATIENT; 3]);
+        assert_eq!(
+            [1, 2, 3].map(back_off),
+            [FAST_POLL_INTERVAL, FAST_POLL_INTERVAL * 2, FAST_POLL_INTERVAL * 4]
+        );
+        assert_eq!([7, 100, u32::MAX].map(back_off), [IDLE_POLL_INTERVAL; 3]);
     }
 
     /// Servers that take connections and never answer, and how many they have taken.
@@ -414,7 +421,7 @@ mod tests {
                 // Nobody listens there, which is not told.
                 urls.insert(format!("http://{}", pingsix_test_programs::free_address()).parse().unwrap());
             }
-            let asked = Asked { urls, coming: BTreeSet::new(), key: PageKey::None };
+            let asked = StatusPages { urls, coming: BTreeSet::new(), key: PageKey::None };
             ask(&mut targets, &format!("g{gateway}"), asked);
             publish(&targets, &format!("g{gateway}"), 1);
         }
@@ -422,8 +429,8 @@ mod tests {
         neighbour.revision.store(1, Ordering::Relaxed);
         let beside =
             DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
-        let asked = Asked { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
-        targets.set(&beside.owner(), AskedPages::from([(beside.clone(), asked)]));
+        let asked = StatusPages { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
+        targets.set(&beside.owner(), PagesByPlane::from([(beside.clone(), asked)]));
         targets.publish(&beside, Revision::new(1).unwrap());
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
@@ -431,7 +438,7 @@ mod tests {
             while silent.taken.load(Ordering::SeqCst) < PER_NAMESPACE {
                 sleep(Duration::from_millis(10)).await;
             }
-            sleep(IMPATIENT).await;
+            sleep(FAST_POLL_INTERVAL).await;
         };
         timeout(Duration::from_secs(10), bound).await.unwrap();
         assert_eq!(silent.taken.load(Ordering::SeqCst), PER_NAMESPACE, "the others wait for their turn");
@@ -465,7 +472,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         // Nobody is asked before there is something to ask for.
-        sleep(IMPATIENT * 2).await;
+        sleep(FAST_POLL_INTERVAL * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
         for revision in 1..5 {
             let from = Instant::now();
@@ -484,7 +491,7 @@ mod tests {
             assert!(from.elapsed() < Duration::from_secs(2), "{:?}", from.elapsed());
         }
         // All have confirmed, and what concerns others is no reason to ask again.
-        sleep(IMPATIENT).await;
+        sleep(FAST_POLL_INTERVAL).await;
         let asked = instance.asked.load(Ordering::Relaxed);
         for revision in 5..50 {
             publish(&targets, "a", revision);

@@ -11,7 +11,7 @@ use crate::provision::DiagnosticsKey;
 
 /// The status pages of a data plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct StatusPages {
     /// Of instances that have to confirm.
     pub(super) urls: BTreeSet<StatusUrl>,
     /// Of those that may refuse, and need not confirm: they serve nothing yet.
@@ -31,7 +31,7 @@ pub(super) enum PageKey {
     Own(DiagnosticsKey),
 }
 
-impl Asked {
+impl StatusPages {
     /// Pages that the options name.
     pub(super) const fn always(urls: BTreeSet<StatusUrl>) -> Self {
         Self { urls, coming: BTreeSet::new(), key: PageKey::OfOptions }
@@ -39,12 +39,12 @@ impl Asked {
 }
 
 /// The status pages of data planes.
-pub(super) type AskedPages = BTreeMap<DataPlaneKey, Asked>;
+pub(super) type PagesByPlane = BTreeMap<DataPlaneKey, StatusPages>;
 
 /// A data plane whose instances are asked.
 #[derive(Clone, Debug)]
 pub(super) struct PollTarget {
-    pub(super) pages: Asked,
+    pub(super) pages: StatusPages,
     /// The revision that it was published with last.
     pub(super) published: watch::Receiver<Option<i64>>,
 }
@@ -88,7 +88,7 @@ impl PollTargets {
 
     /// Sets the pages of all data planes of an owner. Returns those whose instances are no longer asked; `None` when nothing
     /// has changed.
-    pub(super) fn set(&mut self, owner: &ObjectKey, pages: AskedPages) -> Option<BTreeSet<DataPlaneKey>> {
+    pub(super) fn set(&mut self, owner: &ObjectKey, pages: PagesByPlane) -> Option<BTreeSet<DataPlaneKey>> {
         let mut gone = BTreeSet::new();
         let is_changed = self.targets.send_if_modified(|targets| {
             let held = targets.get(owner);
@@ -125,7 +125,7 @@ mod tests {
     fn a_publication_wakes_the_poll_of_its_own_data_plane() {
         let owner = |name: &str| ObjectKey::new(pingsix_translate::Kind::Gateway, "infra", name);
         let plane = |name: &str| DataPlaneKey::Gateway { gateway: owner(name).name, port: None };
-        let pages = |name: &str| AskedPages::from([(plane(name), Asked::default())]);
+        let pages = |name: &str| PagesByPlane::from([(plane(name), StatusPages::default())]);
         let mut targets = PollTargets::default();
         let mut wanted = targets.subscribe();
         for name in ["a", "b"] {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!((a.has_changed().unwrap(), b.has_changed().unwrap()), (true, false));
         assert!(!wanted.has_changed().unwrap(), "the same data planes are asked");
         assert_eq!(*a.borrow(), Some(7));
-        assert_eq!(targets.set(&owner("a"), AskedPages::new()), Some([plane("a")].into()));
+        assert_eq!(targets.set(&owner("a"), PagesByPlane::new()), Some([plane("a")].into()));
         assert!(a.has_changed().is_err() && !targets.contains(&plane("a")) && targets.contains(&plane("b")));
     }
 }

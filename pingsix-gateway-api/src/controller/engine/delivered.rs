@@ -19,7 +19,7 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Whether the instances of a data plane have status pages.
-    pub(super) fn is_asked(&self, data_plane: &DataPlaneKey) -> bool {
+    pub(super) fn is_polled(&self, data_plane: &DataPlaneKey) -> bool {
         self.parts.targets.contains(data_plane)
     }
 
@@ -33,7 +33,7 @@ impl<F: Feed + 'static> Engine<F> {
             let Some(scope) = self.scope(&data_plane) else { continue };
             if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
                 self.observe(&data_plane, Instances::AtRestart);
-            } else if !self.is_asked(&data_plane) {
+            } else if !self.is_polled(&data_plane) {
                 let readers = self.parts.feed.readers_of(&scope);
                 self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
             }
@@ -44,7 +44,7 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
         // They may have been asked for the last time before this was heard.
-        if self.parts.feed.effect_on(&scope) == Effect::OnRestart || !self.is_asked(data_plane) {
+        if self.parts.feed.effect_on(&scope) == Effect::OnRestart || !self.is_polled(data_plane) {
             return;
         }
         if let Instances::Pages(pages) = &mut pages {

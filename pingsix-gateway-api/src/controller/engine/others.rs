@@ -133,7 +133,7 @@ impl<F: Feed + 'static> Engine<F> {
             let Some(Instances::Pages(mut pages)) = self.deliveries.instances(&data_plane).cloned() else {
                 continue;
             };
-            if let Some(scope) = self.scope(&data_plane).filter(|_| self.is_asked(&data_plane)) {
+            if let Some(scope) = self.scope(&data_plane).filter(|_| self.is_polled(&data_plane)) {
                 self.compare(&data_plane, &scope, &mut pages);
                 self.weigh(&data_plane, Instances::Pages(pages));
             }

@@ -10,7 +10,7 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::poll_targets::{Asked, AskedPages, PageKey};
+use crate::controller::poll_targets::{PageKey, PagesByPlane, StatusPages};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::service_name;
 
@@ -78,16 +78,16 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// The status pages of an owner's data planes.
-    fn pages_of(&self, owner: &ObjectKey) -> AskedPages {
+    fn pages_of(&self, owner: &ObjectKey) -> PagesByPlane {
         let fixed = self.parts.fixed_pages.iter().filter(|(plane, _)| plane.owner() == *owner);
-        let mut pages: AskedPages =
-            fixed.map(|(plane, urls)| (plane.clone(), Asked::always(urls.clone()))).collect();
+        let mut pages: PagesByPlane =
+            fixed.map(|(plane, urls)| (plane.clone(), StatusPages::always(urls.clone()))).collect();
         if let Some(attached) = self.parts.reconciler.attached(owner) {
             for (plane, urls) in &attached.status_pages {
                 // What does not parse was refused.
                 let urls = urls.iter().filter_map(|url| url.parse::<StatusUrl>().ok()).collect();
                 let key = if attached.status_pages_are_of_class { PageKey::OfOptions } else { PageKey::None };
-                pages.insert(plane.clone(), Asked { urls, coming: BTreeSet::new(), key });
+                pages.insert(plane.clone(), StatusPages { urls, coming: BTreeSet::new(), key });
             }
         }
         pages.extend(self.managed.pages(&self.parts.reconciler, owner));

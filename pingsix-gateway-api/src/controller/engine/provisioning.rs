@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::Engine;
 use super::ingest::Ingest;
 use crate::controller::Feed;
-use crate::controller::poll_targets::{AskedPages, PageKey};
+use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
     AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, Standings, Wanted,
@@ -101,8 +101,8 @@ impl Managed {
     }
 
     /// The status pages of the Pods behind the Service of an owner; nothing when the controller does not run them.
-    pub(super) fn pages(&self, reconciler: &Reconciler, owner: &ObjectKey) -> AskedPages {
-        let mut asked = AskedPages::new();
+    pub(super) fn pages(&self, reconciler: &Reconciler, owner: &ObjectKey) -> PagesByPlane {
+        let mut asked = PagesByPlane::new();
         let Some(provisioning) = &self.provisioning else { return asked };
         let Some(infrastructure) = reconciler.infrastructure(owner) else { return asked };
         let key = provisioning.key.borrow().as_ref().map(|key| key.diagnostics(owner));

@@ -120,7 +120,7 @@ impl<F: Feed + 'static> Engine<F> {
         for publication in publications {
             let data_plane = publication.data_plane.clone();
             let documents = publication.desired.documents().len();
-            if self.is_asked(&data_plane) {
+            if self.is_polled(&data_plane) {
                 self.pages.entry(data_plane.clone()).or_default().expects(documents);
             }
             let opened = self.opened(publication.desired.scope());
