@@ -108,19 +108,8 @@ impl Readers {
 
     /// How many watches want keys of each of these scopes, where any does.
     pub(super) fn by_scope(&self, scopes: &[Scope]) -> BTreeMap<Scope, usize> {
-        let mut ranges: Vec<(KeyRange, usize)> = Vec::new();
-        {
-            let open = self.0.open.lock();
-            let mut all: Vec<&KeyRange> = open.watches.values().map(|watch| &watch.range).collect();
-            all.sort_unstable();
-            for alike in all.chunk_by(|one, other| one == other) {
-                ranges.extend(alike.first().map(|range| ((*range).clone(), alike.len())));
-            }
-        }
-        let readers = |scope: &Scope| {
-            ranges.iter().filter(|(range, _)| range.meets(scope)).map(|(_, count)| count).sum()
-        };
-        let readers = scopes.iter().map(|scope| (scope.clone(), readers(scope)));
+        let open = self.0.open.lock();
+        let readers = scopes.iter().map(|scope| (scope.clone(), open.meeting(scope).count()));
         readers.filter(|(_, readers)| *readers > 0).collect()
     }
 
