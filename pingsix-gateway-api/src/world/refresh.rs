@@ -67,7 +67,7 @@ impl World {
                 self.refresh_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
             }
             Kind::Service => {
-                if holds(snapshot, name) || self.refers(snapshot, name) {
+                if holds(&snapshot.referents, name) || self.refers(snapshot, name) {
                     self.hold(&mut snapshot.referents.services, name);
                 }
                 true
@@ -109,7 +109,7 @@ impl World {
                 snapshot.referents.endpoint_slices.remove(service);
             }
             for service in &changed.sliced {
-                if holds(snapshot, service) || self.refers(snapshot, service) {
+                if holds(&snapshot.referents, service) || self.refers(snapshot, service) {
                     self.hold_slices(&mut snapshot.referents, service);
                 }
             }
@@ -226,9 +226,8 @@ impl World {
     }
 }
 
-/// Whether a snapshot holds a Service or its EndpointSlices, to which a route of it refers then.
-fn holds(snapshot: &Snapshot, service: &ObjectName) -> bool {
-    let referents = &snapshot.referents;
+/// Whether a snapshot holds a Service or its EndpointSlices, to which a route or Ingress of it refers then.
+fn holds(referents: &Referents, service: &ObjectName) -> bool {
     referents.services.contains_key(service) || referents.endpoint_slices.contains_key(service)
 }
 

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
-use super::Changed;
+use super::{Changed, holds};
 use crate::world::World;
 use crate::world::edges::Target;
 
@@ -33,7 +33,7 @@ impl World {
             match kind {
                 Kind::Ingress => self.refresh_ingress(snapshot, referenced, name, &mut left),
                 Kind::Service => {
-                    if self.refers_from_ingress(snapshot, key) {
+                    if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) {
                         self.hold(&mut snapshot.referents.services, name);
                     }
                 }
@@ -78,7 +78,8 @@ impl World {
             }
         }
         for name in &changed.sliced {
-            if self.refers_from_ingress(snapshot, &ObjectKey { kind: Kind::Service, name: name.clone() }) {
+            let service = || ObjectKey { kind: Kind::Service, name: name.clone() };
+            if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, &service()) {
                 self.hold_slices(&mut snapshot.referents, name);
             }
         }
@@ -113,7 +114,7 @@ impl World {
         snapshot.ingresses.insert(name.clone(), ingress);
     }
 
-    /// Whether an Ingress of the snapshot refers to a Service or a Secret.
+    /// Whether an Ingress of the snapshot refers to a Service or a Secret. It looks at the Ingresses of all classes that do.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
         let target = Target::Object(to.clone());
         self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))
