@@ -72,7 +72,7 @@ const RECONSIDER: Duration = Duration::from_hours(1);
 /// How often metrics are told how things stand, and the longest time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What is said of an owner whose translation has panicked.
+/// The message for an owner whose translation has panicked.
 const PANICKED: &str =
     "the controller has failed to translate it, which is a fault of the controller; its log says more";
 
@@ -89,12 +89,12 @@ pub(super) struct Engine<F> {
     others: Others,
 }
 
-/// What a reconsideration has taken so far.
+/// The time that a reconsideration has taken so far.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     /// When it began.
     started: Instant,
-    /// What it took of a processor, until it went on.
+    /// Processor time until it went on.
     before: Duration,
     /// When it went on.
     since: Instant,
@@ -105,7 +105,7 @@ impl Taken {
         Self { started, before: Duration::ZERO, since: started }
     }
 
-    /// What it took of a processor.
+    /// Processor time.
     fn by(&self, now: Instant) -> Duration {
         self.before + now.duration_since(self.since)
     }

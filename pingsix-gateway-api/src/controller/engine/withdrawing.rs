@@ -1,4 +1,4 @@
-//! What is not asked for any more is withdrawn, also when everything stops, and also what an earlier process has left.
+//! Withdrawals of data planes that no owner asks for any more, at a shutdown and of earlier processes included.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::controller::{ControllerError, Feed};
 use crate::reconcile::Publication;
 
 impl<F: Feed + 'static> Publish<F> {
-    /// What of an owner is to be withdrawn, from now on until that is published, and what need not be: it was published
-    /// nowhere.
+    /// Plans the withdrawals of an owner, which stand until they are published. Returns them, and the data planes that need
+    /// none because they were published nowhere.
     pub(super) fn plan_withdrawals(
         &mut self,
         owner: &ObjectKey,
@@ -79,17 +79,16 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
         if self.ingest.is_known {
             let ours = self.parts.reconciler.ours();
-            // What is being translated comes too late.
-            let concerned = self.ingest.waiting_or_running();
-            let gone = concerned.filter(|owner| !ours.contains(*owner));
-            let gone: BTreeSet<ObjectKey> = gone.chain(self.publish.withdrawals.keys()).cloned().collect();
+            // A translation that runs comes too late.
+            let concerned = self.ingest.waiting_or_running().chain(self.publish.withdrawals.keys());
+            let gone: BTreeSet<ObjectKey> =
+                concerned.filter(|owner| !ours.contains(*owner)).cloned().collect();
             for owner in gone {
-                if !ours.contains(&owner) {
-                    self.withdraw_gone(&owner);
-                    continue;
-                }
-                for (data_plane, desired) in self.publish.withdrawals.get(&owner).cloned().unwrap_or_default()
-                {
+                self.withdraw_gone(&owner);
+            }
+            let left = self.publish.withdrawals.clone().into_iter().filter(|(owner, _)| ours.contains(owner));
+            for (owner, withdrawals) in left {
+                for (data_plane, desired) in withdrawals {
                     self.submit(&owner, Publication { data_plane, desired });
                 }
             }
