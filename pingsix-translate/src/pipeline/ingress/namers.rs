@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::{Age, Kind, ObjectKey, ObjectName, compare_age};
+use super::ingress_key;
+use crate::model::{Age, ObjectKey, ObjectName, compare_age};
 use crate::snapshot::Ingress;
 
 /// An Ingress by its age: the older one compares less.
@@ -16,8 +17,7 @@ pub(super) struct AgedKey {
 
 impl AgedKey {
     pub(super) fn of(name: &ObjectName, ingress: &Ingress) -> Self {
-        let key = Arc::new(ObjectKey { kind: Kind::Ingress, name: name.clone() });
-        Self { age: Age::of(&ingress.metadata), key }
+        Self { age: Age::of(&ingress.metadata), key: ingress_key(name) }
     }
 
     pub(super) fn namespace(&self) -> &str {
