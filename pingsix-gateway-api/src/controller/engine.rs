@@ -66,6 +66,9 @@ use report::{Report, View};
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
 
+/// How many owners get their turn, and how many translations are taken in, before others get theirs.
+const TURNS: usize = 8;
+
 /// How often everything is reconsidered though nothing has changed: certificates come of age, and targets are mended.
 const RECONSIDER: Duration = Duration::from_hours(1);
 
@@ -165,7 +168,13 @@ impl<F: Feed + 'static> Engine<F> {
                     leads = !leads;
                     if leads { self.take_over() } else { self.hand_over() }
                 }
-                ended = self.ingest.jobs.ended() => self.job_ended(ended),
+                ended = self.ingest.jobs.ended() => {
+                    self.job_ended(ended);
+                    for _ in 1..TURNS {
+                        let Some(ended) = self.ingest.jobs.try_ended() else { break };
+                        self.job_ended(ended);
+                    }
+                }
                 attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(replicas.as_mut()) => self.look_at_replicas(),
@@ -183,7 +192,11 @@ impl<F: Feed + 'static> Engine<F> {
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
             }
-            self.take_turn();
+            for _ in 0..TURNS {
+                if !self.take_turn() {
+                    break;
+                }
+            }
             if let Some(references) = self.parts.reconciler.take_references() {
                 watches.refer(references);
             }
@@ -225,10 +238,10 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    /// Begins the translation of the next owner, if it is due and there is capacity.
-    fn take_turn(&mut self) {
+    /// Begins the translation of the next owner, if one is due and there is capacity. Returns whether that is so.
+    fn take_turn(&mut self) -> bool {
         let now = Instant::now();
-        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return };
+        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return false };
         let span = info_span!("reconcile", %owner, outcome = Empty);
         let job = span.in_scope(|| self.prepare(&owner, now));
         if let Some(metrics) = &self.parts.metrics {
@@ -239,6 +252,7 @@ impl<F: Feed + 'static> Engine<F> {
             self.ingest.jobs.begin(job, RunningJob { is_light, started: now, took, span, is_stale: false });
             self.count_jobs();
         }
+        true
     }
 
     /// Withdraws what is published of an owner that is gone. That takes no translation.

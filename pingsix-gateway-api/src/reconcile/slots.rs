@@ -1,15 +1,19 @@
-//! How many translations run at once, and whose.
+//! How many translations are under way at once, and whose.
 //!
-//! As many as there are processors, and two at least; eight at most, for each takes memory of its own. One slot of these is
-//! kept for owners that are light, so that they wait for nobody who is heavy, however many are and however long their
-//! translations take.
+//! As many threads translate as there are processors, and two at least; eight at most, for each translation takes memory of
+//! its own. One thread of these is kept for owners that are light, so that they wait for nobody who is heavy, however many
+//! are and however long their translations take. Some translations of light owners wait for a thread, so that a thread that
+//! has done one finds the next.
 
 use super::Capacity;
 
-/// How many translations run, out of how many may.
+/// How many translations of light owners are under way for each thread, the one that it runs included.
+const LIGHT_PER_THREAD: usize = 8;
+
+/// How many translations are under way, out of how many may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobSlots {
-    all: usize,
+    threads: usize,
     light: usize,
     heavy: usize,
 }
@@ -17,14 +21,19 @@ pub(crate) struct JobSlots {
 impl JobSlots {
     /// For so many processors.
     pub(crate) fn of(processors: usize) -> Self {
-        Self { all: processors.clamp(2, 8), light: 0, heavy: 0 }
+        Self { threads: processors.clamp(2, 8), light: 0, heavy: 0 }
+    }
+
+    /// How many threads translate.
+    pub(crate) const fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Who may begin; `None` when nobody may.
     pub(crate) const fn capacity(&self) -> Option<Capacity> {
-        if self.light + self.heavy >= self.all {
+        if self.light >= self.threads * LIGHT_PER_THREAD {
             None
-        } else if self.heavy + 1 >= self.all {
+        } else if self.light + self.heavy >= self.threads || self.heavy + 1 >= self.threads {
             Some(Capacity::LightOnly)
         } else {
             Some(Capacity::Any)
@@ -49,7 +58,7 @@ impl JobSlots {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, VecDeque};
     use std::time::Duration;
 
     use pingsix_translate::{Kind, ObjectKey};
@@ -91,6 +100,7 @@ mod tests {
         let numbers: BTreeMap<ObjectKey, usize> =
             (0..demands.len()).map(|number| (owner(number), number)).collect();
         let mut shares = vec![Share::default(); demands.len()];
+        let mut ready: VecDeque<Turn> = VecDeque::new();
         let mut running: Vec<(Instant, Turn)> = Vec::new();
         let mut pausing: Vec<(Instant, usize)> = (0..demands.len()).map(|number| (now, number)).collect();
         while now < start + warm_up + time {
@@ -101,8 +111,13 @@ mod tests {
                 *until > now
             });
             while let Some(turn) = slots.capacity().and_then(|capacity| queue.turn(now, capacity)) {
-                let number = numbers[&turn.owner];
                 slots.take(turn.is_light);
+                ready.push_back(turn);
+            }
+            while running.len() < slots.threads()
+                && let Some(turn) = ready.pop_front()
+            {
+                let number = numbers[&turn.owner];
                 if now >= start + warm_up {
                     let share = &mut shares[number];
                     share.turns += 1;

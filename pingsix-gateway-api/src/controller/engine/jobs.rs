@@ -1,15 +1,21 @@
 //! Translations, beside the task that owns the picture.
 //!
-//! Each owner has one at a time, and what happens meanwhile to what it may see makes one more after that, however much it is.
-//! So they are made, and come to their ends, in order. How many run at once, and whose, follows from [`JobSlots`].
+//! An owner has one translation at a time. A change of its objects during that translation causes one more. So the
+//! translations of an owner begin and end in order. [`JobSlots`] says how many are under way at once, and whose.
+//!
+//! Threads of the blocking pool take jobs from one queue until it is empty. A change that concerns hundreds of Gateways
+//! therefore wakes a thread once, and not for each of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pingsix_translate::ObjectKey;
-use tokio::task::{Id, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
@@ -18,16 +24,39 @@ use crate::reconcile::{Capacity, Done, Job, JobSlots};
 /// What translates; tests put something else in its place.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 
-/// Translations that run, and those that wait for their own end.
+/// Translations that are under way, and those that wait for their own end.
 pub(super) struct Jobs {
     slots: JobSlots,
-    tasks: JoinSet<(Done, Duration)>,
+    queue: Arc<Mutex<JobQueue>>,
     running: BTreeMap<ObjectKey, RunningJob>,
-    owners: HashMap<Id, ObjectKey>,
+    finished: mpsc::UnboundedReceiver<Finished>,
+    sender: mpsc::UnboundedSender<Finished>,
     pub(super) run: Run,
 }
 
-/// A translation that runs.
+/// Jobs that wait for a thread.
+#[derive(Default)]
+struct JobQueue {
+    jobs: VecDeque<QueuedJob>,
+    /// How many threads take jobs.
+    threads: usize,
+}
+
+struct QueuedJob {
+    job: Job,
+    run: Run,
+    span: Span,
+}
+
+/// The end of a translation.
+struct Finished {
+    owner: ObjectKey,
+    /// `None` after a panic.
+    done: Option<Done>,
+    took: Duration,
+}
+
+/// A translation that is under way.
 #[derive(Debug)]
 pub(super) struct RunningJob {
     /// Whether its owner was light when it began.
@@ -52,13 +81,15 @@ pub(super) struct JobOutcome {
 }
 
 impl Jobs {
-    /// As many at once as there are processors.
+    /// On as many threads as there are processors.
     pub(super) fn new() -> Self {
+        let (sender, finished) = mpsc::unbounded_channel();
         Self {
             slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
-            tasks: JoinSet::new(),
+            queue: Arc::default(),
             running: BTreeMap::new(),
-            owners: HashMap::new(),
+            finished,
+            sender,
             run: Arc::new(Job::run),
         }
     }
@@ -68,56 +99,88 @@ impl Jobs {
         self.slots.capacity()
     }
 
-    /// How many run.
+    /// How many are under way.
     pub(super) fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// The owners whose translations run.
+    /// The owners whose translations are under way.
     pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
         self.running.keys()
     }
 
-    /// Whether a translation of an owner runs.
+    /// Whether a translation of an owner is under way.
     pub(super) fn is_running(&self, owner: &ObjectKey) -> bool {
         self.running.contains_key(owner)
     }
 
-    /// Has an owner reconsidered once more when its translation ends. Returns whether one runs.
+    /// Has an owner reconsidered once more when its translation ends. Returns whether one is under way.
     pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
         let running_job = self.running.get_mut(owner);
         running_job.map(|running_job| running_job.is_stale = true).is_some()
     }
 
-    /// Begins a translation. None of the same owner runs.
+    /// Begins a translation. None of the same owner is under way.
     pub(super) fn begin(&mut self, job: Job, running_job: RunningJob) {
-        let (owner, run) = (job.owner().clone(), Arc::clone(&self.run));
         let span = info_span!(parent: &running_job.span, "translate");
-        let task = self.tasks.spawn_blocking(move || {
-            let started = Instant::now();
-            let done = span.in_scope(|| run(job));
-            (done, started.elapsed())
-        });
         self.slots.take(running_job.is_light);
-        self.owners.insert(task.id(), owner.clone());
-        self.running.insert(owner, running_job);
+        self.running.insert(job.owner().clone(), running_job);
+        let mut queue = self.queue.lock();
+        queue.jobs.push_back(QueuedJob { job, run: Arc::clone(&self.run), span });
+        if queue.threads < self.slots.threads() {
+            queue.threads += 1;
+            let (queue, sender) = (Arc::clone(&self.queue), self.sender.clone());
+            spawn_blocking(move || work(&queue, &sender));
+        }
     }
 
-    /// Waits for the end of a translation, for ever when none runs. Nothing is lost when this is dropped.
+    /// Waits for the end of a translation, for ever when none is under way. Nothing is lost when this is dropped.
     pub(super) async fn ended(&mut self) -> JobOutcome {
         loop {
-            let (id, done) = match self.tasks.join_next_with_id().await {
-                Some(Ok((id, done))) => (id, Some(done)),
-                Some(Err(error)) => (error.id(), None),
-                None => std::future::pending().await,
-            };
-            let Some(owner) = self.owners.remove(&id) else { continue };
-            let Some(mut running_job) = self.running.remove(&owner) else { continue };
-            self.slots.free(running_job.is_light);
-            let (done, took) =
-                done.map_or((None, running_job.started.elapsed()), |(done, took)| (Some(done), took));
-            running_job.took += took;
-            return JobOutcome { owner, running_job, done };
+            let Some(finished) = self.finished.recv().await else { return std::future::pending().await };
+            if let Some(outcome) = self.take(finished) {
+                return outcome;
+            }
         }
+    }
+
+    /// The end of a translation that has ended already.
+    pub(super) fn try_ended(&mut self) -> Option<JobOutcome> {
+        let finished = self.finished.try_recv().ok()?;
+        self.take(finished)
+    }
+
+    fn take(&mut self, Finished { owner, done, took }: Finished) -> Option<JobOutcome> {
+        let mut running_job = self.running.remove(&owner)?;
+        self.slots.free(running_job.is_light);
+        running_job.took += took;
+        Some(JobOutcome { owner, running_job, done })
+    }
+}
+
+impl Drop for Jobs {
+    /// A shutdown waits for no translation, and begins none.
+    fn drop(&mut self) {
+        self.queue.lock().jobs.clear();
+    }
+}
+
+/// Runs jobs until none is left.
+fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>) {
+    loop {
+        let QueuedJob { job, run, span } = {
+            let mut queue = queue.lock();
+            let Some(next) = queue.jobs.pop_front() else {
+                queue.threads -= 1;
+                return;
+            };
+            next
+        };
+        let (owner, started) = (job.owner().clone(), Instant::now());
+        // The job is gone after a panic, so that nothing is left which the panic could have spoilt.
+        let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
+        drop(span);
+        // Nobody listens after a shutdown.
+        let _ = finished.send(Finished { owner, done, took: started.elapsed() });
     }
 }
