@@ -156,6 +156,7 @@ impl<T: Sorted + Clone> Chunks<T> {
                 continue;
             }
             let mut kept = &values[..];
+            rest.reserve(kept.len() + 1);
             while let Some((by, value)) = changes.next_if(|(by, _)| is_here(by.borrow())) {
                 let (before, after) = kept.split_at(kept.partition_point(|other| other.by() < by.borrow()));
                 rest.extend_from_slice(before);

@@ -23,52 +23,56 @@ pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 /// It starts with a slash and does not end with one; no segment is empty and none holds a control character.
 /// The keys of the scope are those below `<scope>/`, so `/x` and `/xy` have nothing in common while `/x/y` lies inside
 /// `/x`. A sink holds no two scopes of which one lies inside the other.
+///
+/// Scopes are ordered as their keys are: `/web-2` comes before `/web`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope(Arc<str>);
+pub struct Scope {
+    /// The prefix and a slash.
+    key_prefix: Arc<str>,
+}
 
 impl Scope {
     /// Checks a prefix.
     ///
     /// # Errors
     /// [`DesiredError::InvalidScope`] names the prefix and the rule it breaks.
-    pub fn new(prefix: impl Into<Arc<str>>) -> Result<Self, SinkError> {
-        let prefix = prefix.into();
+    pub fn new(prefix: impl AsRef<str>) -> Result<Self, SinkError> {
+        let prefix = prefix.as_ref();
         let problem = match prefix.strip_prefix('/') {
             None => "it does not start with a slash",
             Some("") => "it has no segment",
             Some(path) if path.ends_with('/') => "it ends with a slash",
             Some(path) if path.split('/').any(str::is_empty) => "it has an empty segment",
             Some(path) if path.chars().any(char::is_control) => "it has a control character",
-            Some(_) => return Ok(Self(prefix)),
+            Some(_) => return Ok(Self { key_prefix: [prefix, "/"].concat().into() }),
         };
         Err(DesiredError::InvalidScope { scope: prefix.escape_default().to_string(), problem }.into())
     }
 
     /// The prefix as written, without a slash at the end.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.key_prefix[..self.key_prefix.len() - 1]
     }
 
     /// What every key of the scope starts with: the prefix and a slash.
-    pub fn key_prefix(&self) -> String {
-        format!("{}/", self.0)
+    pub fn key_prefix(&self) -> &str {
+        &self.key_prefix
     }
 
     /// Key and range end, as etcd takes them, of all keys of the scope. A slash is followed by a zero.
     pub(crate) fn key_range(&self) -> (Bytes, Bytes) {
-        (Bytes::from(self.key_prefix()), Bytes::from(format!("{}0", self.0)))
+        (Bytes::from(self.key_prefix().to_owned()), Bytes::from(format!("{self}0")))
     }
 
     /// The key of a document as a key-value store sees it.
     pub fn full_key(&self, key: &Key) -> String {
         // As long as it is: it may be held as long as the document.
-        [self.as_str(), "/", key.as_str()].concat()
+        [self.key_prefix(), key.as_str()].concat()
     }
 
     /// Whether one of the two lies inside the other, or both are the same.
     pub fn overlaps(&self, other: &Scope) -> bool {
-        let (short, long) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
-        long.0.strip_prefix(&*short.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.key_prefix.starts_with(other.key_prefix()) || other.key_prefix.starts_with(self.key_prefix())
     }
 
     /// Whether a sink may hold the scope beside those that it holds: it is one of them, or lies apart from all.
@@ -82,13 +86,13 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Who reads what: the watches that are open, by the keys they want, and the streams to wake for a change of these.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -49,9 +50,9 @@ impl Open {
         let path = scope.as_str();
         let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end)).chain([path]);
         let above = above.filter_map(|prefix| self.by_prefix.get(prefix));
-        let first: Box<str> = scope.key_prefix().into();
-        let below =
-            self.by_prefix.range(first.clone()..).take_while(move |(prefix, _)| prefix.starts_with(&*first));
+        let first = scope.key_prefix();
+        let below = self.by_prefix.range::<str, _>((Bound::Included(first), Bound::Unbounded));
+        let below = below.take_while(move |(prefix, _)| prefix.starts_with(first));
         let prefixed = above.chain(below.map(|(_, ids)| ids)).flatten();
         let watch = |id: &u64| self.watches.get(id);
         let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.meets(scope));

@@ -35,12 +35,12 @@ impl Target for Embedded {
     }
 
     async fn read(&self, scope: &Scope) -> Contents {
-        let list = self.served.kv().await.range(under(&scope.key_prefix())).await.unwrap().into_inner();
+        let list = self.served.kv().await.range(under(scope.key_prefix())).await.unwrap().into_inner();
         contents(&list, scope)
     }
 
     async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        let request = watch_under(&scope.key_prefix(), self.start + 1);
+        let request = watch_under(scope.key_prefix(), self.start + 1);
         let channel = self.served.channel().await;
         let mut watcher = Watcher::open_with(channel, Some(request)).await.unwrap();
         watcher.ask_progress().await;

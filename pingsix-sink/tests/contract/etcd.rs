@@ -44,7 +44,7 @@ impl Target for Etcd {
     }
 
     async fn read(&self, scope: &Scope) -> Contents {
-        let list = KvClient::new(self.channel.clone()).range(under(&scope.key_prefix())).await;
+        let list = KvClient::new(self.channel.clone()).range(under(scope.key_prefix())).await;
         contents(&list.unwrap().into_inner(), scope)
     }
 
@@ -56,7 +56,7 @@ impl Target for Etcd {
         };
         let guard = KvClient::new(self.channel.clone()).range(guard).await.unwrap().into_inner();
         let Some(guard) = guard.kvs.first() else { return vec![Contents::new()] };
-        let request = watch_under(&scope.key_prefix(), 1);
+        let request = watch_under(scope.key_prefix(), 1);
         let mut watcher = Watcher::open_with(self.channel.clone(), Some(request)).await.unwrap();
         replay(&mut watcher, scope, |response| {
             response.events.iter().any(|event| event.kv.as_ref().unwrap().mod_revision >= guard.mod_revision)

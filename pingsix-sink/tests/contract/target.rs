@@ -121,7 +121,7 @@ pub(crate) async fn replay(
 }
 
 fn read_key(key: &[u8], scope: &Scope) -> Option<String> {
-    let key = std::str::from_utf8(key).unwrap().strip_prefix(&scope.key_prefix())?;
+    let key = std::str::from_utf8(key).unwrap().strip_prefix(scope.key_prefix())?;
     let is_read = !key.rsplit('/').next().unwrap().starts_with('.');
     is_read.then(|| key.to_owned())
 }

@@ -47,7 +47,7 @@ impl Lab {
     }
 
     pub(crate) async fn list(&self, scope: &Scope) -> RangeResponse {
-        self.kv().range(under(&scope.key_prefix())).await.unwrap().into_inner()
+        self.kv().range(under(scope.key_prefix())).await.unwrap().into_inner()
     }
 
     /// Everything under a scope that no dot hides.

@@ -11,11 +11,9 @@ use crate::desired::Scope;
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) scope: Scope,
-    /// What every key of the scope starts with.
-    prefix: Arc<[u8]>,
     pub(super) now: State,
     /// The commits that are kept, oldest first.
-    past: Chunks<Past>,
+    past: Chunks<Arc<Past>>,
     /// The state before the first of them.
     base: State,
     /// Every change of this revision or a later one is kept.
@@ -29,7 +27,7 @@ pub(super) struct Log {
 }
 
 /// A commit that is kept, with the state that it made.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Past {
     pub(super) commit: Arc<Commit>,
     after: State,
@@ -37,7 +35,7 @@ pub(super) struct Past {
     bytes: usize,
 }
 
-impl Sorted for Past {
+impl Sorted for Arc<Past> {
     type By = i64;
 
     fn by(&self) -> &i64 {
@@ -48,7 +46,6 @@ impl Sorted for Past {
 impl Log {
     pub(super) fn new(scope: Scope) -> Self {
         Self {
-            prefix: scope.key_prefix().into_bytes().into(),
             scope,
             now: State::default(),
             past: Chunks::default(),
@@ -71,7 +68,7 @@ impl Log {
         self.bytes += bytes;
         self.now = after.clone();
         let revision = commit.revision;
-        let past = Past { commit: Arc::new(commit), after, bytes };
+        let past = Arc::new(Past { commit: Arc::new(commit), after, bytes });
         self.past = self.past.with_changes([(revision, Some(past))]);
     }
 
@@ -125,11 +122,10 @@ impl Log {
     }
 }
 
-/// Scopes in the order of their keys. That is not the order of their names: `/web-2/` comes before `/web/`.
 impl Sorted for Arc<Log> {
     type By = [u8];
 
     fn by(&self) -> &[u8] {
-        &self.prefix
+        self.scope.key_prefix().as_bytes()
     }
 }
