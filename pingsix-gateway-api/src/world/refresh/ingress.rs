@@ -30,6 +30,7 @@ impl World {
         snapshot.default_classes = self.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
+            #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else is in such an extract")]
             match kind {
                 Kind::Ingress => self.refresh_ingress(snapshot, referenced, name, &mut left),
                 Kind::Service => {
@@ -44,20 +45,8 @@ impl World {
                 }
                 // Parameters name Secrets, and another default class may have other Ingresses.
                 Kind::IngressClass | Kind::PingsixProxy => return false,
-                // What is to be done for a slice is told by the Service; nothing else is in such an extract.
-                Kind::EndpointSlice
-                | Kind::GatewayClass
-                | Kind::Gateway
-                | Kind::ListenerSet
-                | Kind::HttpRoute
-                | Kind::GrpcRoute
-                | Kind::TlsRoute
-                | Kind::TcpRoute
-                | Kind::UdpRoute
-                | Kind::BackendTlsPolicy
-                | Kind::ReferenceGrant
-                | Kind::ConfigMap
-                | Kind::Namespace => {}
+                // What is to be done for a slice is told by the Service.
+                _ => {}
             }
         }
         for name in left.services {
