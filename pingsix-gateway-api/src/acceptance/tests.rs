@@ -35,10 +35,8 @@ use Rule::{Good, Pattern, Poison};
 
 /// An HTTPRoute of a snapshot.
 fn http_route<'s>(snapshot: &'s Snapshot, key: &ObjectKey) -> Option<&'s HttpRoute> {
-    match snapshot.routes.get(key)? {
-        AnyRoute::HttpRoute(route) => Some(route),
-        _ => None,
-    }
+    let AnyRoute::HttpRoute(route) = snapshot.routes.get(key)? else { return None };
+    Some(route)
 }
 
 /// The objects of Gateway `infra/web`, and PingSIX.

@@ -22,11 +22,11 @@ use crate::status::{Refusals, RouteVerdict};
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;
 
-/// A translation with what it was made of.
+/// A translation with the inputs of each stage.
 ///
-/// Each stage is a function of what stands here and of the snapshot, and is done again for what is different of that:
-/// [`LastReferents`] tells which of the objects are that others refer to, and the [`Owner`] which of its own; a route is attached and
-/// resolved again when it, or something it was resolved by, is another; and what comes out different is lowered and judged.
+/// The next translation repeats each stage for the inputs that differ. [`LastReferents`] finds the referents that differ, and
+/// the [`Owner`] finds its own objects. A route is attached and resolved again when the route or one of these inputs has
+/// changed. Only results that differ are lowered and judged.
 #[derive(Debug)]
 pub(super) struct Memo<O> {
     last_referents: LastReferents,

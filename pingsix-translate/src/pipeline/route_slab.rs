@@ -49,7 +49,7 @@ pub(super) struct RouteSlab {
     /// How many routes there are.
     len: usize,
     free: Vec<usize>,
-    /// RouteSlab of the routes that refer to a Service.
+    /// Slots of the routes that refer to a Service.
     of_service: BTreeMap<ObjectName, Few<usize>>,
 }
 

@@ -82,3 +82,28 @@ pub(crate) fn key_of(kind: Kind, metadata: &ObjectMeta) -> ObjectKey {
     let namespace = if kind.is_namespaced() { metadata.namespace.as_deref().unwrap_or_default() } else { "" };
     ObjectKey::new(kind, namespace, metadata.name.as_deref().unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::Resource;
+
+    use super::*;
+
+    fn assert_named_as_in_the_table<K: Identified>() {
+        let kind = K::KIND;
+        assert_eq!(K::Wire::group(&()), kind.group(), "{kind}");
+        assert_eq!(K::Wire::version(&()), kind.version(), "{kind}");
+        assert_eq!(K::Wire::kind(&()), kind.as_str());
+    }
+
+    macro_rules! types {
+        ($($kind:ident in $field:ident $facts:tt)+) => {
+            #[test]
+            fn each_type_has_the_names_of_its_kind() {
+                $(assert_named_as_in_the_table::<super::super::$kind>();)+
+            }
+        };
+    }
+
+    for_each_kind! { types }
+}

@@ -318,10 +318,7 @@ fn random_requests(rng: &mut SmallRng, objects: &Objects) -> Vec<Request> {
     let values: Vec<String> = snapshot
         .routes
         .values()
-        .filter_map(|route| match route {
-            AnyRoute::HttpRoute(route) => route.spec().rules,
-            _ => None,
-        })
+        .filter_map(|route| if let AnyRoute::HttpRoute(route) = route { route.spec().rules } else { None })
         .flatten()
         .flat_map(|rule| rule.matches.unwrap_or_default())
         .flat_map(|matched| matched.headers.unwrap_or_default())
