@@ -23,11 +23,7 @@ pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
 pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
-pub use kinds::{
-    AddressProbe, BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, GatewayProbe, Ingress, IngressClass,
-    ListenerProbe, ListenerSet, ListenerSetSpec, ListenersProbe, Namespace, PingsixProxy, Probed,
-    ReferenceGrant, Secret,
-};
+pub use kinds::*;
 pub use metadata::{Identified, Metadata, OfKind};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};

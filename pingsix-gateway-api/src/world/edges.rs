@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
-    Namespace, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, Secret, Service,
-    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    parent_of_listener_set, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
-    services_of_policy,
+    BackendTlsPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, OfKind,
+    PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, class_of_ingress, config_maps_of_gateway,
+    config_maps_of_policy, default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -54,7 +53,7 @@ pub(super) trait Edges: WatchedKind {
 /// No edge starts here: others refer to objects of these kinds.
 macro_rules! no_edges {
     ($($kind:ident)+) => {$(
-        impl Edges for $kind {
+        impl Edges for pingsix_translate::snapshot::$kind {
             const EDGES: &'static [Edge<Watched<Self>, Target>] = &[];
         }
     )+};
