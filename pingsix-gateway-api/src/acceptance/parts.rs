@@ -91,13 +91,25 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
 }
 
 fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Referents) {
-    add(parts, Kind::Service, &now.services, &before.services);
-    add(parts, Kind::EndpointSlice, &now.endpoint_slices, &before.endpoint_slices);
-    add(parts, Kind::ReferenceGrant, &now.reference_grants, &before.reference_grants);
-    add(parts, Kind::Secret, &now.secrets, &before.secrets);
-    add(parts, Kind::ConfigMap, &now.config_maps, &before.config_maps);
-    add(parts, Kind::PingsixProxy, &now.proxies, &before.proxies);
-    let changes = now.namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
+    let Referents {
+        services,
+        endpoint_slices,
+        reference_grants,
+        secrets,
+        config_maps,
+        namespaces,
+        proxies,
+        quarantine: _,
+        pending: _,
+        own_addresses: _,
+    } = now;
+    add(parts, Kind::Service, services, &before.services);
+    add(parts, Kind::EndpointSlice, endpoint_slices, &before.endpoint_slices);
+    add(parts, Kind::ReferenceGrant, reference_grants, &before.reference_grants);
+    add(parts, Kind::Secret, secrets, &before.secrets);
+    add(parts, Kind::ConfigMap, config_maps, &before.config_maps);
+    add(parts, Kind::PingsixProxy, proxies, &before.proxies);
+    let changes = namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
     parts.extend(changes.map(|change| namespace(name_of(&change))));
 }
 
