@@ -54,7 +54,7 @@ pub use discovery::Availability;
 pub use event::Event;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
-pub(crate) use kinds::{WatchedResource, resources};
+pub(crate) use kinds::{WatchedResource, Writes, facts, resources};
 pub use object::{Arrived, Undecodable, Watched, WatchedKind};
 pub use options::{NameBounds, Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;

@@ -22,14 +22,9 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, Pool, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
-    UdpRoute,
-};
+use pingsix_translate::snapshot::{AnyRoute, Pool, Proxies};
 use pingsix_translate::status::Problem;
-use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
+use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
 pub use edges::{Crossing, Target, TlsHost};
 pub(crate) use kinds::{PerKind, with_kind};
@@ -45,11 +40,11 @@ use crate::watch::{Undecodable, Watched, WatchedKind};
 pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
 
 macro_rules! world {
-    ($($kind:ident in $field:ident;)+) => {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
         /// The live picture of the cluster.
         #[derive(Debug)]
         pub struct World {
-            $($field: KindStore<$kind>,)+
+            $($field: KindStore<pingsix_translate::snapshot::$kind>,)+
             pool: Pool,
             steps: usize,
         }
@@ -57,7 +52,7 @@ macro_rules! world {
         impl Default for World {
             fn default() -> Self {
                 Self {
-                    $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES)
+                    $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::EDGES)
                         .comparing(Watched::says_the_same)
                         .following(owners::leads_on),)+
                     pool: Pool::default(),
@@ -67,7 +62,7 @@ macro_rules! world {
         }
 
         $(
-            impl Stored for $kind {
+            impl Stored for pingsix_translate::snapshot::$kind {
                 fn store(world: &World) -> &KindStore<Self> {
                     &world.$field
                 }
@@ -103,6 +98,23 @@ macro_rules! world {
             /// Whether there is an object with this key, decodable or not.
             pub fn contains(&self, key: &ObjectKey) -> bool {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
+            }
+
+            /// The object with this key, if it is there and can be decoded.
+            pub fn object(&self, key: &ObjectKey) -> Option<Object> {
+                match key.kind {
+                    $(Kind::$kind => self.$field.get(&key.name)?.object().cloned().map(Object::$kind),)+
+                }
+            }
+
+            /// The objects of a kind that concern a target.
+            fn members(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
+                match kind { $(Kind::$kind => self.$field.members(target).collect(),)+ }
+            }
+
+            /// Whether one of these objects of a kind depends on a target.
+            fn has_dependent(&self, kind: Kind, target: &Target, is_one: impl Fn(&ObjectName) -> bool) -> bool {
+                match kind { $(Kind::$kind => self.$field.has_dependent(target, is_one),)+ }
             }
 
             /// The status of an object as the API server has it; null when there is none, or when it is not kept.
@@ -181,26 +193,7 @@ macro_rules! world {
     };
 }
 
-world! {
-    GatewayClass in gateway_classes;
-    Gateway in gateways;
-    ListenerSet in listener_sets;
-    HttpRoute in http_routes;
-    GrpcRoute in grpc_routes;
-    TlsRoute in tls_routes;
-    TcpRoute in tcp_routes;
-    UdpRoute in udp_routes;
-    BackendTlsPolicy in backend_tls_policies;
-    ReferenceGrant in reference_grants;
-    IngressClass in ingress_classes;
-    Ingress in ingresses;
-    Service in services;
-    EndpointSlice in endpoint_slices;
-    Secret in secrets;
-    ConfigMap in config_maps;
-    Namespace in namespaces;
-    PingsixProxy in proxies;
-}
+for_each_kind! { world }
 
 /// A kind that the picture holds.
 pub trait Stored: WatchedKind {
@@ -250,6 +243,11 @@ impl World {
     /// The object of a kind with a name, if it is there and can be decoded.
     pub fn get<K: Stored>(&self, name: &ObjectName) -> Option<Arc<K>> {
         K::store(self).get(name)?.object().cloned()
+    }
+
+    /// The route with this key, if it is there and can be decoded.
+    fn route(&self, key: &ObjectKey) -> Option<AnyRoute> {
+        AnyRoute::of(self.object(key)?)
     }
 
     /// The PingsixProxies with these names that are there and can be decoded.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Referents, Secret};
+use pingsix_translate::snapshot::{AnyRoute, Referents, Secret};
 use pingsix_translate::{IngressSnapshot, Object, ObjectName, Objects, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -197,10 +197,10 @@ pub(crate) fn with_other_endpoint_of_ingress(snapshot: &IngressSnapshot) -> Ingr
 /// The same, but for the path of one rule.
 pub(crate) fn with_other_route(snapshot: &Snapshot) -> Snapshot {
     let mut other = snapshot.clone();
-    if let Some((name, route)) = snapshot.http_routes.iter().nth(snapshot.http_routes.len() / 2) {
+    if let Some((key, AnyRoute::HttpRoute(route))) = snapshot.routes.iter().nth(snapshot.routes.len() / 2) {
         let mut value = serde_json::to_value(&**route).expect("routes can be written");
         value["spec"]["rules"][0]["matches"][0]["path"]["value"] = json!("/another/path");
-        other.http_routes.insert(name.clone(), object(value));
+        other.routes.insert(key.clone(), AnyRoute::HttpRoute(object(value)));
     }
     other
 }

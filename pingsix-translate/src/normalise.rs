@@ -21,11 +21,21 @@ pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
 pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
 pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
-pub(crate) use grpc::normalise_grpc_route;
 pub(crate) use header::HeaderChanges;
-pub(crate) use http::normalise_http_route;
 pub(crate) use ingress::{normalise_ingress, rest_of_host};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule};
-pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};
+
+use crate::snapshot::AnyRoute;
+
+/// Reads a route of any kind. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_route(route: &AnyRoute) -> Route {
+    match route {
+        AnyRoute::HttpRoute(route) => http::normalise_http_route(route),
+        AnyRoute::GrpcRoute(route) => grpc::normalise_grpc_route(route),
+        AnyRoute::TlsRoute(route) => stream::normalise_tls_route(route),
+        AnyRoute::TcpRoute(route) => stream::normalise_tcp_route(route),
+        AnyRoute::UdpRoute(route) => stream::normalise_udp_route(route),
+    }
+}

@@ -1,14 +1,14 @@
 //! The translation of one snapshot, stage by stage.
 
+mod diff;
 mod frame;
 mod gateway;
 mod infrastructure;
 mod ingress;
 mod memo;
 mod owner;
-mod seen;
+mod route_slab;
 mod shared;
-mod slots;
 mod translation;
 
 use std::collections::BTreeMap;

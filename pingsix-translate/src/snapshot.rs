@@ -9,6 +9,7 @@ mod metadata;
 mod objects;
 mod pool;
 mod references;
+mod route_spec;
 mod routes;
 mod service;
 pub mod wire;
@@ -22,23 +23,20 @@ pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
 pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
-pub use kinds::{
-    AddressProbe, BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, GatewayProbe, Ingress, IngressClass,
-    ListenerProbe, ListenerSet, ListenerSetSpec, ListenersProbe, Namespace, Probed, ReferenceGrant, Secret,
-};
-pub use metadata::{Identified, Metadata};
+pub use kinds::*;
+pub use metadata::{Identified, Metadata, OfKind};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
+    config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
+    secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
+    services_of_ingress, services_of_policy,
 };
-pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
+pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
+pub use routes::RouteObject;
 pub use service::{Protocol, Service, ServicePort};
 
-use crate::crd::PingsixProxy;
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
 use crate::shared_map::SharedMap;
 
@@ -54,16 +52,8 @@ pub struct Snapshot {
     pub class: Option<Arc<GatewayClass>>,
     /// ListenerSets whose parentRef is the Gateway, by name.
     pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
-    /// HTTPRoutes with a parentRef to the Gateway or one of its ListenerSets, by name.
-    pub http_routes: SharedMap<ObjectName, Arc<HttpRoute>>,
-    /// GRPCRoutes, likewise.
-    pub grpc_routes: SharedMap<ObjectName, Arc<GrpcRoute>>,
-    /// TLSRoutes, likewise.
-    pub tls_routes: SharedMap<ObjectName, Arc<TlsRoute>>,
-    /// TCPRoutes, likewise.
-    pub tcp_routes: SharedMap<ObjectName, Arc<TcpRoute>>,
-    /// UDPRoutes, likewise.
-    pub udp_routes: SharedMap<ObjectName, Arc<UdpRoute>>,
+    /// Routes of all kinds with a parentRef to the Gateway or one of its ListenerSets, by kind, then by name.
+    pub routes: SharedMap<ObjectKey, AnyRoute>,
     /// BackendTLSPolicies in the namespaces of the Services referred to, by name.
     pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
     /// What all of these refer to.
@@ -145,11 +135,7 @@ impl Objects {
         parents.extend(
             listener_sets.keys().map(|name| ObjectKey { kind: Kind::ListenerSet, name: name.clone() }),
         );
-        let http_routes = names.routes(&self.http_routes, &parents);
-        let grpc_routes = names.routes(&self.grpc_routes, &parents);
-        let tls_routes = names.routes(&self.tls_routes, &parents);
-        let tcp_routes = names.routes(&self.tcp_routes, &parents);
-        let udp_routes = names.routes(&self.udp_routes, &parents);
+        let routes = names.routes(self.routes(), &parents);
         names.secrets.extend(secrets_of_gateway(object, &gateway.namespace));
         names.config_maps.extend(config_maps_of_gateway(object, &gateway.namespace));
         for (name, set) in &listener_sets {
@@ -173,11 +159,7 @@ impl Objects {
             gateway: object.clone(),
             class: class.cloned(),
             listener_sets,
-            http_routes,
-            grpc_routes,
-            tls_routes,
-            tcp_routes,
-            udp_routes,
+            routes,
             backend_tls_policies,
             referents: self.referents(&names),
         })
@@ -221,23 +203,21 @@ impl Objects {
 
 impl ReferentNames {
     /// The routes with one of these parents; what they refer to is added.
-    fn routes<R: RouteReferences>(
+    fn routes(
         &mut self,
-        routes: &BTreeMap<ObjectName, Arc<R>>,
+        routes: impl Iterator<Item = AnyRoute>,
         parents: &BTreeSet<ObjectKey>,
-    ) -> SharedMap<ObjectName, Arc<R>> {
+    ) -> SharedMap<ObjectKey, AnyRoute> {
         let mut picked = Vec::new();
-        for (name, route) in routes {
-            let refs = route.parent_refs();
-            if !refs
-                .iter()
-                .any(|parent| parent.target(&name.namespace).is_some_and(|key| parents.contains(&key)))
-            {
-                continue;
+        for route in routes {
+            let key = route.key();
+            let mut targets =
+                route.parent_refs().iter().filter_map(|parent| parent.target(&key.name.namespace));
+            if targets.any(|target| parents.contains(&target)) {
+                self.namespaces.insert(key.name.namespace.clone());
+                self.services.extend(route.services().iter().cloned());
+                picked.push((key, route));
             }
-            self.namespaces.insert(name.namespace.clone());
-            self.services.extend(route.services().iter().cloned());
-            picked.push((name.clone(), route.clone()));
         }
         picked.into_iter().collect()
     }

@@ -6,9 +6,10 @@ mod ingress;
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{BackendTlsPolicy, HttpRoute, Namespace, Referents};
+use pingsix_translate::snapshot::{AnyRoute, BackendTlsPolicy, HttpRoute, Namespace, Referents};
 use pingsix_translate::{
-    Effort, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, Translator, translate,
+    Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, Translator,
+    translate,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -192,17 +193,18 @@ fn a_service_without_endpoints_concerns_the_routes_that_refer_to_it() {
 #[test]
 fn a_route_that_changes_comes_or_goes_is_what_is_done_again() {
     let mut lab = Lab::new();
-    let name = ObjectName::new("team-3", "route-3");
-    let changed = with(&*lab.world.http_routes[&name], "/spec/rules/1/matches/0/path/value", json!("/other"));
+    let key = ObjectKey::new(Kind::HttpRoute, "team-3", "route-3");
+    let AnyRoute::HttpRoute(before) = &lab.world.routes[&key] else { panic!("an HTTPRoute") };
+    let changed = with(&**before, "/spec/rules/1/matches/0/path/value", json!("/other"));
     let replaced = lab.change(|world| {
-        world.http_routes.insert(name.clone(), changed);
+        world.routes.insert(key.clone(), AnyRoute::HttpRoute(changed));
     });
     assert_eq!(replaced, (part(1), 3), "a Route that goes, one that comes, one that lists their patterns");
-    let gone = lab.change(|world| assert!(world.http_routes.remove(&name)));
+    let gone = lab.change(|world| assert!(world.routes.remove(&key)));
     assert_eq!(gone, (part(0), 2));
     let came = lab.change(|world| {
-        let new = route("team-3", "new", "new.example.com");
-        world.http_routes.insert(ObjectName::new("team-3", "new"), new);
+        let new = AnyRoute::HttpRoute(route("team-3", "new", "new.example.com"));
+        world.routes.insert(new.key(), new);
     });
     assert_eq!(came, (part(1), 2));
 }
@@ -210,10 +212,10 @@ fn a_route_that_changes_comes_or_goes_is_what_is_done_again() {
 #[test]
 fn a_route_for_every_host_does_not_concern_routes_whose_lists_end() {
     let mut lab = Lab::new();
-    let name = ObjectName::new("team-3", "catch-all");
     let everywhere = with(&*route("team-3", "catch-all", "a.test"), "/spec/hostnames", json!([]));
     let came = lab.change(|world| {
-        world.http_routes.insert(name, everywhere);
+        let everywhere = AnyRoute::HttpRoute(everywhere);
+        world.routes.insert(everywhere.key(), everywhere);
     });
     assert_eq!(came, (part(1), 2));
 }

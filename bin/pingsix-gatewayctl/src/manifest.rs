@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use pingsix_translate::snapshot::{self, Object, Objects, RouteReferences as _};
+use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::finding::{Finding, Level, Place, reason};
@@ -210,15 +210,8 @@ impl Manifests {
 
     /// The Services that routes and Ingresses send something to.
     fn referenced_services(&self) -> BTreeSet<ObjectName> {
-        let mut services = BTreeSet::new();
-        macro_rules! routes {
-            ($($kind:ident)+) => {$(
-                for (_, route) in self.objects.$kind() {
-                    services.extend(route.backends());
-                }
-            )+};
-        }
-        routes!(http_routes grpc_routes tls_routes tcp_routes udp_routes);
+        let mut services: BTreeSet<ObjectName> =
+            self.objects.routes().flat_map(|route| route.backends()).collect();
         for (name, ingress) in self.objects.ingresses() {
             services.extend(snapshot::services_of_ingress(ingress, &name.namespace));
         }

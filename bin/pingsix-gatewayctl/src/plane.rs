@@ -12,9 +12,7 @@ use pingsix_gateway_api::{
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, Gateway, Proxies, RouteReferences, parent_of_listener_set,
-};
+use pingsix_translate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_pingsix_proxy,
@@ -113,11 +111,9 @@ impl Translated {
         }
         translated.check_listener_sets(manifests);
         translated.add_ingress_classes(manifests, options);
-        translated.check_parents(manifests, manifests.objects.http_routes());
-        translated.check_parents(manifests, manifests.objects.grpc_routes());
-        translated.check_parents(manifests, manifests.objects.tls_routes());
-        translated.check_parents(manifests, manifests.objects.tcp_routes());
-        translated.check_parents(manifests, manifests.objects.udp_routes());
+        for route in manifests.objects.routes() {
+            translated.check_parents(manifests, &route);
+        }
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
         }
@@ -164,14 +160,9 @@ impl Translated {
 
     /// What is said of routes that are no HTTP is true of PingSIX, and not all there is.
     fn hint_at_streams(&mut self, manifests: &Manifests) {
-        let objects = &manifests.objects;
-        let routes = objects
-            .tcp_routes()
-            .map(|(name, _)| (Kind::TcpRoute, name))
-            .chain(objects.udp_routes().map(|(name, _)| (Kind::UdpRoute, name)))
-            .chain(objects.tls_routes().map(|(name, _)| (Kind::TlsRoute, name)));
-        for (kind, name) in routes {
-            let object = ObjectKey { kind, name: name.clone() };
+        let routes = manifests.objects.routes().map(|route| route.key());
+        for object in routes.filter(|key| !key.kind.has_requests()) {
+            let kind = object.kind;
             let fault = Fault {
                 field: String::new(),
                 reason: reason::NO_STREAMS,
@@ -313,34 +304,28 @@ impl Translated {
         self.report(manifests, owner, Level::Error, fault);
     }
 
-    /// Routes that name a parent that is not there; a cluster would leave them without a word.
-    fn check_parents<'a, R: RouteReferences + 'a>(
-        &mut self,
-        manifests: &Manifests,
-        routes: impl Iterator<Item = (&'a ObjectName, &'a Arc<R>)>,
-    ) {
-        for (name, route) in routes {
-            let object = ObjectKey { kind: R::KIND, name: name.clone() };
-            let parents = route.parent_refs();
-            if parents.is_empty() {
+    /// A route that names a parent that is not there; a cluster would leave it without a word.
+    fn check_parents(&mut self, manifests: &Manifests, route: &AnyRoute) {
+        let object = route.key();
+        let parents = route.parent_refs();
+        if parents.is_empty() {
+            let fault = Fault {
+                field: "spec.parentRefs".to_owned(),
+                reason: reason::NO_PARENT,
+                message: "The route names no Gateway, so nothing serves it.".to_owned(),
+            };
+            self.report(manifests, &object, Level::Warning, fault);
+        }
+        for parent_ref in &**parents {
+            // Other kinds of parents are not ours to judge.
+            let Some(parent) = parent_ref.target(&object.name.namespace) else { continue };
+            if !manifests.objects.contains(&parent) {
                 let fault = Fault {
-                    field: "spec.parentRefs".to_owned(),
-                    reason: reason::NO_PARENT,
-                    message: "The route names no Gateway, so nothing serves it.".to_owned(),
+                    field: format!("spec.parentRefs[{}]", parent_ref.index),
+                    reason: reason::PARENT_NOT_FOUND,
+                    message: format!("{parent} does not exist."),
                 };
-                self.report(manifests, &object, Level::Warning, fault);
-            }
-            for parent_ref in &**parents {
-                // Other kinds of parents are not ours to judge.
-                let Some(parent) = parent_ref.target(&name.namespace) else { continue };
-                if !manifests.objects.contains(&parent) {
-                    let fault = Fault {
-                        field: format!("spec.parentRefs[{}]", parent_ref.index),
-                        reason: reason::PARENT_NOT_FOUND,
-                        message: format!("{parent} does not exist."),
-                    };
-                    self.report(manifests, &object, Level::Error, fault);
-                }
+                self.report(manifests, &object, Level::Error, fault);
             }
         }
     }

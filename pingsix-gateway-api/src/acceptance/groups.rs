@@ -1,10 +1,9 @@
 //! Which parts of a snapshot have to be put back together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use pingsix_translate::snapshot::{RouteReferences, secrets_of_ingress, services_of_ingress};
-use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+use pingsix_translate::snapshot::{secrets_of_ingress, services_of_ingress};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::world::OwnerSnapshot;
 
@@ -73,44 +72,19 @@ fn has_slices(snapshot: &OwnerSnapshot, service: &ObjectName) -> bool {
 
 /// Whether routes of all kinds are judged by it.
 pub(super) const fn concerns_all(kind: Kind) -> bool {
-    match kind {
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::ConfigMap
-        | Kind::PingsixProxy => true,
-        Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::Ingress
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::Namespace => false,
-    }
+    let concerns_some =
+        matches!(kind, Kind::Ingress | Kind::Service | Kind::EndpointSlice | Kind::Secret | Kind::Namespace);
+    !kind.is_route() && !concerns_some
 }
 
 /// The parts that a part refers to.
 fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
-    fn services<R: RouteReferences>(
-        routes: &SharedMap<ObjectName, Arc<R>>,
-        name: &ObjectName,
-    ) -> Vec<ObjectName> {
-        routes.get(name).map(|route| route.services().to_vec()).unwrap_or_default()
-    }
     let name = &part.name;
     let mut secrets = BTreeSet::new();
     let services: Vec<ObjectName> = match (snapshot, part.kind) {
-        (OwnerSnapshot::Gateway(snapshot), Kind::HttpRoute) => services(&snapshot.http_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::GrpcRoute) => services(&snapshot.grpc_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::TlsRoute) => services(&snapshot.tls_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::TcpRoute) => services(&snapshot.tcp_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::UdpRoute) => services(&snapshot.udp_routes, name),
+        (OwnerSnapshot::Gateway(snapshot), kind) if kind.is_route() => {
+            snapshot.routes.get(part).map(|route| route.services().to_vec()).unwrap_or_default()
+        }
         (OwnerSnapshot::Ingress(snapshot), Kind::Ingress) => {
             let ingress = snapshot.ingresses.get(name);
             secrets

@@ -4,20 +4,12 @@
 //! Service.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use kube::Resource;
-use kube::core::ObjectMeta;
-use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, IngressSnapshot, ListenerSet, Namespace, ReferenceGrant, Referents, Secret, Service,
-    Snapshot, TcpRoute, TlsRoute, UdpRoute,
+    AnyRoute, EndpointSlice, Identified, IngressSnapshot, Referents, Snapshot,
 };
 use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, SharedMap};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::digest::short_digest;
 use crate::world::OwnerSnapshot;
@@ -31,69 +23,25 @@ trait Part: Clone {
     fn text(&self) -> String;
 }
 
-/// Kinds held in the generated type, of which some metadata say nothing.
-macro_rules! generated {
-    ($($kind:ident)+) => {$(
-        impl Part for Arc<$kind> {
-            fn says_the_same(&self, other: &Self) -> bool {
-                Self::ptr_eq(self, other) || say_the_same(&**self, &**other)
-            }
+impl<K: Identified> Part for Arc<K> {
+    fn says_the_same(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) || K::says_the_same(self, other)
+    }
 
-            fn text(&self) -> String {
-                text_of(&**self)
-            }
-        }
-    )+};
+    fn text(&self) -> String {
+        K::text(self)
+    }
 }
 
-generated! {
-    GatewayClass Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace
-    PingsixProxy
+impl Part for AnyRoute {
+    fn says_the_same(&self, other: &Self) -> bool {
+        self.says_the_same(other)
+    }
+
+    fn text(&self) -> String {
+        self.text()
+    }
 }
-
-fn say_the_same<K: Resource + Serialize>(one: &K, other: &K) -> bool {
-    essence(one.meta()) == essence(other.meta())
-        && (has_generation(one.meta()) || without_metadata(one) == without_metadata(other))
-}
-
-fn text_of<K: Resource + Serialize>(object: &K) -> String {
-    let rest = if has_generation(object.meta()) { Value::Null } else { without_metadata(object) };
-    format!("{:?} {rest}", essence(object.meta()))
-}
-
-/// What metadata say that matters.
-fn essence(metadata: &ObjectMeta) -> impl PartialEq + Debug + use<> {
-    let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
-    (uid, generation, labels, annotations)
-}
-
-/// Whether the rest of the object is told by its generation.
-fn has_generation(metadata: &ObjectMeta) -> bool {
-    metadata.generation.is_some_and(|generation| generation > 0)
-}
-
-fn without_metadata(object: &impl Serialize) -> Value {
-    let mut object = serde_json::to_value(object).unwrap_or_default();
-    object.as_object_mut().map(|object| object.remove("metadata"));
-    object
-}
-
-/// Kinds of which nothing is kept but what translation reads.
-macro_rules! kept {
-    ($($kind:ident)+) => {$(
-        impl Part for Arc<$kind> {
-            fn says_the_same(&self, other: &Self) -> bool {
-                Self::ptr_eq(self, other) || self == other
-            }
-
-            fn text(&self) -> String {
-                format!("{self:?}")
-            }
-        }
-    )+};
-}
-
-kept! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute Service EndpointSlice }
 
 impl Part for Vec<Arc<EndpointSlice>> {
     fn says_the_same(&self, other: &Self) -> bool {
@@ -110,10 +58,12 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
     let mut parts = BTreeSet::new();
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
-            if !now.gateway.says_the_same(&before.gateway) {
+            // Each field by its name, so that none is forgotten.
+            let Snapshot { gateway, class, listener_sets, routes, backend_tls_policies, referents } = &**now;
+            if !gateway.says_the_same(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
-            let is_same_class = match (&now.class, &before.class) {
+            let is_same_class = match (class, &before.class) {
                 (Some(now), Some(before)) => now.says_the_same(before),
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
@@ -121,14 +71,11 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             if !is_same_class {
                 parts.insert(key_of_gateway_class(now));
             }
-            add(&mut parts, Kind::ListenerSet, &now.listener_sets, &before.listener_sets);
-            add(&mut parts, Kind::HttpRoute, &now.http_routes, &before.http_routes);
-            add(&mut parts, Kind::GrpcRoute, &now.grpc_routes, &before.grpc_routes);
-            add(&mut parts, Kind::TlsRoute, &now.tls_routes, &before.tls_routes);
-            add(&mut parts, Kind::TcpRoute, &now.tcp_routes, &before.tcp_routes);
-            add(&mut parts, Kind::UdpRoute, &now.udp_routes, &before.udp_routes);
-            add(&mut parts, Kind::BackendTlsPolicy, &now.backend_tls_policies, &before.backend_tls_policies);
-            add_referents(&mut parts, &now.referents, &before.referents);
+            add(&mut parts, Kind::ListenerSet, listener_sets, &before.listener_sets);
+            let routes = routes.changes(&before.routes).into_iter().filter(is_difference);
+            parts.extend(routes.map(|change| name_of(&change).clone()));
+            add(&mut parts, Kind::BackendTlsPolicy, backend_tls_policies, &before.backend_tls_policies);
+            add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
             if !now.class.says_the_same(&before.class) || now.default_classes != before.default_classes {
@@ -144,13 +91,25 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
 }
 
 fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Referents) {
-    add(parts, Kind::Service, &now.services, &before.services);
-    add(parts, Kind::EndpointSlice, &now.endpoint_slices, &before.endpoint_slices);
-    add(parts, Kind::ReferenceGrant, &now.reference_grants, &before.reference_grants);
-    add(parts, Kind::Secret, &now.secrets, &before.secrets);
-    add(parts, Kind::ConfigMap, &now.config_maps, &before.config_maps);
-    add(parts, Kind::PingsixProxy, &now.proxies, &before.proxies);
-    let changes = now.namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
+    let Referents {
+        services,
+        endpoint_slices,
+        reference_grants,
+        secrets,
+        config_maps,
+        namespaces,
+        proxies,
+        quarantine: _,
+        pending: _,
+        own_addresses: _,
+    } = now;
+    add(parts, Kind::Service, services, &before.services);
+    add(parts, Kind::EndpointSlice, endpoint_slices, &before.endpoint_slices);
+    add(parts, Kind::ReferenceGrant, reference_grants, &before.reference_grants);
+    add(parts, Kind::Secret, secrets, &before.secrets);
+    add(parts, Kind::ConfigMap, config_maps, &before.config_maps);
+    add(parts, Kind::PingsixProxy, proxies, &before.proxies);
+    let changes = namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
     parts.extend(changes.map(|change| namespace(name_of(&change))));
 }
 
@@ -201,29 +160,18 @@ pub(crate) fn put<'k>(
     from: &OwnerSnapshot,
     parts: impl IntoIterator<Item = &'k ObjectKey>,
 ) {
-    for ObjectKey { kind, name } in parts {
+    for key @ ObjectKey { kind, name } in parts {
         match (&mut *into, from) {
+            #[allow(clippy::wildcard_enum_match_arm, reason = "all others are referents, or no parts")]
             (OwnerSnapshot::Gateway(into), OwnerSnapshot::Gateway(from)) => match kind {
                 Kind::Gateway => into.gateway = from.gateway.clone(),
+                Kind::GatewayClass => into.class.clone_from(&from.class),
                 Kind::ListenerSet => copy(&mut into.listener_sets, &from.listener_sets, name),
-                Kind::HttpRoute => copy(&mut into.http_routes, &from.http_routes, name),
-                Kind::GrpcRoute => copy(&mut into.grpc_routes, &from.grpc_routes, name),
-                Kind::TlsRoute => copy(&mut into.tls_routes, &from.tls_routes, name),
-                Kind::TcpRoute => copy(&mut into.tcp_routes, &from.tcp_routes, name),
-                Kind::UdpRoute => copy(&mut into.udp_routes, &from.udp_routes, name),
                 Kind::BackendTlsPolicy => {
                     copy(&mut into.backend_tls_policies, &from.backend_tls_policies, name);
                 }
-                Kind::GatewayClass => into.class.clone_from(&from.class),
-                Kind::ReferenceGrant
-                | Kind::IngressClass
-                | Kind::Ingress
-                | Kind::Service
-                | Kind::EndpointSlice
-                | Kind::Secret
-                | Kind::ConfigMap
-                | Kind::Namespace
-                | Kind::PingsixProxy => put_referent(&mut into.referents, &from.referents, *kind, name),
+                kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
+                _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
             (OwnerSnapshot::Ingress(into), OwnerSnapshot::Ingress(from)) => {
                 if *kind == Kind::IngressClass {
@@ -242,6 +190,7 @@ pub(crate) fn put<'k>(
     }
 }
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is one of referents")]
 fn put_referent(into: &mut Referents, from: &Referents, kind: Kind, name: &ObjectName) {
     match kind {
         Kind::Service => copy(&mut into.services, &from.services, name),
@@ -251,17 +200,7 @@ fn put_referent(into: &mut Referents, from: &Referents, kind: Kind, name: &Objec
         Kind::ConfigMap => copy(&mut into.config_maps, &from.config_maps, name),
         Kind::Namespace => copy(&mut into.namespaces, &from.namespaces, &Arc::from(&*name.name)),
         Kind::PingsixProxy => copy(&mut into.proxies, &from.proxies, name),
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::BackendTlsPolicy
-        | Kind::IngressClass
-        | Kind::Ingress => {}
+        _ => {}
     }
 }
 
@@ -284,50 +223,41 @@ pub(super) fn has(of: &OwnerSnapshot, part: &ObjectKey) -> bool {
 }
 
 /// What a part says; `None` when it is not there.
-fn text(of: &OwnerSnapshot, ObjectKey { kind, name }: &ObjectKey) -> Option<String> {
-    fn at<N: Ord, V: Part>(map: &SharedMap<N, V>, name: &N) -> Option<String> {
-        map.get(name).map(Part::text)
+#[allow(clippy::wildcard_enum_match_arm, reason = "all others are referents, or no parts")]
+fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Option<String> {
+    match of {
+        OwnerSnapshot::Gateway(of) => match kind {
+            Kind::Gateway => Some(of.gateway.text()),
+            Kind::GatewayClass => of.class.as_ref().map(Part::text),
+            Kind::ListenerSet => text_at(&of.listener_sets, name),
+            Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
+            kind if kind.is_route() => text_at(&of.routes, key),
+            _ => text_of_referent(&of.referents, key),
+        },
+        OwnerSnapshot::Ingress(of) => match kind {
+            Kind::IngressClass => Some(format!("{} {:?}", of.class.text(), of.default_classes)),
+            Kind::Ingress => text_at(&of.ingresses, name),
+            _ => text_of_referent(&of.referents, key),
+        },
     }
-    let referents = match of {
-        OwnerSnapshot::Gateway(of) => &of.referents,
-        OwnerSnapshot::Ingress(of) => &of.referents,
-    };
-    match (of, kind) {
-        (OwnerSnapshot::Gateway(of), Kind::Gateway) => Some(of.gateway.text()),
-        (OwnerSnapshot::Gateway(of), Kind::GatewayClass) => of.class.as_ref().map(Part::text),
-        (OwnerSnapshot::Gateway(of), Kind::ListenerSet) => at(&of.listener_sets, name),
-        (OwnerSnapshot::Gateway(of), Kind::HttpRoute) => at(&of.http_routes, name),
-        (OwnerSnapshot::Gateway(of), Kind::GrpcRoute) => at(&of.grpc_routes, name),
-        (OwnerSnapshot::Gateway(of), Kind::TlsRoute) => at(&of.tls_routes, name),
-        (OwnerSnapshot::Gateway(of), Kind::TcpRoute) => at(&of.tcp_routes, name),
-        (OwnerSnapshot::Gateway(of), Kind::UdpRoute) => at(&of.udp_routes, name),
-        (OwnerSnapshot::Gateway(of), Kind::BackendTlsPolicy) => at(&of.backend_tls_policies, name),
-        (OwnerSnapshot::Ingress(of), Kind::IngressClass) => {
-            Some(format!("{} {:?}", of.class.text(), of.default_classes))
-        }
-        (OwnerSnapshot::Ingress(of), Kind::Ingress) => at(&of.ingresses, name),
-        (_, Kind::Service) => at(&referents.services, name),
-        (_, Kind::EndpointSlice) => at(&referents.endpoint_slices, name),
-        (_, Kind::ReferenceGrant) => at(&referents.reference_grants, name),
-        (_, Kind::Secret) => at(&referents.secrets, name),
-        (_, Kind::ConfigMap) => at(&referents.config_maps, name),
-        (_, Kind::Namespace) => at(&referents.namespaces, &Arc::from(&*name.name)),
-        (_, Kind::PingsixProxy) => at(&referents.proxies, name),
-        // Of the other kind of owner.
-        (OwnerSnapshot::Gateway(_), Kind::IngressClass | Kind::Ingress)
-        | (
-            OwnerSnapshot::Ingress(_),
-            Kind::GatewayClass
-            | Kind::Gateway
-            | Kind::ListenerSet
-            | Kind::HttpRoute
-            | Kind::GrpcRoute
-            | Kind::TlsRoute
-            | Kind::TcpRoute
-            | Kind::UdpRoute
-            | Kind::BackendTlsPolicy,
-        ) => None,
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is one of referents")]
+fn text_of_referent(of: &Referents, ObjectKey { kind, name }: &ObjectKey) -> Option<String> {
+    match kind {
+        Kind::Service => text_at(&of.services, name),
+        Kind::EndpointSlice => text_at(&of.endpoint_slices, name),
+        Kind::ReferenceGrant => text_at(&of.reference_grants, name),
+        Kind::Secret => text_at(&of.secrets, name),
+        Kind::ConfigMap => text_at(&of.config_maps, name),
+        Kind::Namespace => text_at(&of.namespaces, &Arc::from(&*name.name)),
+        Kind::PingsixProxy => text_at(&of.proxies, name),
+        _ => None,
     }
+}
+
+fn text_at<N: Ord, V: Part>(map: &SharedMap<N, V>, name: &N) -> Option<String> {
+    map.get(name).map(Part::text)
 }
 
 /// A snapshot with nothing in it but these parts, and the owner.
@@ -337,11 +267,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             gateway: of.gateway.clone(),
             class: None,
             listener_sets: SharedMap::new(),
-            http_routes: SharedMap::new(),
-            grpc_routes: SharedMap::new(),
-            tls_routes: SharedMap::new(),
-            tcp_routes: SharedMap::new(),
-            udp_routes: SharedMap::new(),
+            routes: SharedMap::new(),
             backend_tls_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
@@ -361,8 +287,8 @@ pub(super) fn without_routes(snapshot: &OwnerSnapshot) -> OwnerSnapshot {
     let mut without = snapshot.clone();
     match &mut without {
         OwnerSnapshot::Gateway(snapshot) => {
-            snapshot.http_routes = SharedMap::new();
-            snapshot.grpc_routes = SharedMap::new();
+            let routes = snapshot.routes.iter().filter(|(key, _)| !key.kind.has_requests());
+            snapshot.routes = routes.map(|(key, route)| (key.clone(), route.clone())).collect();
         }
         OwnerSnapshot::Ingress(snapshot) => snapshot.ingresses = SharedMap::new(),
     }

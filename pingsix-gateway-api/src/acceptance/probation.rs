@@ -57,40 +57,17 @@ struct Held {
 /// Whether changes of this kind are held back. Of the other kinds there is nothing that PingSIX could refuse, or they
 /// are not a tenant's.
 const fn is_held(kind: Kind) -> bool {
-    match kind {
-        Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::Ingress
-        | Kind::Service
-        | Kind::Secret => true,
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::ReferenceGrant
-        | Kind::BackendTlsPolicy
-        | Kind::IngressClass
-        | Kind::EndpointSlice
-        | Kind::ConfigMap
-        | Kind::Namespace
-        | Kind::PingsixProxy => false,
-    }
+    kind.has_requests() || matches!(kind, Kind::ListenerSet | Kind::Ingress | Kind::Service | Kind::Secret)
 }
 
 /// The namespaces that these parts are charged to: those of routes and Ingresses, for what they refer to may be
 /// somebody else's; without any, those of all parts.
 fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
-    let of = |kinds: &[Kind]| -> BTreeSet<Arc<str>> {
-        parts
-            .iter()
-            .filter(|part| kinds.contains(&part.kind))
-            .map(|part| part.name.namespace.clone())
-            .collect()
+    let of = |is_meant: &dyn Fn(Kind) -> bool| -> BTreeSet<Arc<str>> {
+        parts.iter().filter(|part| is_meant(part.kind)).map(|part| part.name.namespace.clone()).collect()
     };
-    let of_routes = of(&[Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress]);
-    if of_routes.is_empty() { of(&[Kind::ListenerSet, Kind::Service, Kind::Secret]) } else { of_routes }
+    let of_routes = of(&|kind| kind.has_requests() || kind == Kind::Ingress);
+    if of_routes.is_empty() { of(&is_held) } else { of_routes }
 }
 
 impl Acceptance {

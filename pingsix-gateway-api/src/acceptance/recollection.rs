@@ -6,9 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::snapshot::Identified;
+use pingsix_translate::ObjectKey;
 use pingsix_translate::status::{ConditionType, Reason};
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
 use crate::world::OwnerSnapshot;
@@ -28,19 +27,12 @@ impl Recollection {
     pub fn of(snapshot: &OwnerSnapshot, controller: &str, status: impl Fn(&ObjectKey) -> Value) -> Self {
         let mut recollection = Self::default();
         let OwnerSnapshot::Gateway(snapshot) = snapshot else { return recollection };
-        let mut look = |kind: Kind, name: &ObjectName, generation: i64| {
-            let key = ObjectKey { kind, name: name.clone() };
-            match judgement(&status(&key), controller, generation) {
-                Judgement::None => recollection.unjudged.insert(key),
-                Judgement::Refused => recollection.refused.insert(key),
+        for (key, route) in snapshot.routes.iter().filter(|(key, _)| key.kind.has_requests()) {
+            match judgement(&status(key), controller, route.metadata().generation) {
+                Judgement::None => recollection.unjudged.insert(key.clone()),
+                Judgement::Refused => recollection.refused.insert(key.clone()),
                 Judgement::Other => false,
             };
-        };
-        for (name, route) in &snapshot.http_routes {
-            look(Kind::HttpRoute, name, route.generation());
-        }
-        for (name, route) in &snapshot.grpc_routes {
-            look(Kind::GrpcRoute, name, route.generation());
         }
         recollection
     }

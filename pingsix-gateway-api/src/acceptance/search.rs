@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::{Kind, ObjectKey, Origin, Quarantine, Section};
+use pingsix_translate::{ObjectKey, Origin, Quarantine, Section};
 
 use super::groups::{concerns_all, groups};
 use super::parts::{differences, put, without_routes};
@@ -329,7 +329,7 @@ impl Search {
                     base.quarantine.insert(source.clone(), held());
                 }
             }
-            let is_route = |key: &&ObjectKey| matches!(key.kind, Kind::HttpRoute | Kind::GrpcRoute);
+            let is_route = |key: &&ObjectKey| key.kind.has_requests();
             let absent = guess.absent.iter().map(|source| &*source.object).filter(is_route);
             put(&mut base.snapshot, &without_routes(&self.goal.snapshot), absent);
             // One that leaves out nothing is the goal, and one that leaves out everything is none.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::Ingress;
+use pingsix_translate::snapshot::{AnyRoute, Ingress};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
@@ -19,14 +19,10 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
     let referents = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {
             let count = |rules: Option<usize>| rules.unwrap_or(1).max(1);
-            let rules = if part.kind == Kind::HttpRoute {
-                let route = snapshot.http_routes.get(name);
-                route.map(|route| count(route.spec().rules.map(|rules| rules.len())))
-            } else if part.kind == Kind::GrpcRoute {
-                let route = snapshot.grpc_routes.get(name);
-                route.map(|route| count(route.spec().rules.map(|rules| rules.len())))
-            } else {
-                None
+            let rules = match snapshot.routes.get(part) {
+                Some(AnyRoute::HttpRoute(route)) => Some(count(route.spec().rules.map(|rules| rules.len()))),
+                Some(AnyRoute::GrpcRoute(route)) => Some(count(route.spec().rules.map(|rules| rules.len()))),
+                Some(AnyRoute::TlsRoute(_) | AnyRoute::TcpRoute(_) | AnyRoute::UdpRoute(_)) | None => None,
             };
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
@@ -75,8 +71,8 @@ pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
     };
     let parts = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {
-            let mut parts = keys(Kind::HttpRoute, snapshot.http_routes.keys().collect());
-            parts.extend(keys(Kind::GrpcRoute, snapshot.grpc_routes.keys().collect()));
+            let routes = snapshot.routes.keys().filter(|key| key.kind.has_requests());
+            let mut parts: Vec<ObjectKey> = routes.cloned().collect();
             parts.extend(keys(Kind::Secret, snapshot.referents.secrets.keys().collect()));
             parts
         }

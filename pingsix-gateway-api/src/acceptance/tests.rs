@@ -10,7 +10,8 @@ mod searches;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use pingsix_translate::{Kind, Object, ObjectName, Objects, Section};
+use pingsix_translate::snapshot::{AnyRoute, HttpRoute};
+use pingsix_translate::{Kind, Object, ObjectName, Objects, Section, Snapshot};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -31,6 +32,12 @@ enum Rule {
 }
 
 use Rule::{Good, Pattern, Poison};
+
+/// An HTTPRoute of a snapshot.
+fn http_route<'s>(snapshot: &'s Snapshot, key: &ObjectKey) -> Option<&'s HttpRoute> {
+    let AnyRoute::HttpRoute(route) = snapshot.routes.get(key)? else { return None };
+    Some(route)
+}
 
 /// The objects of Gateway `infra/web`, and PingSIX.
 #[expect(
@@ -181,10 +188,11 @@ impl Lab {
         let OwnerSnapshot::Gateway(snapshot) = snapshot else { panic!("it is a Gateway's") };
         let quarantine = &snapshot.referents.quarantine;
         let mut found = Vec::new();
-        for (name, route) in &snapshot.http_routes {
+        for (key, route) in &snapshot.routes {
+            let (AnyRoute::HttpRoute(route), name) = (route, &key.name) else { continue };
             for (index, rule) in route.spec().rules.iter().flatten().enumerate() {
                 let path = rule.matches.as_ref().unwrap()[0].path.as_ref().unwrap().value.clone().unwrap();
-                let object = Arc::new(ObjectKey { kind: Kind::HttpRoute, name: name.clone() });
+                let object = Arc::new(key.clone());
                 let is_held = quarantine.contains_key(&Origin { object, section: Section::Rule(index) });
                 if path.starts_with("/Pattern") || path.starts_with("/Poison") && !is_held {
                     found.push(format!("{} {index}", name.name));
@@ -195,11 +203,9 @@ impl Lab {
             let object = Arc::new(ObjectKey { kind: Kind::Service, name: name.clone() });
             let is_held = quarantine.contains_key(&Origin { object, section: Section::Whole });
             // Nothing comes of one that no rule leads to.
-            let rules = snapshot
-                .http_routes
-                .get(name)
-                .and_then(|route| route.spec().rules)
-                .map_or(0, |rules| rules.len());
+            let key = ObjectKey { kind: Kind::HttpRoute, name: name.clone() };
+            let rules = http_route(snapshot, &key).and_then(|route| route.spec().rules);
+            let rules = rules.map_or(0, |rules| rules.len());
             let is_used = (0..rules).any(|rule| !quarantine.contains_key(&rule_of(&name.name, rule)));
             if service.ports[0].name.as_deref() == Some("Poison") && !is_held && is_used {
                 found.push(name.to_string());
@@ -256,7 +262,7 @@ impl Lab {
     fn outlawed_in(&self, snapshot: &OwnerSnapshot) -> Vec<String> {
         let OwnerSnapshot::Gateway(gateway) = snapshot else { panic!("it is a Gateway's") };
         let outlawed = self.outlawed.iter().filter(|name| {
-            let is_there = gateway.http_routes.contains_key(&ObjectName::new("infra", &***name));
+            let is_there = gateway.routes.contains_key(&ObjectKey::new(Kind::HttpRoute, "infra", &***name));
             is_there && !quarantine(snapshot).contains_key(&rule_of(name, 0))
         });
         outlawed.map(|name| format!("{name} 0")).collect()
@@ -288,10 +294,10 @@ impl Lab {
             assert!(is_held_already || is_guilty, "{source:?} is in quarantine\n{}", self.log);
         }
         let (OwnerSnapshot::Gateway(before), OwnerSnapshot::Gateway(now)) = (before, content) else { return };
-        for name in before.http_routes.keys().filter(|name| self.routes.contains_key(&*name.name)) {
+        for key in before.routes.keys().filter(|key| self.routes.contains_key(&*key.name.name)) {
             // Of what a route was before it was poisoned, nothing is left after a restart.
-            let is_forgotten = self.recalled.contains(&*name.name);
-            assert!(is_forgotten || now.http_routes.contains_key(name), "{name} is gone\n{}", self.log);
+            let is_forgotten = self.recalled.contains(&*key.name.name);
+            assert!(is_forgotten || now.routes.contains_key(key), "{key} is gone\n{}", self.log);
         }
     }
 
@@ -426,7 +432,7 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
             }
             searches += usize::from(guilty > 0);
             let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-            assert_eq!(in_force.http_routes.len(), lab.routes.len());
+            assert_eq!(in_force.routes.len(), lab.routes.len());
         }
     }
     assert!(searches > 300, "{searches}");

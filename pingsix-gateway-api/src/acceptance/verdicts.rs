@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Identified, RouteReferences, Snapshot};
+use pingsix_translate::snapshot::{AnyRoute, Snapshot};
 use pingsix_translate::status::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Reason, RouteVerdict,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+use pingsix_translate::{Kind, ObjectKey, SharedMap};
 
 use super::Acceptance;
 use crate::world::OwnerSnapshot;
@@ -24,26 +24,8 @@ impl Acceptance {
             served.chain(told.absent.iter().map(|part| (part, &*told.said, None)))
         });
         for (part, said, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
-            let verdict = match part.kind {
-                Kind::HttpRoute => verdict(newest, &newest.http_routes, part, said, before.as_ref()),
-                Kind::GrpcRoute => verdict(newest, &newest.grpc_routes, part, said, before.as_ref()),
-                Kind::GatewayClass
-                | Kind::Gateway
-                | Kind::ListenerSet
-                | Kind::TlsRoute
-                | Kind::TcpRoute
-                | Kind::UdpRoute
-                | Kind::BackendTlsPolicy
-                | Kind::ReferenceGrant
-                | Kind::IngressClass
-                | Kind::Ingress
-                | Kind::Service
-                | Kind::EndpointSlice
-                | Kind::Secret
-                | Kind::ConfigMap
-                | Kind::Namespace
-                | Kind::PingsixProxy => None,
-            };
+            let verdict = newest.routes.get(part).filter(|route| route.kind().has_requests());
+            let verdict = verdict.map(|route| verdict_on(newest, route, part, said, before.as_ref()));
             if let Some(verdict) = verdict {
                 verdicts.insert(verdict.key.clone(), verdict);
             }
@@ -52,15 +34,14 @@ impl Acceptance {
 }
 
 /// The verdict on a route that is there and held back.
-fn verdict<R: RouteReferences + Identified>(
+fn verdict_on(
     snapshot: &Snapshot,
-    routes: &SharedMap<ObjectName, Arc<R>>,
+    route: &AnyRoute,
     key: &ObjectKey,
     said: &str,
     before: Option<&RouteVerdict>,
-) -> Option<RouteVerdict> {
-    let route = routes.get(&key.name)?;
-    let generation = route.generation();
+) -> RouteVerdict {
+    let generation = route.metadata().generation;
     let metadata = &snapshot.gateway.metadata;
     let is_ours = |parent: &ObjectKey| {
         if parent.kind == Kind::ListenerSet {
@@ -90,5 +71,5 @@ fn verdict<R: RouteReferences + Identified>(
         });
         ParentVerdict { parent_ref: parent_ref.clone(), conditions }
     });
-    Some(RouteVerdict { key: Arc::new(key.clone()), generation, parents: parents.collect() })
+    RouteVerdict { key: Arc::new(key.clone()), generation, parents: parents.collect() }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::Stats;
 use pingsix_translate::Kind;
-use serde::Serialize;
 
 use super::page::Page;
 use super::{Metrics, number, signed, whole};
@@ -245,7 +244,7 @@ struct Counting;
 impl PerKind for Counting {
     type Output = Count;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Count {
+    fn run<K: Stored>(&self, world: &World) -> Count {
         let reader = world.reader::<K>();
         Box::new(move || {
             let objects = reader.objects();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use kube_runtime::watcher;
 use pingsix_translate::status::{Delivery, Reason};
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options, for_each_kind};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -151,7 +151,7 @@ impl Follower {
     fn said(&self, object: &ObjectKey) -> String {
         #[allow(clippy::wildcard_enum_match_arm, reason = "of all others an owner speaks")]
         match object.kind {
-            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
+            kind if kind.is_route() => {
                 self.reconciler.route(object).map(|verdict| format!("{verdict:?}")).unwrap_or_default()
             }
             Kind::BackendTlsPolicy => {
@@ -209,20 +209,14 @@ fn rebuilt(from: &Follower) -> Follower {
     let mut fresh = Follower::new();
     let objects = from.reconciler.world().to_objects();
     macro_rules! feed {
-        ($($kind:ident in $field:ident)+) => {$(
+        ($($kind:ident in $field:ident $facts:tt)+) => {$(
             for (_, object) in objects.$field() {
                 let value = serde_json::to_value(&**object).unwrap();
                 fresh.reconciler.apply(event_of(Kind::$kind, watcher::Event::Apply(value)));
             }
         )+};
     }
-    feed! {
-        GatewayClass in gateway_classes Gateway in gateways ListenerSet in listener_sets HttpRoute in http_routes
-        GrpcRoute in grpc_routes TlsRoute in tls_routes TcpRoute in tcp_routes UdpRoute in udp_routes
-        BackendTlsPolicy in backend_tls_policies ReferenceGrant in reference_grants IngressClass in ingress_classes
-        Ingress in ingresses Service in services EndpointSlice in endpoint_slices Secret in secrets
-        ConfigMap in config_maps Namespace in namespaces PingsixProxy in proxies
-    }
+    for_each_kind! { feed }
     fresh.reconcile(fresh.reconciler.ours());
     fresh.answer_everything();
     fresh

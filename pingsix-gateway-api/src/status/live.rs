@@ -6,17 +6,12 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
-};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
 use crate::store::Reader;
-use crate::watch::{Watched, WatchedKind};
-use crate::world::{Stored, World};
+use crate::watch::{Watched, WatchedKind, Writes, facts};
+use crate::world::{PerKind, Stored, World, with_kind};
 
 /// An object, as far as its status goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,49 +75,37 @@ impl fmt::Debug for Readers {
     }
 }
 
-macro_rules! readers_of {
-    ($world:ident: $($kind:ident),+) => {{
-        let mut readers: BTreeMap<Kind, Box<dyn Picture>> = BTreeMap::new();
-        $(readers.insert(Kind::$kind, Box::new(store::<$kind>($world)));)+
-        readers
-    }};
-}
+/// Makes a reader of a store.
+struct Reading;
 
-fn store<K: Stored>(world: &World) -> Reader<Watched<K>> {
-    world.reader::<K>()
+impl PerKind for Reading {
+    type Output = Box<dyn Picture>;
+
+    fn run<K: Stored>(&self, world: &World) -> Box<dyn Picture> {
+        Box::new(world.reader::<K>())
+    }
 }
 
 impl Readers {
     /// Of all stores.
     pub fn of(world: &World) -> Self {
-        Self(Arc::new(readers_of!(world:
-            GatewayClass, Gateway, ListenerSet, HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute,
-            BackendTlsPolicy, ReferenceGrant, IngressClass, Ingress, Service, EndpointSlice, Secret, ConfigMap,
-            Namespace, PingsixProxy
-        )))
+        let readers = Kind::ALL.iter().map(|kind| (*kind, with_kind(&Reading, *kind, world)));
+        Self(Arc::new(readers.collect()))
     }
 
     /// Every route and policy whose status has entries of a controller, in order. What of these has no verdict was left
     /// behind by a process that ended too soon, and is to be released ([`super::Wanted::Released`]). It reads every
     /// object: for once after the start.
     pub fn with_entries_of(&self, controller_name: &str) -> Vec<ObjectKey> {
-        let lists = [
-            (Kind::HttpRoute, "parents"),
-            (Kind::GrpcRoute, "parents"),
-            (Kind::TlsRoute, "parents"),
-            (Kind::TcpRoute, "parents"),
-            (Kind::UdpRoute, "parents"),
-            (Kind::BackendTlsPolicy, "ancestors"),
-        ];
         let mut keys = Vec::new();
-        for (kind, list) in lists {
-            let statuses = self.0.get(&kind).map(|reader| reader.statuses()).unwrap_or_default();
+        for (kind, reader) in &*self.0 {
+            let Writes::Entries(list) = facts(*kind).writes else { continue };
             let has_entries = |status: &Value| {
                 let mut entries = status[list].as_array().into_iter().flatten();
                 entries.any(|entry| entry["controllerName"] == *controller_name)
             };
-            let found = statuses.into_iter().filter(|(_, status)| has_entries(status));
-            keys.extend(found.map(|(name, _)| ObjectKey { kind, name }));
+            let found = reader.statuses().into_iter().filter(|(_, status)| has_entries(status));
+            keys.extend(found.map(|(name, _)| ObjectKey { kind: *kind, name }));
         }
         keys.sort();
         keys

@@ -1,30 +1,25 @@
 //! What a watch saw, as one type for all kinds.
 
 use kube_runtime::watcher;
-use pingsix_translate::Kind;
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
-};
+use pingsix_translate::{Kind, for_each_kind, snapshot};
 
 use super::object::Watched;
 
 macro_rules! events {
-    ($($kind:ident)+) => {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
         /// What a watch of one kind saw.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum Event {
             $(
                 #[doc = concat!("Of kind ", stringify!($kind), ".")]
-                $kind(watcher::Event<Watched<$kind>>),
+                $kind(watcher::Event<Watched<snapshot::$kind>>),
             )+
         }
 
         $(
-            impl From<watcher::Event<Watched<$kind>>> for Event {
-                fn from(event: watcher::Event<Watched<$kind>>) -> Self {
+            impl From<watcher::Event<Watched<snapshot::$kind>>> for Event {
+                fn from(event: watcher::Event<Watched<snapshot::$kind>>) -> Self {
                     Self::$kind(event)
                 }
             }
@@ -49,7 +44,4 @@ macro_rules! events {
     };
 }
 
-events! {
-    GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy ReferenceGrant
-    IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace PingsixProxy
-}
+for_each_kind! { events }

@@ -1,15 +1,9 @@
-//! The kinds that are watched: one table.
+//! The kinds as the controller has them: the presence of a kind in clusters, the status that it gets, and the part of its
+//! objects that is kept. One table, beside that of [`Kind`].
 
-use pingsix_translate::Kind;
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
-    wire,
-};
+use pingsix_translate::snapshot::{self, Identified};
+use pingsix_translate::{Kind, for_each_kind};
 use serde_json::Value;
-
-use super::object::WatchedKind;
 
 /// How a kind comes to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,27 +16,62 @@ pub enum Presence {
     Referenced,
 }
 
+/// The part of an object's status that the controller writes. The status of a kind with [`Writes::Nothing`] is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    Nothing,
+    /// Conditions or addresses of the object.
+    Fields,
+    /// Its own entries of this list.
+    Entries(&'static str),
+}
+
+/// A row of the table.
+pub(crate) struct Facts {
+    presence: Presence,
+    pub(crate) writes: Writes,
+    /// Drops the fields that are never read, so that they neither take room nor count as a change.
+    pub(super) project: fn(&mut Value),
+}
+
+macro_rules! watched_kinds {
+    ($($kind:ident { $presence:ident, $writes:expr, $project:ident })+) => {
+        /// The row of a kind.
+        pub(crate) const fn facts(kind: Kind) -> Facts {
+            match kind {
+                $(Kind::$kind => Facts { presence: Presence::$presence, writes: $writes, project: $project },)+
+            }
+        }
+    };
+}
+
+watched_kinds! {
+    GatewayClass { Required, Writes::Fields, without_labels_and_annotations }
+    Gateway { Required, Writes::Fields, without_labels_and_annotations }
+    ListenerSet { Optional, Writes::Fields, without_labels_and_annotations }
+    HttpRoute { Required, Writes::Entries("parents"), without_labels_and_annotations }
+    GrpcRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
+    TlsRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
+    TcpRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
+    UdpRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
+    BackendTlsPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
+    ReferenceGrant { Optional, Writes::Nothing, without_labels_and_annotations }
+    // The annotation says which class is the default.
+    IngressClass { Required, Writes::Nothing, without_labels }
+    // Annotations name the class, and others are warned of.
+    Ingress { Required, Writes::Fields, without_labels }
+    Service { Required, Writes::Nothing, service }
+    EndpointSlice { Required, Writes::Nothing, endpoint_slice }
+    Secret { Referenced, Writes::Nothing, without_labels_and_annotations }
+    ConfigMap { Referenced, Writes::Nothing, without_labels_and_annotations }
+    // Selectors choose by label.
+    Namespace { Required, Writes::Nothing, namespace }
+    PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
+}
+
 /// How a kind comes to be watched.
 pub const fn presence(kind: Kind) -> Presence {
-    match kind {
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::HttpRoute
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Namespace
-        | Kind::IngressClass
-        | Kind::Ingress => Presence::Required,
-        Kind::ListenerSet
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::PingsixProxy => Presence::Optional,
-        Kind::Secret | Kind::ConfigMap => Presence::Referenced,
-    }
+    facts(kind).presence
 }
 
 /// A kind as the API server names it in what may be asked of it.
@@ -55,54 +84,23 @@ pub(crate) struct WatchedResource {
     pub(crate) has_our_status: bool,
 }
 
-macro_rules! watched_kinds {
-    ($($kind:ident of $wire:ty { status: $status:literal, project: $project:expr })+) => {
-        /// Every kind of the table.
+impl WatchedResource {
+    fn of<K: Identified>() -> Self {
+        let name = <K::Wire as kube::Resource>::plural(&()).into_owned();
+        Self { kind: K::KIND, name, has_our_status: facts(K::KIND).writes != Writes::Nothing }
+    }
+}
+
+macro_rules! resources {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
+        /// Every kind.
         pub(crate) fn resources() -> Vec<WatchedResource> {
-            vec![$(WatchedResource {
-                kind: Kind::$kind,
-                name: <<$kind as WatchedKind>::Wire as kube::Resource>::plural(&()).into_owned(),
-                has_our_status: $status,
-            }),+]
+            vec![$(WatchedResource::of::<snapshot::$kind>(),)+]
         }
-
-        $(impl WatchedKind for $kind {
-            type Wire = $wire;
-
-            const KIND: Kind = Kind::$kind;
-            const KEEPS_STATUS: bool = $status;
-
-            fn project(object: &mut Value) {
-                let project: fn(&mut Value) = $project;
-                project(object);
-            }
-        })+
     };
 }
 
-watched_kinds! {
-    GatewayClass of GatewayClass { status: true, project: without_labels_and_annotations }
-    Gateway of Gateway { status: true, project: without_labels_and_annotations }
-    ListenerSet of ListenerSet { status: true, project: without_labels_and_annotations }
-    HttpRoute of wire::HttpRoute { status: true, project: without_labels_and_annotations }
-    GrpcRoute of wire::GrpcRoute { status: true, project: without_labels_and_annotations }
-    TlsRoute of wire::TlsRoute { status: true, project: without_labels_and_annotations }
-    TcpRoute of wire::TcpRoute { status: true, project: without_labels_and_annotations }
-    UdpRoute of wire::UdpRoute { status: true, project: without_labels_and_annotations }
-    BackendTlsPolicy of BackendTlsPolicy { status: true, project: without_labels_and_annotations }
-    ReferenceGrant of ReferenceGrant { status: false, project: without_labels_and_annotations }
-    // The annotation says which class is the default.
-    IngressClass of IngressClass { status: false, project: without_labels }
-    // Annotations name the class, and others are warned of.
-    Ingress of Ingress { status: true, project: without_labels }
-    Service of wire::Service { status: false, project: service }
-    EndpointSlice of wire::EndpointSlice { status: false, project: endpoint_slice }
-    Secret of Secret { status: false, project: without_labels_and_annotations }
-    ConfigMap of ConfigMap { status: false, project: without_labels_and_annotations }
-    // Selectors choose by label.
-    Namespace of Namespace { status: false, project: namespace }
-    PingsixProxy of PingsixProxy { status: true, project: without_labels_and_annotations }
-}
+for_each_kind! { resources }
 
 fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {
     let holder = path.iter().try_fold(object, |value, field| value.get_mut(*field));

@@ -221,24 +221,5 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
 
 /// Whether objects of a kind ask for something themselves, so that leaving some out leaves nothing else open.
 const fn is_selected_by_label(kind: Kind) -> bool {
-    match kind {
-        Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::Ingress => true,
-        Kind::GatewayClass
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::ConfigMap
-        | Kind::Namespace
-        | Kind::PingsixProxy => false,
-    }
+    kind.is_route() || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress)
 }

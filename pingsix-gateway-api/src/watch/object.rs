@@ -11,26 +11,23 @@ use pingsix_translate::snapshot::{Identified, Pool};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, ObjectName};
 use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::kinds::{Writes, facts};
 use super::small::{KeptStatus, Uid, Version};
 use crate::store::StoredObject;
 
-/// A kind that can be watched, with what is kept of its objects.
-pub trait WatchedKind: Identified + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static {
-    /// The type that the API server's names of the kind go with.
-    type Wire: Resource<DynamicType = ()>;
+/// A kind that can be watched: every kind of the table.
+pub trait WatchedKind:
+    Identified + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
+{
+}
 
-    /// Which kind.
-    const KIND: Kind;
-
-    /// Whether the status is kept, as it was sent: for kinds whose status we write.
-    const KEEPS_STATUS: bool;
-
-    /// Drops what is never read, so that it neither takes room nor counts as a change.
-    fn project(object: &mut Value);
+impl<K> WatchedKind for K where
+    K: Identified + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
+{
 }
 
 /// An object, or what is wrong with it. One that cannot be decoded is still there, with its name: a list that fails for
@@ -196,8 +193,11 @@ impl<K> Deref for Arrived<K> {
 
 impl<K: WatchedKind> Arrived<K> {
     fn read(mut object: Value) -> Result<Self, serde_json::Error> {
+        let facts = facts(K::KIND);
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
-        let status = status.filter(|_| K::KEEPS_STATUS).map(|status| Box::new(KeptStatus::new(status)));
+        let status = status
+            .filter(|_| facts.writes != Writes::Nothing)
+            .map(|status| Box::new(KeptStatus::new(status)));
         let mut resource_version = None;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -206,7 +206,7 @@ impl<K: WatchedKind> Arrived<K> {
             }
             resource_version = metadata.remove("resourceVersion");
         }
-        K::project(&mut object);
+        (facts.project)(&mut object);
         let digest = digest(&object);
         // Without metadata there is no name, and nobody to report it to: that is a fault of the server.
         let mut metadata: ObjectMeta =

@@ -5,18 +5,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use kube::Client;
-use pingsix_translate::ObjectKey;
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress, IngressClass,
-    ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
-};
+use pingsix_translate::{Kind, ObjectKey, for_each_kind, snapshot};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::input::{Closed, Input};
+use super::kinds::{Presence, presence};
 use super::lifecycle::Lifecycle;
 use super::options::{SecretWatch, WatchOptions};
 use super::referenced::Referenced;
@@ -52,19 +48,17 @@ impl Watches {
         let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token(), failure: None };
 
         macro_rules! watch_kinds {
-            ($($kind:ty)+) => {$(
-                let lifecycle = Lifecycle::<$kind>::new(ground.clone(), inputs.clone(), look_receiver.clone());
-                let span = tracing::info_span!("watch", kind = stringify!($kind));
-                tasks.spawn(lifecycle.run().instrument(span));
+            ($($kind:ident in $field:ident $facts:tt)+) => {$(
+                let is_by_name = presence(Kind::$kind) == Presence::Referenced;
+                if !is_by_name || Kind::$kind == Kind::Secret && watches_all_secrets {
+                    let (inputs, look) = (inputs.clone(), look_receiver.clone());
+                    let lifecycle = Lifecycle::<snapshot::$kind>::new(ground.clone(), inputs, look);
+                    let span = tracing::info_span!("watch", kind = stringify!($kind));
+                    tasks.spawn(lifecycle.run().instrument(span));
+                }
             )+};
         }
-        watch_kinds! {
-            GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
-            ReferenceGrant IngressClass Ingress Service EndpointSlice Namespace PingsixProxy
-        }
-        if watches_all_secrets {
-            watch_kinds!(Secret);
-        }
+        for_each_kind! { watch_kinds }
         tasks.spawn(Referenced::new(ground, inputs, wanted_receiver).run());
         (Self { wanted, look, stats, tasks }, receiver)
     }

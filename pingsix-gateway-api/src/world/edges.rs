@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, RouteReferences, Secret, Service, TcpRoute,
-    TlsRoute, UdpRoute, class_of_ingress, config_maps_of_gateway, config_maps_of_policy,
-    default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
+    BackendTlsPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, OfKind,
+    PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, class_of_ingress, config_maps_of_gateway,
+    config_maps_of_policy, default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
     secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
@@ -55,7 +53,7 @@ pub(super) trait Edges: WatchedKind {
 /// No edge starts here: others refer to objects of these kinds.
 macro_rules! no_edges {
     ($($kind:ident)+) => {$(
-        impl Edges for $kind {
+        impl Edges for pingsix_translate::snapshot::$kind {
             const EDGES: &'static [Edge<Watched<Self>, Target>] = &[];
         }
     )+};
@@ -152,31 +150,26 @@ impl Edges for ListenerSet {
     ];
 }
 
-/// Every kind of route refers alike.
-macro_rules! routes {
-    ($($kind:ident)+) => {$(
-        impl Edges for $kind {
-            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-                Edge::concerns("parent", |route, targets| {
-                    each(route, |route, name| {
-                        let parents = route.parent_refs();
-                        targets.extend(
-                            parents.iter().filter_map(|parent| parent.target(&name.namespace)).map(Target::Object),
-                        );
-                    });
-                }),
-                Edge::depends_on("namespace", own_namespace),
-                Edge::depends_on("backend", |route, targets| {
-                    each(route, |route, name| {
-                        refer(targets, Kind::$kind, name, Kind::Service, route.services().iter().cloned());
-                    });
-                }),
-            ];
-        }
-    )+};
+impl<S: RouteSpec> Edges for RouteObject<S>
+where
+    Self: WatchedKind,
+{
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::concerns("parent", |route, targets| {
+            each(route, |route, name| {
+                let parents = route.parent_refs.iter();
+                targets
+                    .extend(parents.filter_map(|parent| parent.target(&name.namespace)).map(Target::Object));
+            });
+        }),
+        Edge::depends_on("namespace", own_namespace),
+        Edge::depends_on("backend", |route, targets| {
+            each(route, |route, name| {
+                refer(targets, Self::KIND, name, Kind::Service, route.services().iter().cloned());
+            });
+        }),
+    ];
 }
-
-routes! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute }
 
 impl Edges for BackendTlsPolicy {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[

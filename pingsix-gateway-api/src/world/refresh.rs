@@ -9,10 +9,9 @@ mod ingress;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    EndpointSlice, Referents, RouteReferences, Snapshot, proxy_of_class, proxy_of_gateway, secrets_of_proxy,
-    services_of_policy,
+    AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
+    secrets_of_proxy, services_of_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -29,9 +28,6 @@ pub struct Changed {
     /// Services of which an EndpointSlice came, went or changed: it may have belonged to another one before.
     pub sliced: BTreeSet<ObjectName>,
 }
-
-/// The routes of one kind in a snapshot.
-type Routes<R> = fn(&mut Snapshot) -> &mut SharedMap<ObjectName, Arc<R>>;
 
 impl World {
     /// Brings an extract up to date, if that is to be had without looking at everything. When it returns `false`, the extract is of
@@ -50,22 +46,9 @@ impl World {
         };
         // Services that routes referred to. Whether any still does shows when all routes are as they are now.
         let mut left = BTreeSet::new();
+        #[allow(clippy::wildcard_enum_match_arm, reason = "changes of all other kinds take a new extract")]
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
-            Kind::HttpRoute => {
-                self.refresh_route(snapshot, |snapshot| &mut snapshot.http_routes, name, &mut left)
-            }
-            Kind::GrpcRoute => {
-                self.refresh_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name, &mut left)
-            }
-            Kind::TlsRoute => {
-                self.refresh_route(snapshot, |snapshot| &mut snapshot.tls_routes, name, &mut left)
-            }
-            Kind::TcpRoute => {
-                self.refresh_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name, &mut left)
-            }
-            Kind::UdpRoute => {
-                self.refresh_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
-            }
+            kind if kind.is_route() => self.refresh_route(snapshot, key, &mut left),
             Kind::Service => {
                 if holds(&snapshot.referents, name) || self.refers(snapshot, name) {
                     self.hold(&mut snapshot.referents.services, name);
@@ -95,12 +78,7 @@ impl World {
             Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
             // What is to be done for it is told by the Service.
             Kind::EndpointSlice => true,
-            Kind::Gateway
-            | Kind::ListenerSet
-            | Kind::BackendTlsPolicy
-            | Kind::ReferenceGrant
-            | Kind::IngressClass
-            | Kind::Ingress => false,
+            _ => false,
         });
         if is_done {
             left.retain(|service| !self.refers(snapshot, service));
@@ -118,17 +96,16 @@ impl World {
     }
 
     /// Takes in how a route is now, and notes the Services it has left.
-    fn refresh_route<R: Stored + RouteReferences>(
+    fn refresh_route(
         &self,
         snapshot: &mut Snapshot,
-        routes: Routes<R>,
-        name: &ObjectName,
+        key @ ObjectKey { name, .. }: &ObjectKey,
         left: &mut BTreeSet<ObjectName>,
     ) -> bool {
-        let before = routes(snapshot).get(name).cloned();
-        let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
-        let old = before.as_deref().map_or(&[][..], R::services);
-        let new = after.as_deref().map_or(&[][..], R::services);
+        let before = snapshot.routes.get(key).cloned();
+        let after = self.route(key).filter(|route| is_child(snapshot, route, name));
+        let old = before.as_ref().map_or(&[][..], AnyRoute::services);
+        let new = after.as_ref().map_or(&[][..], AnyRoute::services);
         // Both are sorted.
         let gone = old.iter().filter(|service| new.binary_search(service).is_err());
         let is_simple = |service: &ObjectName| {
@@ -141,10 +118,10 @@ impl World {
         }
         match &after {
             Some(route) => {
-                routes(snapshot).insert(name.clone(), route.clone());
+                snapshot.routes.insert(key.clone(), route.clone());
             }
             None => {
-                routes(snapshot).remove(name);
+                snapshot.routes.remove(key);
             }
         }
         for service in new {
@@ -202,11 +179,11 @@ impl World {
     /// Whether a route of the snapshot refers to a Service. It looks at the routes of all Gateways that do.
     fn refers(&self, snapshot: &Snapshot, service: &ObjectName) -> bool {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        self.http_routes.has_dependent(&target, |name| snapshot.http_routes.contains_key(name))
-            || self.grpc_routes.has_dependent(&target, |name| snapshot.grpc_routes.contains_key(name))
-            || self.tls_routes.has_dependent(&target, |name| snapshot.tls_routes.contains_key(name))
-            || self.tcp_routes.has_dependent(&target, |name| snapshot.tcp_routes.contains_key(name))
-            || self.udp_routes.has_dependent(&target, |name| snapshot.udp_routes.contains_key(name))
+        Kind::routes().any(|kind| {
+            let is_held =
+                |name: &ObjectName| snapshot.routes.contains_key(&ObjectKey { kind, name: name.clone() });
+            self.has_dependent(kind, &target, is_held)
+        })
     }
 
     /// The policies that target a Service, by name.
@@ -232,7 +209,7 @@ fn holds(referents: &Referents, service: &ObjectName) -> bool {
 }
 
 /// Whether a route names the Gateway of a snapshot, or one of its ListenerSets.
-fn is_child<R: RouteReferences>(snapshot: &Snapshot, route: &R, name: &ObjectName) -> bool {
+fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
     let metadata = &snapshot.gateway.metadata;
     let is_gateway = |parent: &ObjectName| {
         metadata.name.as_deref() == Some(&*parent.name)
@@ -252,22 +229,23 @@ fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
 
 /// Whether a ListenerSet of a snapshot is in a namespace.
 fn has_listener_set(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
-    any(&snapshot.listener_sets, namespace)
+    let first = ObjectName::new(namespace.clone(), "");
+    let mut sets = snapshot.listener_sets.from_key(&first);
+    sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
 }
 
-/// Whether one of these objects is in a namespace.
-fn any<V>(held: &SharedMap<ObjectName, V>, namespace: &Arc<str>) -> bool {
-    let first = ObjectName::new(namespace.clone(), "");
-    held.from_key(&first).next().is_some_and(|(name, _)| name.namespace == *namespace)
+/// Whether a route of a snapshot is in a namespace.
+fn has_route(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
+    Kind::routes().any(|kind| {
+        let first = ObjectKey::new(kind, namespace.clone(), "");
+        let next = snapshot.routes.from_key(&first).next();
+        next.is_some_and(|(key, _)| key.kind == kind && key.name.namespace == *namespace)
+    })
 }
 
 /// Whether the Gateway, a ListenerSet or a route of a snapshot is in a namespace.
 fn lives_in(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
     snapshot.gateway.metadata.namespace.as_deref() == Some(&**namespace)
         || has_listener_set(snapshot, namespace)
-        || any(&snapshot.http_routes, namespace)
-        || any(&snapshot.grpc_routes, namespace)
-        || any(&snapshot.tls_routes, namespace)
-        || any(&snapshot.tcp_routes, namespace)
-        || any(&snapshot.udp_routes, namespace)
+        || has_route(snapshot, namespace)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, RouteReferences, Snapshot,
-    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -86,11 +86,7 @@ impl World {
         let mut names = Names::default();
         names.namespaces.insert(name.namespace.clone());
         names.namespaces.extend(listener_sets.keys().map(|name| name.namespace.clone()));
-        let http_routes = names.routes(&self.http_routes, &parents);
-        let grpc_routes = names.routes(&self.grpc_routes, &parents);
-        let tls_routes = names.routes(&self.tls_routes, &parents);
-        let tcp_routes = names.routes(&self.tcp_routes, &parents);
-        let udp_routes = names.routes(&self.udp_routes, &parents);
+        let routes = names.routes(self, &parents);
         names.cross(Kind::Gateway, name, &secrets_of_gateway(&gateway, &name.namespace));
         names.cross(Kind::Gateway, name, &config_maps_of_gateway(&gateway, &name.namespace));
         for (name, set) in &listener_sets {
@@ -113,18 +109,7 @@ impl World {
         names.permit(permitted_references(&gateway, &listener_sets, &referents));
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = Snapshot {
-            gateway,
-            class,
-            listener_sets,
-            http_routes,
-            grpc_routes,
-            tls_routes,
-            tcp_routes,
-            udp_routes,
-            backend_tls_policies,
-            referents,
-        };
+        let snapshot = Snapshot { gateway, class, listener_sets, routes, backend_tls_policies, referents };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
 
@@ -213,17 +198,19 @@ pub(super) fn picked<'a, K: Stored>(
 
 impl Names {
     /// The routes with one of these parents; what they refer to is added.
-    fn routes<R: Stored + RouteReferences>(
-        &mut self,
-        store: &KindStore<R>,
-        parents: &[Target],
-    ) -> SharedMap<ObjectName, Arc<R>> {
-        let routes = picked(store, parents.iter().flat_map(|parent| store.members(parent)));
-        for (name, route) in &routes {
+    fn routes(&mut self, world: &World, parents: &[Target]) -> SharedMap<ObjectKey, AnyRoute> {
+        let mut routes = Vec::new();
+        for (kind, parent) in Kind::routes().flat_map(|kind| parents.iter().map(move |parent| (kind, parent)))
+        {
+            let names = world.members(kind, parent).into_iter();
+            let children = names.filter_map(|name| world.route(&ObjectKey { kind, name: name.clone() }));
+            routes.extend(children.map(|route| (route.key(), route)));
+        }
+        let routes: SharedMap<ObjectKey, AnyRoute> = routes.into_iter().collect();
+        for (ObjectKey { kind, name }, route) in &routes {
             self.namespaces.insert(name.namespace.clone());
-            let services = route.services();
-            self.cross(<R as RouteReferences>::KIND, name, services);
-            self.services.extend(services.iter().cloned());
+            self.cross(*kind, name, route.services());
+            self.services.extend(route.services().iter().cloned());
         }
         routes
     }

@@ -514,12 +514,7 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
             }
         }
     }
-    for kind in [
-        Kind::HttpRoute,
-        Kind::GrpcRoute,
-        Kind::TlsRoute,
-        Kind::TcpRoute,
-        Kind::UdpRoute,
+    let others = [
         Kind::Ingress,
         Kind::Service,
         Kind::EndpointSlice,
@@ -527,7 +522,8 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
         Kind::ConfigMap,
         Kind::Namespace,
         Kind::PingsixProxy,
-    ] {
+    ];
+    for kind in Kind::routes().chain(others) {
         assert!(kept.get(&kind).is_some_and(|kept| *kept > 20), "{kind}: {kept:?}");
     }
 }
@@ -545,7 +541,7 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_extract() {
         assert!(world.refresh(&mut extract, &changed));
         let OwnerSnapshot::Gateway(snapshot) = &extract.snapshot else { panic!("a Gateway's") };
         (
-            snapshot.http_routes.len(),
+            snapshot.routes.len(),
             snapshot.referents.services.len(),
             snapshot.referents.endpoint_slices.values().map(Vec::len).sum::<usize>(),
         )

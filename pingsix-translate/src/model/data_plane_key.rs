@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::object::{Kind, ObjectKey, ObjectName};
+use super::kind::Kind;
+use super::object::{ObjectKey, ObjectName};
 
 /// Identity of a data plane: one PingSIX fleet, or one fleet of stream proxies, that reads one prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

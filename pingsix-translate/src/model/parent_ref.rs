@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::object::{GATEWAY_GROUP, Kind, ObjectKey};
+use super::kind::{GATEWAY_GROUP, Kind};
+use super::object::ObjectKey;
 
 /// A reference to a parent, as written (Gateway API `ParentReference`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,24 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{BackendRef, Hostnames, Part, Route, Rule};
-use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal, Traffic};
-use crate::snapshot::{Metadata, RouteReferences};
+use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal};
+use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
 /// What is left of a route's spec when parents and rules are taken away.
 pub(super) struct RouteFrame<'a> {
-    pub(super) metadata: &'a Metadata,
     pub(super) hostnames: Option<&'a [String]>,
     /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
     pub(super) uses_default_gateways: bool,
 }
 
 /// Puts a route together.
-pub(super) fn assemble<R: RouteReferences>(
-    route: &R,
+pub(super) fn assemble<S: RouteSpec>(
+    route: &RouteObject<S>,
     frame: &RouteFrame<'_>,
-    traffic: Traffic,
     mut rules: Vec<Rule>,
-) -> Route {
+) -> Route
+where
+    RouteObject<S>: OfKind,
+{
+    let kind = RouteObject::<S>::KIND;
     for rule in &mut rules {
         let mirrors = rule.mirrors.iter_mut().map(|mirror| &mut mirror.backend);
         rule.backends.iter_mut().chain(mirrors).for_each(|backend| share_name(backend, route.services()));
@@ -35,12 +37,12 @@ pub(super) fn assemble<R: RouteReferences>(
         )
     });
     Route {
-        key: Arc::new(ObjectKey { kind: R::KIND, name: frame.metadata.name.clone() }),
+        key: Arc::new(ObjectKey { kind, name: route.metadata.name.clone() }),
         part: Part::Whole,
-        traffic,
-        generation: frame.metadata.generation,
-        age: frame.metadata.age,
-        parent_refs: route.parent_refs().clone(),
+        traffic: kind.traffic().unwrap_or_default(),
+        generation: route.metadata.generation,
+        age: route.metadata.age,
+        parent_refs: route.parent_refs.clone(),
         hostnames,
         rules,
         refusals: refusals.into(),

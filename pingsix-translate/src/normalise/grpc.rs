@@ -14,12 +14,12 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
-use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
+use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::rare::Rare;
 use crate::snapshot::GrpcRoute;
 
 /// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
+pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
     let spec = route.spec();
     let namespace = &route.metadata.name.namespace;
     let rules = match spec.rules.as_deref() {
@@ -30,11 +30,10 @@ pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
         }
     };
     let frame = RouteFrame {
-        metadata: &route.metadata,
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
     };
-    assemble(route, &frame, Traffic::Grpc, rules)
+    assemble(route, &frame, rules)
 }
 
 fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {

@@ -8,11 +8,11 @@ use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
-use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
+use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
+pub(super) fn normalise_http_route(route: &HttpRoute) -> Route {
     let spec = route.spec();
     let namespace = &route.metadata.name.namespace;
     let rules = match spec.rules.as_deref() {
@@ -23,11 +23,10 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
         }
     };
     let frame = RouteFrame {
-        metadata: &route.metadata,
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
     };
-    assemble(route, &frame, Traffic::Http, rules)
+    assemble(route, &frame, rules)
 }
 
 fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules) -> Rule {

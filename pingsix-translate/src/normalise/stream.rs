@@ -7,21 +7,18 @@ use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 use super::assemble::{RouteFrame, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
 use super::{Exchange, Hostnames, Route, Rule};
-use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal, Traffic};
+use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::rare::Rare;
-use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
+use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 
 /// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
+pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {
-        metadata: &route.metadata,
         hostnames: Some(&spec.hostnames),
         uses_default_gateways: spec.use_default_gateways == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
     };
-    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    let mut normal =
-        assemble(route, &frame, Traffic::Tls, vec![only_rule(&route.metadata.name, Kind::TlsRoute, rules)]);
+    let mut normal = with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()));
     if normal.hostnames == Hostnames::Any {
         // Nothing says whose connections are meant, so nobody's are.
         normal.hostnames = Hostnames::Named(Box::default());
@@ -35,27 +32,34 @@ pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
 }
 
 /// Reads a TCPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_tcp_route(route: &TcpRoute) -> Route {
+pub(super) fn normalise_tcp_route(route: &TcpRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {
-        metadata: &route.metadata,
         hostnames: None,
         uses_default_gateways: spec.use_default_gateways == Some(tcproutes::TcpRouteUseDefaultGateways::All),
     };
-    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    assemble(route, &frame, Traffic::Tcp, vec![only_rule(&route.metadata.name, Kind::TcpRoute, rules)])
+    with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
 }
 
 /// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_udp_route(route: &UdpRoute) -> Route {
+pub(super) fn normalise_udp_route(route: &UdpRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {
-        metadata: &route.metadata,
         hostnames: None,
         uses_default_gateways: spec.use_default_gateways == Some(udproutes::UdpRouteUseDefaultGateways::All),
     };
-    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    assemble(route, &frame, Traffic::Udp, vec![only_rule(&route.metadata.name, Kind::UdpRoute, rules)])
+    with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
+}
+
+fn with_one_rule<'a, S: RouteSpec, B: WrittenBackend + 'a>(
+    route: &RouteObject<S>,
+    frame: &RouteFrame<'_>,
+    rules: impl ExactSizeIterator<Item = &'a [B]>,
+) -> Route
+where
+    RouteObject<S>: OfKind,
+{
+    assemble(route, frame, vec![only_rule(&route.metadata.name, RouteObject::<S>::KIND, rules)])
 }
 
 /// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.

@@ -22,11 +22,11 @@ use self::shadowed::Shadowed;
 use self::tls::{certificates, tls_of};
 use super::JudgedRoute;
 use super::Translation;
+use super::diff::{LastObjects, ObjectDiff};
 use super::infrastructure;
 use super::owner::{Owner, Served, Update, Updated};
-use super::seen::{Difference, OfKind};
+use super::route_slab::Source;
 use super::shared::Shared;
-use super::slots::Source;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::crd::HostOwnership;
@@ -49,7 +49,7 @@ use crate::status::{Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge
 pub(super) struct OfIngressClass {
     class: Arc<IngressClass>,
     default_classes: Vec<Arc<str>>,
-    seen: OfKind<Arc<Ingress>>,
+    last_ingresses: LastObjects<Arc<Ingress>>,
     frame: Frame,
     /// The data plane, or none if the class is not served.
     planes: Vec<Plane>,
@@ -162,7 +162,7 @@ impl Owner for OfIngressClass {
         Self {
             class: snapshot.class.clone(),
             default_classes: snapshot.default_classes.clone(),
-            seen: OfKind::new(&snapshot.ingresses),
+            last_ingresses: LastObjects::new(&snapshot.ingresses),
             planes: vec![ingress_plane(frame.key.clone(), certificates, frame.namespace_share)],
             frame,
             hosts,
@@ -243,10 +243,10 @@ impl Owner for OfIngressClass {
     }
 
     fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale> {
-        let Update { snapshot, news, references, options, most, slots, planes, .. } = update;
+        let Update { snapshot, diff, references, options, most, slab, planes, .. } = update;
         let class = std::mem::replace(&mut self.class, snapshot.class.clone());
         let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
-        let is_reframed = news.of_proxies
+        let is_reframed = diff.of_proxies
             || !Arc::ptr_eq(&class, &snapshot.class)
             || default_classes != snapshot.default_classes;
         if is_reframed {
@@ -256,7 +256,7 @@ impl Owner for OfIngressClass {
             }
             self.frame = frame;
         }
-        let differences = self.seen.update(&snapshot.ingresses);
+        let differences = self.last_ingresses.update(&snapshot.ingresses);
         if !self.frame.is_served {
             return Ok(Updated { routes: Vec::new(), is_reframed });
         }
@@ -266,8 +266,8 @@ impl Owner for OfIngressClass {
         let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
         let mut was = FirstTwoBefore::new();
-        let mut has_other_tls = !news.secrets.is_empty();
-        for Difference { name, before, now } in differences {
+        let mut has_other_tls = !diff.secrets.is_empty();
+        for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
             self.hosts.replace(&name, before, now, &mut was);
             has_other_tls |= self.replace_tls(&name, before, now);
@@ -283,7 +283,7 @@ impl Owner for OfIngressClass {
             read.insert(name);
         }
         has_other_tls |= self.hosts.settle(was, most, &mut read)?;
-        for key in news.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
+        for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
         }
@@ -298,7 +298,7 @@ impl Owner for OfIngressClass {
             };
             let source = Source::Object(key);
             if self.frame.ownership == HostOwnership::OldestNamespace {
-                self.rests.replace(slots.of_source(&source), &now);
+                self.rests.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
         }

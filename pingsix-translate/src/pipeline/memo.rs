@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Translation;
+use super::diff::{LastReferents, ReferentsDiff};
 use super::owner::{Owner, Served, Update, Updated};
-use super::seen::{News, Seen};
+use super::route_slab::{Attaching, RouteSlab};
 use super::shared::Shared;
-use super::slots::{Attaching, Slots};
 use super::{Attached, JudgedRoutes, add_refusals, add_streams};
 use crate::backends::Backends;
 use crate::lower::{
@@ -22,19 +22,19 @@ use crate::status::{Refusals, RouteVerdict};
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;
 
-/// A translation with what it was made of.
+/// A translation with the inputs of each stage.
 ///
-/// Each stage is a function of what stands here and of the snapshot, and is done again for what is different of that:
-/// [`Seen`] tells which of the objects are that others refer to, and the [`Owner`] which of its own; a route is attached and
-/// resolved again when it, or something it was resolved by, is another; and what comes out different is lowered and judged.
+/// The next translation repeats each stage for the inputs that differ. [`LastReferents`] finds the referents that differ, and
+/// the [`Owner`] finds its own objects. A route is attached and resolved again when the route or one of these inputs has
+/// changed. Only results that differ are lowered and judged.
 #[derive(Debug)]
 pub(super) struct Memo<O> {
-    seen: Seen,
+    last_referents: LastReferents,
     reading: Arc<Reading>,
     owner: O,
     backends: Backends,
     shared: Shared,
-    slots: Slots,
+    slab: RouteSlab,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
     /// How many accepted routes each listener has.
@@ -53,17 +53,17 @@ impl<O: Owner> Memo<O> {
         let Attached { reading, owner, mut backends, shared, inputs, problems } = attached;
         backends.pack();
         let mut counts = vec![0; owner.listeners().len()];
-        let mut slots = Slots::default();
+        let mut slab = RouteSlab::default();
         for ((input, problems), judged) in inputs.into_iter().zip(problems).zip(judged) {
             for listener in &judged.counted {
                 counts[*listener] += 1;
             }
-            slots.push(input, problems, judged);
+            slab.push(input, problems, judged);
         }
-        slots.pack();
+        slab.pack();
         let verdicts = translation.verdicts.routes.clone();
-        let seen = Seen::new(O::referents(snapshot));
-        Self { seen, reading, owner, backends, shared, slots, planes, streams, counts, verdicts }
+        let last_referents = LastReferents::new(O::referents(snapshot));
+        Self { last_referents, reading, owner, backends, shared, slab, planes, streams, counts, verdicts }
     }
 
     /// Translates a snapshot that differs from the last one; also says how many routes were attached. When that is not
@@ -74,26 +74,26 @@ impl<O: Owner> Memo<O> {
         options: &Options,
     ) -> Result<(Translation, usize), Stale> {
         let referents = O::referents(snapshot);
-        let news = self.seen.update(referents);
-        if news.of_own_addresses {
+        let diff = self.last_referents.update(referents);
+        if diff.of_own_addresses {
             // Any Service may have such an endpoint.
             return Err(Stale);
         }
-        self.read(&news, referents);
+        self.read(&diff, referents);
         let references = References::with(referents, self.reading.clone());
-        let most = FEW.max(self.slots.len() / 3);
+        let most = FEW.max(self.slab.len() / 3);
         let mut again: BTreeSet<usize> = BTreeSet::new();
         let Updated { routes, is_reframed } = self.owner.update(Update {
             snapshot,
-            news: &news,
+            diff: &diff,
             references: &references,
             options,
             most,
-            slots: &self.slots,
+            slab: &self.slab,
             planes: &mut self.planes,
             again: &mut again,
         })?;
-        self.find_routes(&news, &references, &mut again);
+        self.find_routes(&diff, &references, &mut again);
         let count = routes.iter().map(|(_, routes)| routes.len().max(1)).sum::<usize>();
         if count + again.len() > most || self.backends.is_overgrown() {
             return Err(Stale);
@@ -108,12 +108,12 @@ impl<O: Owner> Memo<O> {
             count: 0,
         };
         for (source, routes) in routes {
-            for slot in self.slots.replace(source, routes, &mut attaching) {
+            for slot in self.slab.replace(source, routes, &mut attaching) {
                 again.remove(&slot);
             }
         }
         for slot in again {
-            self.slots.again(slot, &mut attaching);
+            self.slab.again(slot, &mut attaching);
         }
         let Attaching { changes, count, .. } = attaching;
         let backends = self.backends.take_changed();
@@ -121,7 +121,7 @@ impl<O: Owner> Memo<O> {
         let mut told: BTreeSet<usize> = changes.keys().copied().collect();
         let what = Changed { routes: &changes, backends: &backends };
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
-            told.extend(lowered.change(plane, &self.slots.inputs, &self.backends, options, what)?);
+            told.extend(lowered.change(plane, &self.slab.inputs, &self.backends, options, what)?);
         }
         if is_reframed || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut told);
@@ -131,29 +131,34 @@ impl<O: Owner> Memo<O> {
     }
 
     /// Reads what is different of what is read once.
-    fn read(&mut self, news: &News, referents: &Referents) {
-        if news.secrets.is_empty() && news.reference_grants.is_empty() {
+    fn read(&mut self, diff: &ReferentsDiff, referents: &Referents) {
+        if diff.secrets.is_empty() && diff.reference_grants.is_empty() {
             return;
         }
         let reading = Arc::make_mut(&mut self.reading);
-        for secret in &news.secrets {
+        for secret in &diff.secrets {
             reading.read_secret(&secret.name, secret.now.as_ref(), referents);
         }
-        if !news.reference_grants.is_empty() {
+        if !diff.reference_grants.is_empty() {
             reading.read_grants(referents);
         }
     }
 
     /// Finds the routes that are not other ones, but refer to Services and ports that may be something else.
-    fn find_routes(&mut self, news: &News, references: &References<'_>, again: &mut BTreeSet<usize>) {
-        for service in &news.services {
+    fn find_routes(
+        &mut self,
+        diff: &ReferentsDiff,
+        references: &References<'_>,
+        again: &mut BTreeSet<usize>,
+    ) {
+        for service in &diff.services {
             self.backends.forget(service);
-            again.extend(self.slots.of_service(service));
+            again.extend(self.slab.of_service(service));
         }
-        let services: BTreeSet<&ObjectName> = news.services.iter().collect();
-        for service in news.slices.iter().filter(|service| !services.contains(service)) {
+        let services: BTreeSet<&ObjectName> = diff.services.iter().collect();
+        for service in diff.slices.iter().filter(|service| !services.contains(service)) {
             if references.look_again(service, &mut self.backends) {
-                again.extend(self.slots.of_service(service));
+                again.extend(self.slab.of_service(service));
             }
         }
     }
@@ -162,7 +167,7 @@ impl<O: Owner> Memo<O> {
     fn concern_streams(&self, changes: &BTreeMap<usize, RouteChange>, backends: &BTreeSet<usize>) -> bool {
         let mut inputs = changes
             .iter()
-            .flat_map(|(slot, change)| std::iter::once(&self.slots.inputs[*slot]).chain(&change.before));
+            .flat_map(|(slot, change)| std::iter::once(&self.slab.inputs[*slot]).chain(&change.before));
         inputs.any(|input| !input.route.traffic.has_requests())
             || backends.iter().any(|index| !self.backends.get(*index).key.usage.traffic.has_requests())
     }
@@ -172,7 +177,7 @@ impl<O: Owner> Memo<O> {
         let Some((streams, listened)) = self.streams.as_mut().zip(self.owner.listened()) else { return };
         let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
         told.extend(refused_before);
-        *streams = lower_streams(&listened, &self.slots.inputs, &self.backends, options);
+        *streams = lower_streams(&listened, &self.slab.inputs, &self.backends, options);
         told.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
     }
 
@@ -185,7 +190,7 @@ impl<O: Owner> Memo<O> {
         for (number, (lowered, plane)) in self.planes.iter().zip(self.owner.planes()).enumerate() {
             refusals.add_plane(number, plane.listeners());
             for &slot in told {
-                let of_route = lowered.refused_of(plane, slot, &self.slots.inputs);
+                let of_route = lowered.refused_of(plane, slot, &self.slab.inputs);
                 add_refusals(&mut refusals, number, self.owner.listeners(), of_route);
             }
         }
@@ -193,21 +198,21 @@ impl<O: Owner> Memo<O> {
             add_streams(&mut refusals, self.planes.len(), streams);
         }
         for &slot in told {
-            for listener in self.slots.counted(slot) {
+            for listener in self.slab.counted(slot) {
                 self.counts[listener] -= 1;
             }
-            let input = &self.slots.inputs[slot];
+            let input = &self.slab.inputs[slot];
             let key = input.route.key.clone();
             if !input.is_there() {
                 self.verdicts.remove(&*key);
-                self.slots.release(slot);
+                self.slab.release(slot);
                 continue;
             }
             let (verdict, judged) = self.owner.judge(slot, input, &refusals, &mut self.shared);
             for listener in &judged.counted {
                 self.counts[*listener] += 1;
             }
-            self.slots.note_judged(slot, judged);
+            self.slab.note_judged(slot, judged);
             if let Some(verdict) = verdict.filter(|verdict| self.verdicts.get(&*key) != Some(verdict)) {
                 self.verdicts.insert(key, verdict);
             }
@@ -231,10 +236,10 @@ impl<O: Owner> Memo<O> {
         let served = Served {
             data_planes: data_planes.collect(),
             stream_planes: stream_planes.collect(),
-            inputs: &self.slots.of_services(self.owner.targets()),
+            inputs: &self.slab.of_services(self.owner.targets()),
             counts: &self.counts,
             verdicts: self.verdicts.clone(),
-            problems: self.slots.problems().chain(of_others).cloned().chain(of_certificates).collect(),
+            problems: self.slab.problems().chain(of_others).cloned().chain(of_certificates).collect(),
         };
         self.owner.translation(snapshot, references, served)
     }

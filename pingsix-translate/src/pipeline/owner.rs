@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::JudgedRoute;
 use super::Translation;
-use super::seen::News;
+use super::diff::ReferentsDiff;
+use super::route_slab::{RouteSlab, Source};
 use super::shared::Shared;
-use super::slots::{Slots, Source};
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Listened, LoweredPlane, Plane, RouteInput, Stale, StreamPlane};
@@ -93,12 +93,12 @@ pub(super) struct Updated {
 #[derive(Debug)]
 pub(super) struct Update<'a, O: Owner> {
     pub(super) snapshot: &'a O::Snapshot,
-    pub(super) news: &'a News,
+    pub(super) diff: &'a ReferentsDiff,
     pub(super) references: &'a References<'a>,
     pub(super) options: &'a Options,
     /// How many routes may be done again for less than a full translation.
     pub(super) most: usize,
-    pub(super) slots: &'a Slots,
+    pub(super) slab: &'a RouteSlab,
     /// In the order of [`Owner::planes`].
     pub(super) planes: &'a mut [LoweredPlane],
     /// Gets the routes that are the same but have to be attached again.

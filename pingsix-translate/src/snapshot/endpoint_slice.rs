@@ -177,6 +177,8 @@ impl Serialize for EndpointSlice {
 }
 
 impl Identified for EndpointSlice {
+    type Wire = wire::EndpointSlice;
+
     fn name(&self) -> ObjectName {
         self.name.clone()
     }
@@ -189,6 +191,14 @@ impl Identified for EndpointSlice {
         share_namespace(&mut self.name, pool);
         self.service.iter_mut().for_each(|service| pool.name(service));
         pool.endpoint_ports(&mut self.ports);
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}")
     }
 }
 

@@ -1,15 +1,16 @@
 //! What is kept of an object's metadata, and what objects of every kind are known by.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::ObjectMeta;
+use std::fmt::Debug;
 
-use super::kinds::{
-    BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, Namespace,
-    ReferenceGrant, Secret,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use super::objects::key_of;
 use super::pool::Pool;
-use crate::crd::PingsixProxy;
 use crate::model::{Age, Kind, ObjectName};
 
 /// What is kept of an object's metadata: a tenth of what the generated type takes, of which there is one per object.
@@ -61,8 +62,17 @@ pub(super) fn name_in(metadata: &ObjectMeta) -> ObjectName {
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
+/// The kind of a type, as the table of kinds has it.
+pub trait OfKind {
+    /// Which kind.
+    const KIND: Kind;
+}
+
 /// An object of a kind translation reads.
-pub trait Identified {
+pub trait Identified: OfKind + Sized {
+    /// The type with all fields of the API, with which its names of the kind go. It is the type itself if nothing is left out.
+    type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<Self>;
+
     /// Where it is, and its name; the namespace is empty for cluster-scoped kinds.
     fn name(&self) -> ObjectName;
 
@@ -71,6 +81,52 @@ pub trait Identified {
 
     /// Holds what other objects say as well together with them.
     fn share(&mut self, _pool: &mut Pool) {}
+
+    /// Whether two versions of an object differ at most in bookkeeping of the API server.
+    fn says_the_same(&self, other: &Self) -> bool;
+
+    /// The content of the object, as a text that is the same for all versions that say the same. It may be secret.
+    fn text(&self) -> String;
+}
+
+/// Objects that are kept as the API has them.
+impl<K: OfKind + Resource<DynamicType = ()> + Serialize + DeserializeOwned> Identified for K {
+    type Wire = Self;
+
+    fn name(&self) -> ObjectName {
+        key_of(K::KIND, self.meta()).name
+    }
+
+    fn generation(&self) -> i64 {
+        self.meta().generation.unwrap_or_default()
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        essence(self.meta()) == essence(other.meta())
+            && (has_generation(self.meta()) || without_metadata(self) == without_metadata(other))
+    }
+
+    fn text(&self) -> String {
+        let rest = if has_generation(self.meta()) { Value::Null } else { without_metadata(self) };
+        format!("{:?} {rest}", essence(self.meta()))
+    }
+}
+
+/// The metadata that translation may look at.
+fn essence(metadata: &ObjectMeta) -> impl PartialEq + Debug + use<> {
+    let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
+    (uid, generation, labels, annotations)
+}
+
+/// Whether the rest of the object is told by its generation.
+fn has_generation(metadata: &ObjectMeta) -> bool {
+    metadata.generation.is_some_and(|generation| generation > 0)
+}
+
+fn without_metadata(object: &impl Serialize) -> Value {
+    let mut object = serde_json::to_value(object).unwrap_or_default();
+    object.as_object_mut().map(|object| object.remove("metadata"));
+    object
 }
 
 /// Shares the namespace of a name that nobody holds yet.
@@ -78,24 +134,4 @@ pub(super) fn share_namespace(name: &mut ObjectName, pool: &mut Pool) {
     if let Some(name) = name.get_mut() {
         pool.text(&mut name.namespace);
     }
-}
-
-/// Kinds held in the generated type.
-macro_rules! generated {
-    ($($kind:ident)+) => {$(
-        impl Identified for $kind {
-            fn name(&self) -> ObjectName {
-                key_of(Kind::$kind, &self.metadata).name
-            }
-
-            fn generation(&self) -> i64 {
-                self.metadata.generation.unwrap_or_default()
-            }
-        }
-    )+};
-}
-
-generated! {
-    GatewayClass Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace
-    PingsixProxy
 }

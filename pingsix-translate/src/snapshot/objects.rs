@@ -5,23 +5,22 @@ use std::sync::Arc;
 
 use kube::core::ObjectMeta;
 
-use super::endpoint_slice::EndpointSlice;
-use super::kinds::{
-    BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, Namespace,
-    ReferenceGrant, Secret,
-};
-use super::metadata::Identified;
-use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
-use super::service::Service;
-use crate::crd::PingsixProxy;
+use super::metadata::{Identified, OfKind};
+use super::route_spec::AnyRoute;
+use crate::for_each_kind;
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 macro_rules! objects {
-    ($($(#[$doc:meta])* $kind:ident in $field:ident;)+) => {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
+        $(impl OfKind for super::$kind {
+            const KIND: Kind = Kind::$kind;
+        })+
+
         /// One object of a kind translation reads.
         #[derive(Clone, Debug)]
-        #[allow(clippy::large_enum_variant, reason = "every variant is one pointer")]
-        pub enum Object { $($(#[$doc])* $kind(Arc<$kind>),)+ }
+        pub enum Object {
+            $(#[doc = concat!("A `", stringify!($kind), "`.")] $kind(Arc<super::$kind>),)+
+        }
 
         impl Object {
             /// What the object is.
@@ -40,7 +39,7 @@ macro_rules! objects {
         /// A plain collection of objects, from which snapshots are cut. Tools without a cluster use it; a
         /// controller keeps indexed stores instead and builds snapshots from those.
         #[derive(Clone, Debug, Default)]
-        pub struct Objects { $(pub(super) $field: BTreeMap<ObjectName, Arc<$kind>>,)+ }
+        pub struct Objects { $(pub(super) $field: BTreeMap<ObjectName, Arc<super::$kind>>,)+ }
 
         impl Objects {
             /// Adds an object, or replaces the one with the same key; returns whether one was replaced.
@@ -54,11 +53,14 @@ macro_rules! objects {
                 match key.kind { $(Kind::$kind => self.$field.contains_key(&key.name),)+ }
             }
 
+            /// Every object of a kind, by name.
+            pub fn of_kind(&self, kind: Kind) -> Box<dyn Iterator<Item = Object> + '_> {
+                match kind { $(Kind::$kind => Box::new(self.$field.values().cloned().map(Object::$kind)),)+ }
+            }
+
             $(
-                $(#[$doc])*
-                ///
-                /// All of them, by name.
-                pub fn $field(&self) -> impl Iterator<Item = (&ObjectName, &Arc<$kind>)> {
+                #[doc = concat!("Every `", stringify!($kind), "`, by name.")]
+                pub fn $field(&self) -> impl Iterator<Item = (&ObjectName, &Arc<super::$kind>)> {
                     self.$field.iter()
                 }
             )+
@@ -66,47 +68,42 @@ macro_rules! objects {
     };
 }
 
-objects! {
-    /// A GatewayClass.
-    GatewayClass in gateway_classes;
-    /// A Gateway.
-    Gateway in gateways;
-    /// A ListenerSet.
-    ListenerSet in listener_sets;
-    /// An HTTPRoute.
-    HttpRoute in http_routes;
-    /// A GRPCRoute.
-    GrpcRoute in grpc_routes;
-    /// A TLSRoute.
-    TlsRoute in tls_routes;
-    /// A TCPRoute.
-    TcpRoute in tcp_routes;
-    /// A UDPRoute.
-    UdpRoute in udp_routes;
-    /// A BackendTLSPolicy.
-    BackendTlsPolicy in backend_tls_policies;
-    /// A ReferenceGrant.
-    ReferenceGrant in reference_grants;
-    /// An IngressClass.
-    IngressClass in ingress_classes;
-    /// An Ingress.
-    Ingress in ingresses;
-    /// A Service.
-    Service in services;
-    /// An EndpointSlice.
-    EndpointSlice in endpoint_slices;
-    /// A Secret.
-    Secret in secrets;
-    /// A ConfigMap.
-    ConfigMap in config_maps;
-    /// A Namespace.
-    Namespace in namespaces;
-    /// A PingsixProxy.
-    PingsixProxy in proxies;
+for_each_kind! { objects }
+
+impl Objects {
+    /// Every route, by kind, then by name.
+    pub fn routes(&self) -> impl Iterator<Item = AnyRoute> {
+        Kind::routes().flat_map(|kind| self.of_kind(kind)).filter_map(AnyRoute::of)
+    }
 }
 
 /// The identity of an object with this metadata.
 pub(crate) fn key_of(kind: Kind, metadata: &ObjectMeta) -> ObjectKey {
     let namespace = if kind.is_namespaced() { metadata.namespace.as_deref().unwrap_or_default() } else { "" };
     ObjectKey::new(kind, namespace, metadata.name.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Resource;
+
+    use super::*;
+
+    fn assert_named_as_in_the_table<K: Identified>() {
+        let kind = K::KIND;
+        assert_eq!(K::Wire::group(&()), kind.group(), "{kind}");
+        assert_eq!(K::Wire::version(&()), kind.version(), "{kind}");
+        assert_eq!(K::Wire::kind(&()), kind.as_str());
+    }
+
+    macro_rules! types {
+        ($($kind:ident in $field:ident $facts:tt)+) => {
+            #[test]
+            fn each_type_has_the_names_of_its_kind() {
+                $(assert_named_as_in_the_table::<super::super::$kind>();)+
+            }
+        };
+    }
+
+    for_each_kind! { types }
 }

@@ -4,19 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use gateway_api::experimental::grpcroutes::{GrpcRouteParentRefs, GrpcRouteSpec};
-use gateway_api::experimental::httproutes::{HttpRouteParentRefs, HttpRouteSpec};
-use gateway_api::experimental::tcproutes::{TcpRouteParentRefs, TcpRouteSpec};
-use gateway_api::experimental::tlsroutes::{TlsRouteParentRefs, TlsRouteSpec};
-use gateway_api::experimental::udproutes::{UdpRouteParentRefs, UdpRouteSpec};
 use kube::core::ObjectMeta;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::metadata::{Identified, Metadata, share_namespace};
+use super::metadata::{Identified, Metadata, OfKind, share_namespace};
 use super::pool::Pool;
-use super::references::SpecReferences;
-use super::wire;
+use super::route_spec::RouteSpec;
 use crate::model::{ObjectName, ParentRef};
 
 /// A route: what its author wants, and who it is. Its status is no input of translation.
@@ -30,25 +23,24 @@ pub struct RouteObject<S> {
     /// `spec.parentRefs`, in order. Thousands of routes have the same ones.
     pub parent_refs: Arc<[ParentRef]>,
     /// The Services that the spec names, which are asked for far more often than the rest of it; sorted.
-    pub(super) services: Box<[ObjectName]>,
+    services: Box<[ObjectName]>,
     spec: Packed<S>,
 }
-
-/// An HTTPRoute.
-pub type HttpRoute = RouteObject<HttpRouteSpec>;
-/// A GRPCRoute.
-pub type GrpcRoute = RouteObject<GrpcRouteSpec>;
-/// A TLSRoute.
-pub type TlsRoute = RouteObject<TlsRouteSpec>;
-/// A TCPRoute.
-pub type TcpRoute = RouteObject<TcpRouteSpec>;
-/// A UDPRoute.
-pub type UdpRoute = RouteObject<UdpRouteSpec>;
 
 impl<S: RouteSpec> RouteObject<S> {
     /// `spec` without its `parentRefs`. It is decoded at each call: of all routes of a cluster, few are looked at.
     pub fn spec(&self) -> S {
         self.spec.unpack()
+    }
+
+    /// The Services that backendRefs and mirrors name, whether they exist or not; sorted, without repetitions.
+    pub fn services(&self) -> &[ObjectName] {
+        &self.services
+    }
+
+    /// Those of them that requests or connections are to go to, which need endpoints.
+    pub fn backends(&self) -> Vec<ObjectName> {
+        self.spec().backends(&self.metadata.name.namespace)
     }
 }
 
@@ -79,61 +71,9 @@ impl<S> fmt::Debug for Packed<S> {
 
 /// As the API has it.
 #[derive(Serialize, Deserialize)]
-struct Written<S> {
-    metadata: ObjectMeta,
-    spec: S,
-}
-
-/// The spec of a route of Gateway API.
-pub trait RouteSpec: SpecReferences + Clone + Serialize + DeserializeOwned {
-    /// Takes the parentRefs out.
-    fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
-
-    /// The same, with parentRefs.
-    #[must_use]
-    fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
-}
-
-macro_rules! route_specs {
-    ($($spec:ident with $parent_ref:ident;)+) => {$(
-        impl RouteSpec for $spec {
-            fn take_parent_refs(&mut self) -> Arc<[ParentRef]> {
-                let parents = self.parent_refs.take().unwrap_or_default().into_iter().enumerate();
-                parents
-                    .map(|(index, parent)| ParentRef {
-                        index,
-                        group: parent.group,
-                        kind: parent.kind,
-                        namespace: parent.namespace,
-                        name: parent.name,
-                        section_name: parent.section_name,
-                        port: parent.port,
-                    })
-                    .collect()
-            }
-
-            fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self {
-                let parents = parent_refs.iter().cloned().map(|parent| $parent_ref {
-                    group: parent.group,
-                    kind: parent.kind,
-                    namespace: parent.namespace,
-                    name: parent.name,
-                    section_name: parent.section_name,
-                    port: parent.port,
-                });
-                let parents: Vec<_> = parents.collect();
-                Self { parent_refs: Some(parents).filter(|parents| !parents.is_empty()), ..self }
-            }
-        }
-    )+};
-}
-
-route_specs! {
-    HttpRouteSpec with HttpRouteParentRefs;
-    GrpcRouteSpec with GrpcRouteParentRefs;
-    TlsRouteSpec with TlsRouteParentRefs;
-    TcpRouteSpec with TcpRouteParentRefs;
-    UdpRouteSpec with UdpRouteParentRefs;
+pub(super) struct Written<S> {
+    pub(super) metadata: ObjectMeta,
+    pub(super) spec: S,
 }
 
 impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
@@ -151,7 +91,12 @@ impl<S: RouteSpec> Serialize for RouteObject<S> {
     }
 }
 
-impl<S> Identified for RouteObject<S> {
+impl<S: RouteSpec> Identified for RouteObject<S>
+where
+    Self: OfKind,
+{
+    type Wire = S::Wire;
+
     fn name(&self) -> ObjectName {
         self.metadata.name.clone()
     }
@@ -165,30 +110,21 @@ impl<S> Identified for RouteObject<S> {
         pool.parent_refs(&mut self.parent_refs);
         self.services.iter_mut().for_each(|service| pool.name(service));
     }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}")
+    }
 }
-
-macro_rules! from_generated {
-    ($($kind:ident)+) => {$(
-        impl From<wire::$kind> for $kind {
-            fn from(wire::$kind { metadata, spec, .. }: wire::$kind) -> Self {
-                Self::from(Written { metadata, spec })
-            }
-        }
-
-        impl From<&wire::$kind> for $kind {
-            fn from(route: &wire::$kind) -> Self {
-                Self::from(Written { metadata: route.metadata.clone(), spec: route.spec.clone() })
-            }
-        }
-    )+};
-}
-
-from_generated! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::{HttpRoute, wire};
     use super::*;
 
     #[test]

@@ -123,6 +123,8 @@ impl Serialize for Service {
 }
 
 impl Identified for Service {
+    type Wire = wire::Service;
+
     fn name(&self) -> ObjectName {
         self.name.clone()
     }
@@ -134,6 +136,14 @@ impl Identified for Service {
     fn share(&mut self, pool: &mut Pool) {
         pool.name(&mut self.name);
         pool.service_ports(&mut self.ports);
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}")
     }
 }
 

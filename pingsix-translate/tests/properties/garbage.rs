@@ -8,7 +8,8 @@ use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
 use pingsix_translate::status::{finish, judge_gateway_class, judge_pingsix_proxy};
 use pingsix_translate::stream;
 use pingsix_translate::{
-    Layout, Object, ObjectName, Objects, Options, Translation, translate, translate_ingress,
+    Kind, Layout, Object, ObjectName, Objects, Options, Translation, for_each_kind, translate,
+    translate_ingress,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -263,27 +264,13 @@ fn decode(object: Value) -> Option<Object> {
     }
     // What it was meant to be, whatever its kind says now.
     let kind = object.get("kind").and_then(Value::as_str)?.to_owned();
-    match kind.as_str() {
-        "GatewayClass" => read(object).map(Object::GatewayClass),
-        "Gateway" => read(object).map(Object::Gateway),
-        "ListenerSet" => read(object).map(Object::ListenerSet),
-        "HTTPRoute" => read(object).map(Object::HttpRoute),
-        "GRPCRoute" => read(object).map(Object::GrpcRoute),
-        "TLSRoute" => read(object).map(Object::TlsRoute),
-        "TCPRoute" => read(object).map(Object::TcpRoute),
-        "UDPRoute" => read(object).map(Object::UdpRoute),
-        "BackendTLSPolicy" => read(object).map(Object::BackendTlsPolicy),
-        "ReferenceGrant" => read(object).map(Object::ReferenceGrant),
-        "Service" => read(object).map(Object::Service),
-        "EndpointSlice" => read(object).map(Object::EndpointSlice),
-        "Secret" => read(object).map(Object::Secret),
-        "ConfigMap" => read(object).map(Object::ConfigMap),
-        "Namespace" => read(object).map(Object::Namespace),
-        "IngressClass" => read(object).map(Object::IngressClass),
-        "Ingress" => read(object).map(Object::Ingress),
-        "PingsixProxy" => read(object).map(Object::PingsixProxy),
-        _ => None,
+    let kind = Kind::ALL.iter().find(|known| known.as_str() == kind)?;
+    macro_rules! decode {
+        ($($kind:ident in $field:ident $facts:tt)+) => {
+            match kind { $(Kind::$kind => read(object).map(Object::$kind),)+ }
+        };
     }
+    for_each_kind! { decode }
 }
 
 /// One sane object or more of every kind, with every field that translation may look at.

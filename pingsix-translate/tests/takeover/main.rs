@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
+use pingsix_translate::snapshot::AnyRoute;
 use pingsix_translate::status::Reason;
 use pingsix_translate::{
     Budget, DataPlane, Effort, Object, ObjectName, Objects, Options, Provenance, Translation, Translator,
@@ -315,9 +316,10 @@ fn random_requests(rng: &mut SmallRng, objects: &Objects) -> Vec<Request> {
     ];
     let snapshot = objects.snapshot(&ObjectName::new("infra", "gateway")).unwrap();
     let values: Vec<String> = snapshot
-        .http_routes
+        .routes
         .values()
-        .flat_map(|route| route.spec().rules.unwrap_or_default())
+        .filter_map(|route| if let AnyRoute::HttpRoute(route) = route { route.spec().rules } else { None })
+        .flatten()
         .flat_map(|rule| rule.matches.unwrap_or_default())
         .flat_map(|matched| matched.headers.unwrap_or_default())
         .map(|header| header.value)

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use pingsix_translate::snapshot::{Object, wire};
-use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey};
-use serde::de::DeserializeOwned;
+use pingsix_translate::snapshot::{Identified, Object};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, for_each_kind};
 use serde_json::{Map, Value, json};
 
 use crate::finding::reason;
@@ -103,7 +102,7 @@ pub(super) fn decode(value: Value) -> Decoded {
             Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
         };
     };
-    if !versions(known).contains(&version) {
+    if !known.versions().contains(&version) {
         let message =
             format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
         let object = format!("{kind} {}", shown_name(&fields));
@@ -140,26 +139,6 @@ fn is_group_of_kubernetes(group: &str) -> bool {
     matches!(group, "" | "extensions") || group.ends_with("k8s.io")
 }
 
-/// Versions whose objects decode as the current one.
-const fn versions(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => &["v1", "v1beta1"],
-        Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
-        Kind::BackendTlsPolicy => &["v1", "v1alpha3"],
-        Kind::TlsRoute
-        | Kind::GrpcRoute
-        | Kind::ListenerSet
-        | Kind::IngressClass
-        | Kind::Ingress
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::ConfigMap
-        | Kind::Namespace => &["v1"],
-        Kind::PingsixProxy => &["v1alpha1"],
-    }
-}
-
 fn shown_name(fields: &Map<String, Value>) -> String {
     let metadata = fields.get("metadata");
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
@@ -180,31 +159,14 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
             metadata.insert("namespace".to_owned(), json!("default"));
         }
     }
-    match kind {
-        Kind::Secret => merge_string_data(fields),
-        Kind::EndpointSlice => {
-            for endpoints in ["endpoints", "ports"] {
-                if fields.get(endpoints).is_none_or(Value::is_null) {
-                    fields.insert(endpoints.to_owned(), json!([]));
-                }
+    if kind == Kind::Secret {
+        merge_string_data(fields);
+    } else if kind == Kind::EndpointSlice {
+        for endpoints in ["endpoints", "ports"] {
+            if fields.get(endpoints).is_none_or(Value::is_null) {
+                fields.insert(endpoints.to_owned(), json!([]));
             }
         }
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::Ingress
-        | Kind::Service
-        | Kind::ConfigMap
-        | Kind::Namespace
-        | Kind::PingsixProxy => {}
     }
 }
 
@@ -220,56 +182,26 @@ fn merge_string_data(fields: &mut Map<String, Value>) {
     }
 }
 
-fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
-    match kind {
-        Kind::GatewayClass => typed(kind, fields, |object| Object::GatewayClass(Arc::new(object))),
-        Kind::Gateway => typed(kind, fields, |object| Object::Gateway(Arc::new(object))),
-        Kind::ListenerSet => typed(kind, fields, |object| Object::ListenerSet(Arc::new(object))),
-        Kind::HttpRoute => {
-            typed(kind, fields, |object: wire::HttpRoute| Object::HttpRoute(Arc::new(object.into())))
+macro_rules! decode_as {
+    ($($kind:ident in $field:ident $facts:tt)+) => {
+        fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
+            match kind { $(Kind::$kind => typed(fields, Object::$kind),)+ }
         }
-        Kind::GrpcRoute => {
-            typed(kind, fields, |object: wire::GrpcRoute| Object::GrpcRoute(Arc::new(object.into())))
-        }
-        Kind::TlsRoute => {
-            typed(kind, fields, |object: wire::TlsRoute| Object::TlsRoute(Arc::new(object.into())))
-        }
-        Kind::TcpRoute => {
-            typed(kind, fields, |object: wire::TcpRoute| Object::TcpRoute(Arc::new(object.into())))
-        }
-        Kind::UdpRoute => {
-            typed(kind, fields, |object: wire::UdpRoute| Object::UdpRoute(Arc::new(object.into())))
-        }
-        Kind::BackendTlsPolicy => typed(kind, fields, |object| Object::BackendTlsPolicy(Arc::new(object))),
-        Kind::ReferenceGrant => typed(kind, fields, |object| Object::ReferenceGrant(Arc::new(object))),
-        Kind::IngressClass => typed(kind, fields, |object| Object::IngressClass(Arc::new(object))),
-        Kind::Ingress => typed(kind, fields, |object| Object::Ingress(Arc::new(object))),
-        Kind::Service => {
-            typed(kind, fields, |object: wire::Service| Object::Service(Arc::new(object.into())))
-        }
-        Kind::EndpointSlice => {
-            typed(kind, fields, |object: wire::EndpointSlice| Object::EndpointSlice(Arc::new(object.into())))
-        }
-        Kind::Secret => typed(kind, fields, |object| Object::Secret(Arc::new(object))),
-        Kind::ConfigMap => typed(kind, fields, |object| Object::ConfigMap(Arc::new(object))),
-        Kind::Namespace => typed(kind, fields, |object| Object::Namespace(Arc::new(object))),
-        Kind::PingsixProxy => typed(kind, fields, |object| Object::PingsixProxy(Arc::new(object))),
-    }
+    };
 }
 
-fn typed<K: DeserializeOwned + serde::Serialize>(
-    kind: Kind,
-    fields: Map<String, Value>,
-    object: impl FnOnce(K) -> Object,
-) -> Decoded {
+for_each_kind! { decode_as }
+
+fn typed<K: Identified>(fields: Map<String, Value>, object: impl FnOnce(Arc<K>) -> Object) -> Decoded {
+    let kind = K::KIND;
     let value = Value::Object(fields);
-    match serde_path_to_error::deserialize::<_, K>(&value) {
+    match serde_path_to_error::deserialize::<_, K::Wire>(&value) {
         Ok(decoded) => {
             let mut ignored = Vec::new();
             if let Ok(kept) = serde_json::to_value(&decoded) {
                 lost(&value, &kept, &mut String::new(), &mut ignored);
             }
-            Decoded::Object { object: object(decoded), ignored }
+            Decoded::Object { object: object(Arc::new(decoded.into())), ignored }
         }
         Err(error) => {
             let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();

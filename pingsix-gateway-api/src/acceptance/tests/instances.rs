@@ -35,7 +35,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             let draft = lab.acceptance.draft(&lab.newest());
             assert_eq!(draft.trial, None);
             let OwnerSnapshot::Gateway(snapshot) = &draft.snapshot else { panic!() };
-            assert_eq!(snapshot.http_routes.len(), 17);
+            assert_eq!(snapshot.routes.len(), 17);
             assert!(snapshot.referents.quarantine.is_empty() && lab.acceptance.fault().is_none());
             for second in 0..100 {
                 assert_eq!(lab.acceptance.beat(lab.now + Duration::from_secs(20 + second)), Heard::Nothing);

@@ -50,7 +50,7 @@ impl Siege {
 /// The generation of a route that is in force.
 fn in_force(lab: &Lab, namespace: &str, name: &str) -> Option<i64> {
     let OwnerSnapshot::Gateway(snapshot) = &lab.in_force.as_ref()?.0 else { panic!("it is a Gateway's") };
-    let route = snapshot.http_routes.get(&ObjectName::new(namespace, name))?;
+    let route = http_route(snapshot, &ObjectKey::new(Kind::HttpRoute, namespace, name))?;
     let rule = route.spec().rules?.first()?.clone();
     let path = rule.matches?.first()?.path.as_ref()?.value.clone()?;
     path.rsplit('/').next()?.parse().ok()

@@ -29,7 +29,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     lab.pass(Duration::from_mins(61));
     assert_eq!(lab.held(), [rule_of("good-2", 0)].into());
     let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-    assert_eq!(in_force.http_routes.len(), 9);
+    assert_eq!(in_force.routes.len(), 9);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn one_poisoned_rule_is_found_in_as_many_trials_as_there_are_halves() {
             assert_eq!(lab.held(), lab.poisoned());
             assert!(Lab::poison(lab.content.as_ref().unwrap()).is_empty());
             let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-            assert_eq!(in_force.http_routes.len(), 5 + changed);
+            assert_eq!(in_force.routes.len(), 5 + changed);
         }
     }
 }
@@ -95,7 +95,7 @@ fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
         let held: Vec<&ObjectKey> = lab.acceptance.held_back().map(|(part, _)| part).collect();
         assert_eq!(held, [&ObjectKey::new(Kind::HttpRoute, "infra", name)], "{}", lab.log);
         let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-        assert_eq!(in_force.http_routes.contains_key(&ObjectName::new("infra", name)), !is_new);
+        assert_eq!(in_force.routes.contains_key(&ObjectKey::new(Kind::HttpRoute, "infra", name)), !is_new);
         assert_eq!(lab.acceptance.problems()[0].reason, Reason::Quarantined);
         // It is tried again when it changes.
         lab.route(name, &[Good, Good]);
@@ -145,7 +145,7 @@ fn a_pingsix_that_refuses_everything_puts_nothing_into_quarantine() {
         lab.settle();
         assert!(lab.acceptance.fault().is_none());
         let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-        assert_eq!(in_force.http_routes.len(), 8);
+        assert_eq!(in_force.routes.len(), 8);
     }
 }
 

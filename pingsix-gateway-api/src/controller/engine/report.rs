@@ -167,10 +167,9 @@ impl Report {
         verdicts: &mut BTreeMap<&'e ObjectKey, Option<Verdicts>>,
     ) -> Option<Wanted> {
         let reconciler = view.reconciler;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "nothing is said of objects of other kinds here")]
         match object.kind {
-            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
-                reconciler.route(object).map(Wanted::Route)
-            }
+            kind if kind.is_route() => reconciler.route(object).map(Wanted::Route),
             Kind::BackendTlsPolicy => {
                 Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
             }
@@ -192,14 +191,7 @@ impl Report {
                 let proxy = reconciler.world().get::<PingsixProxy>(&object.name)?;
                 Some(Wanted::PingsixProxy(Box::new(judge_pingsix_proxy(&proxy))))
             }
-            Kind::GatewayClass
-            | Kind::ReferenceGrant
-            | Kind::IngressClass
-            | Kind::Service
-            | Kind::EndpointSlice
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::Namespace => None,
+            _ => None,
         }
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use pingsix_translate::status::Delivery;
 use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -188,7 +187,7 @@ struct Overview;
 impl PerKind for Overview {
     type Output = Value;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+    fn run<K: Stored>(&self, world: &World) -> Value {
         let mut names = Vec::new();
         let mut undecodable = BTreeMap::new();
         for object in K::store(world).objects() {
@@ -213,7 +212,7 @@ struct Content<'a>(&'a ObjectKey);
 impl PerKind for Content<'_> {
     type Output = Value;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+    fn run<K: Stored>(&self, world: &World) -> Value {
         let Some(watched) = K::store(world).get(&self.0.name) else { return Value::Null };
         let watched: &Watched<K> = &watched;
         let object = watched.object().and_then(|object| serde_json::to_value(&**object).ok());
@@ -265,7 +264,7 @@ struct Maps;
 impl PerKind for Maps {
     type Output = Value;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+    fn run<K: Stored>(&self, world: &World) -> Value {
         let store = K::store(world);
         let edges = store.edges().map(|(edge, targets)| {
             let direction = match edge.direction {
@@ -301,7 +300,7 @@ struct References<'a>(&'a ObjectKey);
 impl PerKind for References<'_> {
     type Output = Value;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+    fn run<K: Stored>(&self, world: &World) -> Value {
         let store = K::store(world);
         let object = store.get(&self.0.name);
         let of = |targets: fn(&crate::world::KindStore<K>, &Watched<K>) -> Vec<Target>| {
@@ -325,7 +324,7 @@ struct Referrers<'a> {
 impl PerKind for Referrers<'_> {
     type Output = Vec<ObjectKey>;
 
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Vec<ObjectKey> {
+    fn run<K: Stored>(&self, world: &World) -> Vec<ObjectKey> {
         let key = |name: &pingsix_translate::ObjectName| ObjectKey { kind: K::KIND, name: name.clone() };
         match self.direction {
             Direction::DependsOn => K::store(world).dependents(self.target).map(key).collect(),

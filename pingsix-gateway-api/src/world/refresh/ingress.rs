@@ -30,34 +30,21 @@ impl World {
         snapshot.default_classes = self.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
+            #[allow(clippy::wildcard_enum_match_arm, reason = "all others are in no such extract")]
             match kind {
                 Kind::Ingress => self.refresh_ingress(snapshot, referenced, name, &mut left),
-                Kind::Service => {
-                    if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) {
-                        self.hold(&mut snapshot.referents.services, name);
-                    }
+                Kind::Service
+                    if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) =>
+                {
+                    self.hold(&mut snapshot.referents.services, name);
                 }
-                Kind::Secret => {
-                    if referenced.contains(key) {
-                        self.hold(&mut snapshot.referents.secrets, name);
-                    }
+                Kind::Secret if referenced.contains(key) => {
+                    self.hold(&mut snapshot.referents.secrets, name);
                 }
                 // Parameters name Secrets, and another default class may have other Ingresses.
                 Kind::IngressClass | Kind::PingsixProxy => return false,
-                // What is to be done for a slice is told by the Service; nothing else is in such an extract.
-                Kind::EndpointSlice
-                | Kind::GatewayClass
-                | Kind::Gateway
-                | Kind::ListenerSet
-                | Kind::HttpRoute
-                | Kind::GrpcRoute
-                | Kind::TlsRoute
-                | Kind::TcpRoute
-                | Kind::UdpRoute
-                | Kind::BackendTlsPolicy
-                | Kind::ReferenceGrant
-                | Kind::ConfigMap
-                | Kind::Namespace => {}
+                // The Service says what is to be done for an EndpointSlice.
+                _ => {}
             }
         }
         for name in left.services {

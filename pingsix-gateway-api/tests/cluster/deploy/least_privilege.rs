@@ -39,14 +39,9 @@ spec:
 ";
 
 /// Kinds in whose statuses each controller has entries of its own.
-const ENTRIES: &[Kind] = &[
-    Kind::HttpRoute,
-    Kind::GrpcRoute,
-    Kind::TlsRoute,
-    Kind::TcpRoute,
-    Kind::UdpRoute,
-    Kind::BackendTlsPolicy,
-];
+fn kinds_with_entries() -> impl Iterator<Item = Kind> {
+    Kind::routes().chain([Kind::BackendTlsPolicy])
+}
 
 /// Whether a route or a policy has our entry.
 fn has_our_entry(object: &Value) -> bool {
@@ -99,8 +94,8 @@ async fn live_through(installation: &Installation) {
     ] {
         lab.until(kind, namespace, name, "a verdict", is_judged).await;
     }
-    for kind in ENTRIES {
-        lab.until(*kind, "shop", "cart", "our entry", has_our_entry).await;
+    for kind in kinds_with_entries() {
+        lab.until(kind, "shop", "cart", "our entry", has_our_entry).await;
     }
     let has_address = |object: &Value| object.to_string().contains("192.0.2.7");
     lab.until(Kind::Ingress, "shop", "cart", "an address", has_address).await;

@@ -213,7 +213,7 @@ spec:
 }
 
 /// The life of an object of a kind.
-#[allow(clippy::too_many_lines, reason = "one arm for each kind")]
+#[allow(clippy::too_many_lines, clippy::wildcard_enum_match_arm, reason = "one arm for each kind")]
 pub(super) fn story(kind: Kind) -> Story {
     match kind {
         Kind::GatewayClass => {
@@ -275,10 +275,12 @@ pub(super) fn story(kind: Kind) -> Story {
             ),
             deleted: vec![HasNoEntry(Kind::HttpRoute, "more")],
         },
-        Kind::HttpRoute | Kind::GrpcRoute => story_of_a_route(kind, "plain", "hostnames: [told.example]"),
+        kind if kind.has_requests() => story_of_a_route(kind, "plain", "hostnames: [told.example]"),
         Kind::TlsRoute => story_of_a_route(kind, "tls", "hostnames: [told.example]"),
-        Kind::TcpRoute => story_of_a_route(kind, "tcp", ""),
-        Kind::UdpRoute => story_of_a_route(kind, "udp", ""),
+        kind if kind.is_route() => {
+            let protocol = kind.as_str().trim_end_matches("Route").to_ascii_lowercase();
+            story_of_a_route(kind, &protocol, "")
+        }
         Kind::BackendTlsPolicy => Story {
             name: "told",
             created: (
@@ -411,5 +413,6 @@ pub(super) fn story(kind: Kind) -> Story {
             changed: (namespace("chosen"), vec![Served("guest.chosen.example")]),
             deleted: vec![NotServed("guest.chosen.example")],
         },
+        _ => panic!("{kind} has no story"),
     }
 }

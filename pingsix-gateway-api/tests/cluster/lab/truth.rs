@@ -7,21 +7,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_gateway_api::{bridge, bridge_stream};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
-use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
-    UdpRoute,
-};
+use pingsix_translate::snapshot::{self, Identified, Proxies};
 use pingsix_translate::status::{
     Address, Condition, ConditionType, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict,
     StatusMerge, Verdicts, finish, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
 };
 use pingsix_translate::{
-    Kind, Object, ObjectKey, Objects, Options, Translation, translate, translate_ingress,
+    Kind, Object, ObjectKey, Objects, Options, Translation, for_each_kind, translate, translate_ingress,
 };
 use serde_json::Value;
 
@@ -36,17 +30,22 @@ pub(crate) struct Dump {
 }
 
 macro_rules! list_kinds {
-    ($dump:ident, $client:expr, $($kind:ident)+) => {$(
-        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<<$kind as WatchedKind>::Wire>(&()));
-        for object in api.list(&ListParams::default()).await.unwrap() {
-            let raw = serde_json::to_value(object).unwrap();
-            let object: $kind = serde_json::from_value(raw.clone()).unwrap();
-            let object = Object::$kind(Arc::new(object));
-            $dump.raw.insert(object.key(), raw);
-            $dump.objects.insert(object);
-        }
-    )+};
+    ($($kind:ident in $field:ident $facts:tt)+) => {
+        /// Adds every object of every kind.
+        async fn list_kinds(dump: &mut Dump, client: &Client) {$(
+            let resource = ApiResource::erase::<<snapshot::$kind as Identified>::Wire>(&());
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            for object in api.list(&ListParams::default()).await.unwrap() {
+                let raw = serde_json::to_value(object).unwrap();
+                let object = Object::$kind(Arc::new(serde_json::from_value(raw.clone()).unwrap()));
+                dump.raw.insert(object.key(), raw);
+                dump.objects.insert(object);
+            }
+        )+}
+    };
 }
+
+for_each_kind! { list_kinds }
 
 impl Dump {
     /// Lists everything.
@@ -62,11 +61,7 @@ impl Dump {
                 dump.bundles.insert(name, version);
             }
         }
-        list_kinds! { dump, client,
-            GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
-            ReferenceGrant IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace
-            PingsixProxy
-        }
+        list_kinds(&mut dump, client).await;
         dump
     }
 
@@ -260,6 +255,7 @@ impl Truth {
             Reached::At(addresses) => Some(addresses.clone()),
             Reached::Nowhere => None,
         };
+        #[allow(clippy::wildcard_enum_match_arm, reason = "nobody writes statuses of other kinds")]
         match key.kind {
             Kind::GatewayClass => match self.classes.get(key) {
                 Some(verdict) => merge.gateway_class(status, verdict),
@@ -290,27 +286,19 @@ impl Truth {
                 },
                 None => without_verdict(status),
             },
-            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
-                match self.routes.get(key) {
-                    Some(verdict) => merge.route(status, verdict),
-                    None => merge.release_entries(status),
-                }
-            }
+            kind if kind.is_route() => match self.routes.get(key) {
+                Some(verdict) => merge.route(status, verdict),
+                None => merge.release_entries(status),
+            },
             Kind::BackendTlsPolicy => match self.policies.get(key) {
                 Some(verdicts) => merge.policy(status, verdicts),
                 None => merge.release_entries(status),
             },
-            Kind::ReferenceGrant
-            | Kind::IngressClass
-            | Kind::Service
-            | Kind::EndpointSlice
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::Namespace => status.clone(),
             Kind::PingsixProxy => match self.proxies.get(&key.name) {
                 Some(proxy) => merge.pingsix_proxy(status, &judge_pingsix_proxy(proxy)),
                 None => status.clone(),
             },
+            _ => status.clone(),
         }
     }
 }

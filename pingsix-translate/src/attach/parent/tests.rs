@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
-use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options};
-use crate::normalise::normalise_http_route;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, Options};
+use crate::normalise::normalise_route;
 
 /// The listeners the route attaches to through its first parentRef, or the reason and field of the refusal.
 fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, String)> {
@@ -19,7 +19,7 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     let listeners =
         judge_listeners(&snapshot, &key, &references, (&Options::default(), usize::MAX), &mut Vec::new());
-    let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
+    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
     let attachment = attach_route(&route, &listeners, &references).remove(0);
     attachment.outcome.map_err(|refusal| (refusal.reason, refusal.at.to_string()))
 }

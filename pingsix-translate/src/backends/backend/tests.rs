@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
 use crate::model::Options;
-use crate::normalise::{normalise_grpc_route, normalise_http_route};
+use crate::normalise::normalise_route;
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
 use crate::policy::{BackendTlsPolicies, Carried};
@@ -20,7 +20,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
         &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
     );
     let snapshot = snapshot(&objects);
-    let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
+    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
     let references = References::new(&snapshot.referents);
     let policies = BackendTlsPolicies::default();
     let rule = references.resolve_rule(
@@ -189,7 +189,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
         &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
     );
     let snapshot = snapshot(&objects);
-    let route = normalise_grpc_route(&snapshot.grpc_routes[&ObjectName::new("infra", "calls")]);
+    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::GrpcRoute, "infra", "calls")]);
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = BackendTlsPolicies::default();

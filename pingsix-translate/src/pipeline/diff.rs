@@ -1,27 +1,26 @@
-//! Which objects of a snapshot are others than the last time.
+//! The difference between the objects of a snapshot and those of the last one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::crd::PingsixProxy;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
-    ConfigMap, EndpointSlice, Namespace, OwnAddresses, Pending, Quarantine, ReferenceGrant, Referents,
-    Secret, Service,
+    AnyRoute, ConfigMap, EndpointSlice, Namespace, OwnAddresses, Pending, PingsixProxy, Quarantine,
+    ReferenceGrant, Referents, Secret, Service,
 };
 
-/// An object that is another one than the last time, or new, or gone.
+/// A changed, new or removed object.
 #[derive(Debug)]
-pub(super) struct Difference<T, N = ObjectName> {
+pub(super) struct ObjectDiff<T, N = ObjectName> {
     pub(super) name: N,
-    /// Nothing if it is new.
+    /// `None` if it is new.
     pub(super) before: Option<T>,
-    /// Nothing if it is gone.
+    /// `None` if it is removed.
     pub(super) now: Option<T>,
 }
 
-/// What can be told from another without looking into it.
+/// Values with pointers to compare.
 pub(super) trait Identity: Clone {
     fn is_same(&self, other: &Self) -> bool;
 }
@@ -29,6 +28,12 @@ pub(super) trait Identity: Clone {
 impl<K> Identity for Arc<K> {
     fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
+    }
+}
+
+impl Identity for AnyRoute {
+    fn is_same(&self, other: &Self) -> bool {
+        self.is_same(other)
     }
 }
 
@@ -48,17 +53,17 @@ impl<K> Identity for Vec<Arc<K>> {
     }
 }
 
-/// The objects of one kind, as they were the last time.
+/// The objects of one kind in the last snapshot.
 #[derive(Debug)]
-pub(super) struct OfKind<T, N = ObjectName>(SharedMap<N, T>);
+pub(super) struct LastObjects<T, N = ObjectName>(SharedMap<N, T>);
 
-impl<T: Identity, N: Ord + Clone> OfKind<T, N> {
+impl<T: Identity, N: Ord + Clone> LastObjects<T, N> {
     pub(super) fn new(objects: &SharedMap<N, T>) -> Self {
         Self(objects.clone())
     }
 
-    /// What is different now; from then on that is what was seen.
-    pub(super) fn update(&mut self, now: &SharedMap<N, T>) -> Vec<Difference<T, N>> {
+    /// Compares with the next snapshot, and keeps that one.
+    pub(super) fn update(&mut self, now: &SharedMap<N, T>) -> Vec<ObjectDiff<T, N>> {
         let before = std::mem::replace(&mut self.0, now.clone());
         let changes = now.changes(&before).into_iter();
         let differences = changes.filter_map(|change| {
@@ -68,66 +73,66 @@ impl<T: Identity, N: Ord + Clone> OfKind<T, N> {
                 Change::Added(name, now) => (name, None, Some(now.clone())),
                 Change::Removed(name, before) => (name, Some(before.clone()), None),
             };
-            Some(Difference { name: name.clone(), before, now })
+            Some(ObjectDiff { name: name.clone(), before, now })
         });
         differences.collect()
     }
 }
 
-/// The objects that others refer to.
+/// The referents of the last snapshot.
 #[derive(Debug)]
-pub(super) struct Seen {
-    proxies: OfKind<Arc<PingsixProxy>>,
-    services: OfKind<Arc<Service>>,
-    slices: OfKind<Vec<Arc<EndpointSlice>>>,
-    reference_grants: OfKind<Arc<ReferenceGrant>>,
-    secrets: OfKind<Arc<Secret>>,
-    config_maps: OfKind<Arc<ConfigMap>>,
-    namespaces: OfKind<Arc<Namespace>, Arc<str>>,
+pub(super) struct LastReferents {
+    proxies: LastObjects<Arc<PingsixProxy>>,
+    services: LastObjects<Arc<Service>>,
+    slices: LastObjects<Vec<Arc<EndpointSlice>>>,
+    reference_grants: LastObjects<Arc<ReferenceGrant>>,
+    secrets: LastObjects<Arc<Secret>>,
+    config_maps: LastObjects<Arc<ConfigMap>>,
+    namespaces: LastObjects<Arc<Namespace>, Arc<str>>,
     quarantine: Quarantine,
     pending: Pending,
     own_addresses: OwnAddresses,
 }
 
-/// What is different about them.
+/// The difference between the referents of two snapshots.
 #[derive(Debug)]
-pub(super) struct News {
-    /// Whether parameters are.
+pub(super) struct ReferentsDiff {
+    /// Whether parameters differ.
     pub(super) of_proxies: bool,
-    /// Whether ConfigMaps are, or what is known of them.
+    /// Whether ConfigMaps differ, or the knowledge about them.
     pub(super) of_config_maps: bool,
-    /// Whether the data planes are reached elsewhere.
+    /// Whether the addresses of data planes differ.
     pub(super) of_own_addresses: bool,
     pub(super) services: Vec<ObjectName>,
     /// Services with other EndpointSlices.
     pub(super) slices: Vec<ObjectName>,
-    pub(super) reference_grants: Vec<Difference<Arc<ReferenceGrant>>>,
-    pub(super) secrets: Vec<Difference<Arc<Secret>>>,
-    pub(super) namespaces: Vec<Difference<Arc<Namespace>, Arc<str>>>,
+    pub(super) reference_grants: Vec<ObjectDiff<Arc<ReferenceGrant>>>,
+    pub(super) secrets: Vec<ObjectDiff<Arc<Secret>>>,
+    pub(super) namespaces: Vec<ObjectDiff<Arc<Namespace>, Arc<str>>>,
     /// Objects that have come into quarantine, have left it, or are there for another reason. Services and Secrets are among
     /// those above.
     pub(super) quarantined: BTreeSet<ObjectKey>,
 }
 
-impl Seen {
+impl LastReferents {
     pub(super) fn new(referents: &Referents) -> Self {
         Self {
-            proxies: OfKind::new(&referents.proxies),
-            services: OfKind::new(&referents.services),
-            slices: OfKind::new(&referents.endpoint_slices),
-            reference_grants: OfKind::new(&referents.reference_grants),
-            secrets: OfKind::new(&referents.secrets),
-            config_maps: OfKind::new(&referents.config_maps),
-            namespaces: OfKind::new(&referents.namespaces),
+            proxies: LastObjects::new(&referents.proxies),
+            services: LastObjects::new(&referents.services),
+            slices: LastObjects::new(&referents.endpoint_slices),
+            reference_grants: LastObjects::new(&referents.reference_grants),
+            secrets: LastObjects::new(&referents.secrets),
+            config_maps: LastObjects::new(&referents.config_maps),
+            namespaces: LastObjects::new(&referents.namespaces),
             quarantine: referents.quarantine.clone(),
             pending: referents.pending.clone(),
             own_addresses: referents.own_addresses.clone(),
         }
     }
 
-    /// What is different now; from then on that is what was seen.
-    pub(super) fn update(&mut self, referents: &Referents) -> News {
-        let mut news = News {
+    /// Compares with the next snapshot, and keeps that one.
+    pub(super) fn update(&mut self, referents: &Referents) -> ReferentsDiff {
+        let mut diff = ReferentsDiff {
             of_proxies: !self.proxies.update(&referents.proxies).is_empty(),
             of_config_maps: !self.config_maps.update(&referents.config_maps).is_empty(),
             of_own_addresses: false,
@@ -139,16 +144,16 @@ impl Seen {
             quarantined: BTreeSet::new(),
         };
         let before = std::mem::replace(&mut self.quarantine, referents.quarantine.clone());
-        news.add_quarantined(&before, referents);
+        diff.add_quarantined(&before, referents);
         let before = std::mem::replace(&mut self.pending, referents.pending.clone());
-        news.add_pending(&before, referents);
+        diff.add_pending(&before, referents);
         let before = std::mem::replace(&mut self.own_addresses, referents.own_addresses.clone());
-        news.of_own_addresses = !referents.own_addresses.changes(&before).is_empty();
-        news
+        diff.of_own_addresses = !referents.own_addresses.changes(&before).is_empty();
+        diff
     }
 }
 
-impl News {
+impl ReferentsDiff {
     /// Takes objects for different that have come into quarantine, have left it, or are there for another reason.
     fn add_quarantined(&mut self, before: &Quarantine, referents: &Referents) {
         let changes = referents.quarantine.changes(before).into_iter();
@@ -160,28 +165,12 @@ impl News {
             })
             .collect();
         for ObjectKey { kind, name } in self.quarantined.clone() {
-            match kind {
-                Kind::Service if !self.services.contains(&name) => self.services.push(name),
-                Kind::Secret => self.add_secret(&name, referents),
-                // Known to be different already, up to the owner, or nothing comes of it.
-                Kind::Service
-                | Kind::HttpRoute
-                | Kind::GrpcRoute
-                | Kind::Gateway
-                | Kind::GatewayClass
-                | Kind::ListenerSet
-                | Kind::TlsRoute
-                | Kind::TcpRoute
-                | Kind::UdpRoute
-                | Kind::BackendTlsPolicy
-                | Kind::ReferenceGrant
-                | Kind::IngressClass
-                | Kind::Ingress
-                | Kind::EndpointSlice
-                | Kind::ConfigMap
-                | Kind::Namespace
-                | Kind::PingsixProxy => {}
+            if kind == Kind::Secret {
+                self.add_secret(&name, referents);
+            } else if kind == Kind::Service && !self.services.contains(&name) {
+                self.services.push(name);
             }
+            // Objects of other kinds are up to the owner.
         }
     }
 
@@ -202,11 +191,11 @@ impl News {
     fn add_secret(&mut self, name: &ObjectName, referents: &Referents) {
         if self.secrets.iter().all(|secret| secret.name != *name) {
             let now = referents.secrets.get(name).cloned();
-            self.secrets.push(Difference { name: name.clone(), before: now.clone(), now });
+            self.secrets.push(ObjectDiff { name: name.clone(), before: now.clone(), now });
         }
     }
 }
 
-fn names<T>(differences: Vec<Difference<T>>) -> Vec<ObjectName> {
+fn names<T>(differences: Vec<ObjectDiff<T>>) -> Vec<ObjectName> {
     differences.into_iter().map(|difference| difference.name).collect()
 }

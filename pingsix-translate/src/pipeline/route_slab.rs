@@ -1,4 +1,4 @@
-//! The routes of a translation by what they are made of, and which of them refer to what.
+//! The routes of a translation, with indexes by source and by Service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,9 +13,6 @@ use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
 use crate::normalise::{Hostnames, Part, Route};
 use crate::packed::pack;
 use crate::references::References;
-
-/// Every kind of route.
-const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];
 
 /// What routes come, change and go with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,11 +34,11 @@ impl Source {
     }
 }
 
-/// Routes by **slot**, which they keep while they are there; at first they are the places in the snapshot.
+/// A slab of routes: each keeps its **slot** until it is removed. The first slots are the places in the snapshot.
 ///
 /// Nothing that comes out depends on the order of slots.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
+pub(super) struct RouteSlab {
     /// By slot.
     pub(super) inputs: Vec<Arc<RouteInput>>,
     /// By slot: the listeners that counted a route when it was judged.
@@ -76,7 +73,7 @@ pub(super) struct Attaching<'a, O> {
     pub(super) count: usize,
 }
 
-impl Slots {
+impl RouteSlab {
     /// Takes the next slot for a route.
     pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
         let slot = self.inputs.len();
@@ -110,7 +107,7 @@ impl Slots {
 
     /// The routes of a namespace.
     pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
-        ROUTES.into_iter().flat_map(move |kind| {
+        Kind::routes().flat_map(move |kind| {
             let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
             let sources = self.by_source.range(Source::Object(Arc::new(first))..);
             let is_of_namespace = move |source: &Source| match source {

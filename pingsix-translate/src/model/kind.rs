@@ -1,0 +1,164 @@
+//! The table of kinds: a row for each kind of object that translation reads.
+//!
+//! A row says everything that holds of the kind as such. [`for_each_kind`] hands the table to macros that need something of
+//! each kind: an object, a store, an event. Code about one kind in particular asks the [`Kind`] for its properties, or
+//! compares it; no `match` lists all kinds.
+
+use std::fmt;
+
+use super::traffic::Traffic;
+
+/// The API group of Gateway API.
+pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+
+/// The API group of Ingress.
+pub const INGRESS_GROUP: &str = "networking.k8s.io";
+
+/// The API group of our own kinds.
+pub const PINGSIX_GROUP: &str = "pingsix.io";
+
+/// Calls a macro with the table of kinds. For the crates of this project: columns may come and go.
+///
+/// A row begins with the name of the [`Kind`], which is also the name of its type in [`snapshot`](crate::snapshot), and the
+/// name of collections of its objects. A callback takes the rest of the row as one `tt`:
+/// `($($kind:ident in $field:ident $facts:tt)+)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_kind {
+    ($callback:ident) => {
+        $callback! {
+            // Group, name, scope, versions that decode alike with the current one first, and what clients of a route speak.
+            // The order of the rows decides between objects of one age and name, and the order of outputs.
+            GatewayClass in gateway_classes { GATEWAY_GROUP, "GatewayClass", Cluster, ["v1", "v1beta1"], None }
+            Gateway in gateways { GATEWAY_GROUP, "Gateway", Namespaced, ["v1", "v1beta1"], None }
+            ListenerSet in listener_sets { GATEWAY_GROUP, "ListenerSet", Namespaced, ["v1"], None }
+            HttpRoute in http_routes { GATEWAY_GROUP, "HTTPRoute", Namespaced, ["v1", "v1beta1"], Some(Traffic::Http) }
+            GrpcRoute in grpc_routes { GATEWAY_GROUP, "GRPCRoute", Namespaced, ["v1"], Some(Traffic::Grpc) }
+            TlsRoute in tls_routes { GATEWAY_GROUP, "TLSRoute", Namespaced, ["v1"], Some(Traffic::Tls) }
+            TcpRoute in tcp_routes { GATEWAY_GROUP, "TCPRoute", Namespaced, ["v1", "v1alpha2"], Some(Traffic::Tcp) }
+            UdpRoute in udp_routes { GATEWAY_GROUP, "UDPRoute", Namespaced, ["v1", "v1alpha2"], Some(Traffic::Udp) }
+            BackendTlsPolicy in backend_tls_policies {
+                GATEWAY_GROUP, "BackendTLSPolicy", Namespaced, ["v1", "v1alpha3"], None
+            }
+            ReferenceGrant in reference_grants { GATEWAY_GROUP, "ReferenceGrant", Namespaced, ["v1", "v1beta1"], None }
+            IngressClass in ingress_classes { INGRESS_GROUP, "IngressClass", Cluster, ["v1"], None }
+            Ingress in ingresses { INGRESS_GROUP, "Ingress", Namespaced, ["v1"], None }
+            Service in services { "", "Service", Namespaced, ["v1"], None }
+            EndpointSlice in endpoint_slices { "discovery.k8s.io", "EndpointSlice", Namespaced, ["v1"], None }
+            Secret in secrets { "", "Secret", Namespaced, ["v1"], None }
+            ConfigMap in config_maps { "", "ConfigMap", Namespaced, ["v1"], None }
+            Namespace in namespaces { "", "Namespace", Cluster, ["v1"], None }
+            PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], None }
+        }
+    };
+}
+
+/// What a row of the table says.
+struct Facts {
+    group: &'static str,
+    name: &'static str,
+    scope: Scope,
+    versions: &'static [&'static str],
+    traffic: Option<Traffic>,
+}
+
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Cluster,
+    Namespaced,
+}
+
+macro_rules! kinds {
+    ($($kind:ident in $field:ident { $group:expr, $name:literal, $scope:ident, $versions:expr, $traffic:expr })+) => {
+        /// The kinds translation reads.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $(#[doc = concat!("The kind `", $name, "`.")] $kind,)+
+        }
+
+        impl Kind {
+            /// Every kind, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)+];
+
+            const fn facts(self) -> Facts {
+                match self {
+                    $(Self::$kind => Facts {
+                        group: $group, name: $name, scope: Scope::$scope, versions: &$versions, traffic: $traffic,
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+for_each_kind! { kinds }
+
+impl Kind {
+    /// The spelling Kubernetes uses, for example `HTTPRoute`.
+    pub const fn as_str(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The API group; empty for the core group.
+    pub const fn group(self) -> &'static str {
+        self.facts().group
+    }
+
+    /// Whether objects of this kind live in a namespace.
+    pub const fn is_namespaced(self) -> bool {
+        matches!(self.facts().scope, Scope::Namespaced)
+    }
+
+    /// The versions whose objects decode alike, without the group; the current one first.
+    pub const fn versions(self) -> &'static [&'static str] {
+        self.facts().versions
+    }
+
+    /// The version of its objects, without the group.
+    pub const fn version(self) -> &'static str {
+        self.versions()[0]
+    }
+
+    /// `apiVersion` of its objects.
+    pub fn api_version(self) -> String {
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version()),
+        }
+    }
+
+    /// What the clients of a kind of route speak; `None` for other kinds.
+    pub(crate) const fn traffic(self) -> Option<Traffic> {
+        self.facts().traffic
+    }
+
+    /// Whether it is a kind of route.
+    pub const fn is_route(self) -> bool {
+        self.traffic().is_some()
+    }
+
+    /// Whether it is a kind of route whose clients send requests: HTTPRoute and GRPCRoute.
+    pub const fn has_requests(self) -> bool {
+        match self.traffic() {
+            Some(traffic) => traffic.has_requests(),
+            None => false,
+        }
+    }
+
+    /// Every kind of route, in the order of the table.
+    pub fn routes() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| kind.is_route())
+    }
+
+    /// The kind with this group and name, if translation reads it.
+    pub fn from_group_kind(group: &str, kind: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.group() == group && known.as_str() == kind)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

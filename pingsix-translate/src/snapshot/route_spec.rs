@@ -1,0 +1,245 @@
+//! The kinds of routes, and what their specs have in common: one table.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use gateway_api::experimental::grpcroutes::{GrpcRouteParentRefs, GrpcRouteSpec};
+use gateway_api::experimental::httproutes::{HttpRouteParentRefs, HttpRouteSpec};
+use gateway_api::experimental::tcproutes::{TcpRouteParentRefs, TcpRouteSpec};
+use gateway_api::experimental::tlsroutes::{TlsRouteParentRefs, TlsRouteSpec};
+use gateway_api::experimental::udproutes::{UdpRouteParentRefs, UdpRouteSpec};
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::metadata::Metadata;
+use super::objects::Object;
+use super::routes::{RouteObject, Written};
+use super::wire;
+use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
+
+/// A reference to a backend, of any generated type.
+struct Named<'a> {
+    is_mirror: bool,
+    group: Option<&'a str>,
+    kind: Option<&'a str>,
+    namespace: Option<&'a str>,
+    name: &'a str,
+}
+
+impl Named<'_> {
+    /// The Service it names, in a route of `namespace`.
+    fn service(&self, namespace: &Arc<str>) -> Option<ObjectName> {
+        let is_service = self.group.unwrap_or_default().is_empty()
+            && self.kind.is_none_or(|kind| kind == Kind::Service.as_str());
+        let written = self.namespace.map(Arc::<str>::from);
+        is_service.then(|| ObjectName::new(written.unwrap_or_else(|| namespace.clone()), self.name))
+    }
+}
+
+macro_rules! named {
+    ($backend:expr, $is_mirror:expr) => {{
+        let backend = $backend;
+        Named {
+            is_mirror: $is_mirror,
+            group: backend.group.as_deref(),
+            kind: backend.kind.as_deref(),
+            namespace: backend.namespace.as_deref(),
+            name: &backend.name,
+        }
+    }};
+}
+
+/// What the filters of a list have requests copied to.
+macro_rules! mirrors {
+    ($filters:expr) => {{
+        let mirrors = $filters.iter().flatten().filter_map(|filter| filter.request_mirror.as_ref());
+        mirrors.map(|mirror| named!(&mirror.backend_ref, true))
+    }};
+}
+
+/// The backends of the spec of a route whose rules and backends have filters.
+macro_rules! filtered {
+    ($spec:expr) => {{
+        let rules = $spec.rules.iter().flatten();
+        rules.flat_map(|rule| {
+            let backends = rule.backend_refs.iter().flatten();
+            let of_backends = backends
+                .flat_map(|backend| std::iter::once(named!(backend, false)).chain(mirrors!(backend.filters)));
+            of_backends.chain(mirrors!(rule.filters))
+        })
+    }};
+}
+
+/// The backends of the spec of a route without filters.
+macro_rules! plain {
+    ($spec:expr) => {
+        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| named!(backend, false))
+    };
+}
+
+/// The spec of a route of Gateway API.
+pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
+    /// A route as the API has it.
+    type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<RouteObject<Self>>;
+
+    /// Takes the parentRefs out.
+    fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
+
+    /// The same, with parentRefs.
+    #[must_use]
+    fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
+
+    /// The Services that backendRefs and mirrors name in a route of `namespace`, whether they exist or not; sorted, without
+    /// repetitions.
+    fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
+
+    /// Those of them that requests or connections are to go to, which need endpoints.
+    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+}
+
+macro_rules! routes {
+    ($($kind:ident { $spec:ident, $parent_ref:ident, $references:ident })+) => {
+        $(
+            #[doc = concat!("A route with a [`", stringify!($spec), "`].")]
+            pub type $kind = RouteObject<$spec>;
+
+            impl RouteSpec for $spec {
+                type Wire = wire::$kind;
+
+                fn take_parent_refs(&mut self) -> Arc<[ParentRef]> {
+                    let parents = self.parent_refs.take().unwrap_or_default().into_iter().enumerate();
+                    parents
+                        .map(|(index, parent)| ParentRef {
+                            index,
+                            group: parent.group,
+                            kind: parent.kind,
+                            namespace: parent.namespace,
+                            name: parent.name,
+                            section_name: parent.section_name,
+                            port: parent.port,
+                        })
+                        .collect()
+                }
+
+                fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self {
+                    let parents = parent_refs.iter().cloned().map(|parent| $parent_ref {
+                        group: parent.group,
+                        kind: parent.kind,
+                        namespace: parent.namespace,
+                        name: parent.name,
+                        section_name: parent.section_name,
+                        port: parent.port,
+                    });
+                    let parents: Vec<_> = parents.collect();
+                    Self { parent_refs: Some(parents).filter(|parents| !parents.is_empty()), ..self }
+                }
+
+                fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]> {
+                    let references = $references!(self).filter_map(|reference| reference.service(namespace));
+                    references.collect::<BTreeSet<_>>().into_iter().collect()
+                }
+
+                fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
+                    let references = $references!(self).filter(|reference| !reference.is_mirror);
+                    references.filter_map(|reference| reference.service(namespace)).collect()
+                }
+            }
+
+            impl From<wire::$kind> for $kind {
+                fn from(wire::$kind { metadata, spec, .. }: wire::$kind) -> Self {
+                    Self::from(Written { metadata, spec })
+                }
+            }
+
+            impl From<&wire::$kind> for $kind {
+                fn from(route: &wire::$kind) -> Self {
+                    Self::from(Written { metadata: route.metadata.clone(), spec: route.spec.clone() })
+                }
+            }
+
+            impl From<Arc<$kind>> for AnyRoute {
+                fn from(route: Arc<$kind>) -> Self {
+                    Self::$kind(route)
+                }
+            }
+        )+
+
+        /// A route of any kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum AnyRoute {
+            $(#[doc = concat!("One with a [`", stringify!($spec), "`].")] $kind(Arc<$kind>),)+
+        }
+
+        impl AnyRoute {
+            /// The route that an object is, if it is one.
+            pub fn of(object: Object) -> Option<Self> {
+                #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is a route")]
+                match object {
+                    $(Object::$kind(route) => Some(Self::$kind(route)),)+
+                    _ => None,
+                }
+            }
+
+            /// Which kind of route.
+            pub const fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)+ }
+            }
+
+            /// What is kept of `metadata`.
+            pub fn metadata(&self) -> &Metadata {
+                match self { $(Self::$kind(route) => &route.metadata,)+ }
+            }
+
+            /// `spec.parentRefs`, in order.
+            pub fn parent_refs(&self) -> &Arc<[ParentRef]> {
+                match self { $(Self::$kind(route) => &route.parent_refs,)+ }
+            }
+
+            /// The Services that backendRefs and mirrors name, whether they exist or not; sorted, without repetitions.
+            pub fn services(&self) -> &[ObjectName] {
+                match self { $(Self::$kind(route) => route.services(),)+ }
+            }
+
+            /// Those of them that requests or connections are to go to, which need endpoints.
+            pub fn backends(&self) -> Vec<ObjectName> {
+                match self { $(Self::$kind(route) => route.backends(),)+ }
+            }
+
+            /// The content of the route, as a text that is the same for all versions that say the same.
+            pub fn text(&self) -> String {
+                match self { $(Self::$kind(route) => format!("{route:?}"),)+ }
+            }
+
+            /// Whether both are the same pointer.
+            pub(crate) fn is_same(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(one), Self::$kind(other)) => Arc::ptr_eq(one, other),)+
+                    _ => false,
+                }
+            }
+        }
+    };
+}
+
+routes! {
+    // The type of the spec, that of its parentRefs, and how backends are written.
+    HttpRoute { HttpRouteSpec, HttpRouteParentRefs, filtered }
+    GrpcRoute { GrpcRouteSpec, GrpcRouteParentRefs, filtered }
+    TlsRoute { TlsRouteSpec, TlsRouteParentRefs, plain }
+    TcpRoute { TcpRouteSpec, TcpRouteParentRefs, plain }
+    UdpRoute { UdpRouteSpec, UdpRouteParentRefs, plain }
+}
+
+impl AnyRoute {
+    /// Whether both say the same.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.is_same(other) || self == other
+    }
+
+    /// Its identity.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey { kind: self.kind(), name: self.metadata().name.clone() }
+    }
+}
