@@ -1,7 +1,7 @@
 //! The composition root: watches, picture, reconciliation, delivery and statuses as one value that runs.
 //!
 //! ```text
-//! Watches ──► inputs ─┐                                   ┌──► Feed (a sink that data planes read)
+//! Watches ──► inputs ─┐                                   ┌──► SinkRouter ──► sinks              
 //! addresses ──────────┤                                   │
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
 //! readers of the feed ┤                                   ├──► EventBoard  ──► EventWriter  ├──► API server
@@ -22,22 +22,22 @@
 //! then named in the log.
 
 mod addresses;
+mod attached_sinks;
 mod bundles;
-mod destinations;
-mod directed;
 mod drift;
 mod engine;
+mod feed;
 mod instances;
 mod observers;
-mod opener;
 mod orphans;
-mod outlets;
 mod poll_targets;
 mod provisioning;
 mod publisher;
+mod router;
+mod sink_opener;
+mod sinks_failed;
 #[cfg(test)]
 mod slow_feed;
-mod targets_failed;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -54,14 +54,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
+pub use feed::Feed;
 pub use observers::Observers;
-pub use opener::Opener;
-pub use outlets::{Outlet, Outlets};
 pub use provisioning::ProvisioningOptions;
+pub use router::{SinkHandle, SinkRouter};
+pub use sink_opener::SinkOpener;
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
-use crate::feed::Served;
-pub use crate::feed::{Feed, Reach};
 use crate::health::Gate;
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
 use crate::pki::{self, AuthorityOptions, FeedAuthority};
@@ -71,8 +70,7 @@ use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
 use crate::watch::{SecretWatch, WatchOptions, Watches};
-use destinations::Destinations;
-use directed::Directed;
+use attached_sinks::AttachedSinks;
 use engine::Engine;
 use observers::Gates;
 use orphans::OrphanCollector;
@@ -155,8 +153,8 @@ pub struct Progress {
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,
     /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet. Empty once it is ready.
     pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
-    /// Whether everything was published once to the targets that the feed [opens](Feed::opens). What others hold does not
-    /// count: they are read without this replica. Nor, after half a minute, do Gateways and IngressClasses of which it is
+    /// Whether everything was published once to the targets that this replica serves itself. Shared targets do not
+    /// count: PingSIX reads them without this replica. Nor, after half a minute, do Gateways and IngressClasses of which it is
     /// not known what to publish.
     pub is_published: bool,
 }
@@ -168,31 +166,31 @@ impl Progress {
     }
 }
 
-/// A controller for one cluster, which publishes to one feed.
-pub struct Controller<F> {
+/// A controller for one cluster.
+pub struct Controller {
     client: Client,
-    feed: Arc<F>,
+    sinks: SinkRouter,
     options: ControllerOptions,
     progress: watch::Sender<Progress>,
     observers: Observers,
     status: StatusBoard,
     events: EventBoard,
     replicas: Option<Replicas>,
-    opener: Option<Opener>,
+    opener: Option<SinkOpener>,
 }
 
-impl<F> std::fmt::Debug for Controller<F> {
+impl std::fmt::Debug for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Controller").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-impl<F: Feed + 'static> Controller<F> {
-    /// A controller that has not started.
-    pub fn new(client: Client, feed: Arc<F>, options: ControllerOptions) -> Self {
+impl Controller {
+    /// A controller that has not started, and publishes to these sinks. An [`Arc`] of a [`Feed`] is a router to it alone.
+    pub fn new(client: Client, sinks: impl Into<SinkRouter>, options: ControllerOptions) -> Self {
         Self {
             client,
-            feed,
+            sinks: sinks.into(),
             options,
             progress: watch::Sender::new(Progress::default()),
             observers: Observers::default(),
@@ -203,10 +201,9 @@ impl<F: Feed + 'static> Controller<F> {
         }
     }
 
-    /// Publishes to the sinks that parameters name, beside the feed. Without it, such parameters cannot be used, and their
-    /// authors are told.
+    /// Publishes to the sinks that parameters name, too. Without an opener, statuses report such parameters as unusable.
     #[must_use]
-    pub fn opening(mut self, opener: Opener) -> Self {
+    pub fn with_attached_sinks(mut self, opener: SinkOpener) -> Self {
         self.opener = Some(opener);
         self
     }
@@ -238,7 +235,7 @@ impl<F: Feed + 'static> Controller<F> {
     ///
     /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
-        let Self { client, feed, mut options, progress, observers, status, events, replicas, opener } = self;
+        let Self { client, sinks, mut options, progress, observers, status, events, replicas, opener } = self;
         options.translation.attached_sinks = opener.is_some();
         let Observers { health, metrics, debug } = observers;
         // However this ends, also by being dropped, its parts end too.
@@ -252,17 +249,15 @@ impl<F: Feed + 'static> Controller<F> {
         let leadership = elect(&client, options.lease.clone(), &election, &mut tasks)?;
         let authority = options.feed_authority.clone().map(|authority| {
             let ready = health.as_ref().map(|health| health.gate("certificate", "the feed has none yet"));
-            let served = feed.embedded().map(|etcd| (etcd.clone(), ready));
+            let served = sinks.embedded().map(|etcd| (etcd.clone(), ready));
             keep_authority(&client, authority, served, &leadership, (&parts, &mut tasks))
         });
         if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
             metrics.observe_replicas(replicas.clone());
         }
-        let feed = Arc::new(Served::new(feed, replicas));
-        tasks.spawn(Arc::clone(&feed).live(leadership.clone(), parts.clone()));
-        let destinations = Destinations::new(opener);
-        let feed = Arc::new(Directed::new(feed, destinations.clone()));
-        feed.begin(&leadership, metrics.as_ref());
+        let sinks = sinks.led_by(&leadership).counted_by(metrics.clone()).among(replicas);
+        let sinks = Arc::new(sinks.with_attached(AttachedSinks::new(opener)));
+        tasks.spawn(Arc::clone(&sinks).exchange_readers(parts.clone()));
         let reconciler = Reconciler::new(options.translation.clone());
         let readers = Readers::of(reconciler.world());
         let writer =
@@ -293,9 +288,9 @@ impl<F: Feed + 'static> Controller<F> {
                 tasks: &mut tasks,
             })
         });
-        let collector = OrphanCollector::new(&options, &client, &feed, &destinations, &leadership, &progress);
+        let collector = OrphanCollector::new(&options, &client, &sinks, &leadership, &progress);
         let orphaned = collector.start(&parts, &mut tasks);
-        let drifted = drift::start(feed.drifts(), destinations.opened(), &parts, &mut tasks);
+        let drifted = drift::start(sinks.drifts(), sinks.attached().watch(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());
@@ -303,8 +298,7 @@ impl<F: Feed + 'static> Controller<F> {
 
         let engine = Engine::new(engine::Parts {
             reconciler,
-            feed,
-            destinations,
+            sinks,
             status,
             events,
             readers,

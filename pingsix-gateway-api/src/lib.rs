@@ -67,8 +67,6 @@ mod expiry;
 pub mod explain;
 #[cfg(feature = "controller")]
 mod fault;
-#[cfg(feature = "controller")]
-mod feed;
 #[cfg(test)]
 mod fixture;
 #[cfg(feature = "controller")]

@@ -32,6 +32,7 @@ mod error;
 mod held;
 mod mark;
 mod refusal;
+mod target;
 mod tls;
 mod url;
 
@@ -49,7 +50,7 @@ use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Document;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
-use crate::pem::Source;
+use crate::pem::PemSource;
 use crate::plan::Changed;
 use crate::plan::{Step, Steps, plan};
 use crate::resource::Resource;
@@ -61,6 +62,7 @@ pub use error::AdminError;
 use held::{Listed, Memory};
 pub use mark::{LABEL, PUBLISHER};
 use refusal::refused;
+pub use target::{ADMIN_KEY_VARIABLE, AdminTarget};
 use tls::Tls;
 pub use url::{AdminUrl, AdminUrlError};
 
@@ -164,28 +166,28 @@ impl Builder {
     /// connection.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.tls.ca = Some(Source::File(path.into()));
+        self.tls.ca = Some(PemSource::File(path.into()));
         self
     }
 
     /// The same, given as PEM.
     #[must_use]
     pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls.ca = Some(Source::Pem(pem.into()));
+        self.tls.ca = Some(PemSource::Pem(pem.into()));
         self
     }
 
     /// Shows a client certificate over https; chain and key are files of PEM, read like the authorities.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.tls.identity = Some((Source::File(certificate.into()), Source::File(key.into())));
+        self.tls.identity = Some((PemSource::File(certificate.into()), PemSource::File(key.into())));
         self
     }
 
     /// The same, given as PEM.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.tls.identity = Some((Source::Pem(certificate.into()), Source::Pem(key.into())));
+        self.tls.identity = Some((PemSource::Pem(certificate.into()), PemSource::Pem(key.into())));
         self
     }
 

@@ -63,6 +63,12 @@ impl AnySink {
     }
 }
 
+impl<S: Sink + 'static> From<Arc<S>> for AnySink {
+    fn from(sink: Arc<S>) -> Self {
+        Self(sink)
+    }
+}
+
 impl Sink for AnySink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         self.0.publish_boxed(desired).await

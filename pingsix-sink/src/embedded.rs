@@ -82,6 +82,7 @@ mod settled;
 mod shares;
 mod stats;
 mod store;
+mod target;
 mod tls;
 mod unread;
 
@@ -98,6 +99,7 @@ pub use error::EmbeddedError;
 pub use pace::Pace;
 pub use stats::Stats;
 pub use store::ScopeSize;
+pub use target::EmbeddedTarget;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
 
 use crate::desired::{Desired, DocumentSet, Scope};
@@ -105,7 +107,7 @@ use crate::error::SinkError;
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 use replica::Replica;
-pub(crate) use service::UNKNOWN_SCOPE;
+use service::UNKNOWN_SCOPE;
 
 /// An etcd-compatible server; clones are the same server.
 #[derive(Clone, Debug)]

@@ -56,6 +56,7 @@ mod fence;
 mod keeper;
 mod mark;
 mod picture;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -72,6 +73,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use builder::Builder;
 pub use error::EtcdError;
+pub use target::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
 pub use tls::ClientTls;
 
 use crate::desired::{Desired, DocumentSet, Scope};

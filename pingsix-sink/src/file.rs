@@ -20,6 +20,7 @@
 mod base;
 mod content;
 mod error;
+mod target;
 mod write;
 
 use std::fs;
@@ -41,6 +42,7 @@ use crate::sink::{Effect, Published, Sink};
 use base::Base;
 use content::Mark;
 pub use error::FileError;
+pub use target::FileTarget;
 
 /// Keeps PingSIX's static configuration in files; see [`mod@crate::file`].
 #[derive(Clone, Debug)]

@@ -34,6 +34,7 @@ pub mod document;
 pub mod embedded;
 pub mod error;
 pub mod etcd;
+mod factory;
 pub mod file;
 mod ledger;
 mod loopback;

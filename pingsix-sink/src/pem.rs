@@ -10,14 +10,16 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore};
 
-/// Where PEM comes from.
-#[derive(Clone)]
-pub(crate) enum Source {
+/// Where PEM comes from. Its `Debug` does not show PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub enum PemSource {
+    /// From a value.
     Pem(Vec<u8>),
+    /// From a file, which is read again for each connection.
     File(PathBuf),
 }
 
-impl Source {
+impl PemSource {
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Pem(_) => None,
@@ -34,7 +36,7 @@ impl Source {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for PemSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pem(_) => f.write_str("given as PEM"),

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use pingsix_sink::Target;
 use pingsix_sink::file::Place;
 use pingsix_sink::target::{
-    AdminTarget, Credential, Endpoint, EtcdTarget, EtcdTls, EtcdUser, FileTarget, TargetError,
+    AdminTarget, Credential, EmbeddedTarget, Endpoint, EtcdTarget, EtcdUser, FileTarget, OpenError,
+    PemSource, TargetError, TargetTls,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,8 +26,7 @@ fn admin(url: &str) -> AdminTarget {
     AdminTarget {
         url: url.parse().unwrap(),
         api_key: env("PINGSIX_ADMIN_KEY"),
-        ca_file: None,
-        client: None,
+        tls: None,
         allow_plaintext: false,
     }
 }
@@ -36,6 +36,7 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
         endpoints: vec![endpoint(host, port)],
         user: None,
         tls: None,
+        domain: None,
         allow_plaintext: false,
         keyring: None,
         max_txn_ops: None,
@@ -47,14 +48,13 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
     let plain = etcd("a", 2379);
     let file = |path: &str| FileTarget { place: Place::File(path.into()), base: None };
-    let tls = |client, domain: Option<&str>| {
-        Some(EtcdTls { ca_file: "/ca.crt".into(), client, domain: domain.map(str::to_owned) })
-    };
+    let pem = |path: &str| PemSource::File(path.into());
+    let tls = |client| Some(TargetTls { ca: pem("/ca.crt"), client });
     vec![
-        ("embedded:", Target::Embedded { listen: None }, None),
+        ("embedded:", Target::Embedded(EmbeddedTarget { listen: None }), None),
         (
             "embedded:?listen=[::1]:2379",
-            Target::Embedded { listen: Some("[::1]:2379".parse().unwrap()) },
+            Target::Embedded(EmbeddedTarget { listen: Some("[::1]:2379".parse().unwrap()) }),
             None,
         ),
         ("etcd://a", Target::Etcd(plain.clone()), Some("etcd://a:2379")),
@@ -94,15 +94,12 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             }),
             None,
         ),
-        (
-            "etcds://a:2379?ca=/ca.crt",
-            Target::Etcd(EtcdTarget { tls: tls(None, None), ..plain.clone() }),
-            None,
-        ),
+        ("etcds://a:2379?ca=/ca.crt", Target::Etcd(EtcdTarget { tls: tls(None), ..plain.clone() }), None),
         (
             "etcds://a:2379?ca=/ca.crt&cert=/c&key=/k&domain=etcd.test",
             Target::Etcd(EtcdTarget {
-                tls: tls(Some(("/c".into(), "/k".into())), Some("etcd.test")),
+                tls: tls(Some((pem("/c"), pem("/k")))),
+                domain: Some("etcd.test".to_owned()),
                 ..plain
             }),
             None,
@@ -117,18 +114,14 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             "admin+https://a:1?key-file=/k&ca=/ca.crt",
             Target::Admin(AdminTarget {
                 api_key: Credential::File("/k".into()),
-                ca_file: Some("/ca.crt".into()),
+                tls: tls(None),
                 ..admin("https://a:1")
             }),
             None,
         ),
         (
             "admin+https://a:1?ca=/ca.crt&cert=/c&cert-key=/k",
-            Target::Admin(AdminTarget {
-                ca_file: Some("/ca.crt".into()),
-                client: Some(("/c".into(), "/k".into())),
-                ..admin("https://a:1")
-            }),
+            Target::Admin(AdminTarget { tls: tls(Some((pem("/c"), pem("/k")))), ..admin("https://a:1") }),
             None,
         ),
         ("file:/etc/config.yaml", Target::File(file("/etc/config.yaml")), None),
@@ -277,21 +270,22 @@ fn a_secret_in_a_url_is_refused_with_advice_and_not_repeated() {
     assert!(!error.to_string().contains("SESAME"), "{error}");
 }
 
-#[test]
-fn an_etcd_of_another_machine_is_talked_to_in_plaintext_only_when_asked() {
-    let build = |url: &str| {
-        let Target::Etcd(target) = url.parse().unwrap() else { panic!("{url}") };
-        target.builder(|_| None).unwrap().build()
+#[tokio::test]
+async fn an_etcd_of_another_machine_is_talked_to_in_plaintext_only_when_asked() {
+    let open = async |url: &str| match url.parse::<Target>().unwrap().open(&|_| None).await {
+        Ok(sink) => Ok(sink),
+        Err(OpenError::Sink(error)) => Err(error),
+        Err(error) => panic!("{url}: {error}"),
     };
     for url in ["etcd://a", "etcd://127.0.0.1:1,10.0.0.1:2"] {
-        let error = build(url).unwrap_err();
+        let error = open(url).await.unwrap_err();
         assert_eq!((error.category(), error.is_retryable()), ("plaintext_beyond_loopback", false));
         let text = error.to_string();
         assert!(text.contains("allow_plaintext_beyond_loopback") && text.contains("allow-plaintext=true"));
-        build(&format!("{url}?allow-plaintext=true")).unwrap();
+        open(&format!("{url}?allow-plaintext=true")).await.unwrap();
     }
-    assert!(build("etcd://127.0.0.1:1,10.0.0.1:2").unwrap_err().to_string().contains(" 10.0.0.1:2: "));
-    build("etcd://localhost,127.0.0.1:1,[::1]:2").unwrap();
+    assert!(open("etcd://127.0.0.1:1,10.0.0.1:2").await.unwrap_err().to_string().contains(" 10.0.0.1:2: "));
+    open("etcd://localhost,127.0.0.1:1,[::1]:2").await.unwrap();
 }
 
 #[test]

@@ -24,36 +24,36 @@ use crate::values::{
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Translation")]
 pub(crate) struct Configuration {
-    /// The controller name of the GatewayClasses and IngressClasses that are ours.
+    /// The controller name of the GatewayClasses and IngressClasses to serve.
     #[arg(id = "controller-name", value_name = "NAME", default_value = DEFAULT_CONTROLLER_NAME)]
     #[garde(custom(rules::controller_name))]
     pub(crate) controller_name: String,
 
-    /// How listeners are spread over PingSIX fleets: all of a Gateway in one (shared), or one fleet per port (perPort). An
-    /// IngressClass always has one.
+    /// The PingSIX fleets of a Gateway: one for all listeners (shared), or one per port (perPort). An IngressClass
+    /// always has one fleet.
     #[arg(id = "layout", value_name = "shared|perPort", default_value = "shared", value_parser = value::<LayoutName>)]
     #[garde(skip)]
     pub(crate) layout: LayoutName,
 
-    /// What the etcd prefix of every data plane starts with.
+    /// The beginning of the etcd prefix of every data plane.
     #[arg(id = "root", value_name = "PATH", default_value = "/pingsix")]
     #[garde(custom(rules::root))]
     pub(crate) root: String,
 
-    /// Where PingSIX reaches the responder, which gives the answers PingSIX cannot give itself; without one, rules that
-    /// need it are refused.
+    /// The address at which PingSIX reaches the responder, for answers that PingSIX cannot give itself. Without a
+    /// responder, rules that need one are refused.
     #[arg(id = "responder", value_name = "IP:PORT|off", default_value = "off", value_parser = value::<Endpoint>)]
     #[garde(custom(rules::can_be_connected_to))]
     pub(crate) responder: Endpoint,
 
-    /// Translate TCPRoute, UDPRoute and TLSRoute too, into stream documents under a prefix of their own. PingSIX has no
+    /// Translate TCPRoute, UDPRoute and TLSRoute, too, to stream documents under a separate prefix. PingSIX has no
     /// stream proxy, so another program has to serve them.
     #[arg(id = "stream", value_name = "true|false", default_value = "false", value_parser = switch,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[garde(skip)]
     pub(crate) stream: bool,
 
-    /// Name each PingSIX route after the rule it comes from, which PingSIX shows in its metrics. Costs bytes.
+    /// Name each PingSIX route after its rule. PingSIX shows the name in its metrics. Names count against budget.bytes.
     #[arg(id = "route-names", value_name = "true|false", default_value = "false", value_parser = switch,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[garde(skip)]
@@ -75,12 +75,13 @@ pub(crate) struct Configuration {
     #[garde(dive)]
     pub(crate) status: Status,
 
-    /// Where to publish: embedded: (a server of this program, which PingSIX reads from, see feed), etcd://HOST:PORT or
-    /// etcds://HOST:PORT, admin+http://HOST:PORT or admin+https://HOST:PORT (PingSIX's Admin API), file:/PATH or
-    /// file:/DIRECTORY/ (PingSIX's static configuration). DATAPLANE=URL is for one data plane alone, which is then published
-    /// nowhere else; DATAPLANE is as with status.url, or stream/NAMESPACE/GATEWAY. Repeatable; what is published is published
-    /// to each, and PingSIX is taken to read the first. In a variable, spaces separate them; in the file, they are a list, or
-    /// a mapping of data planes, and default, to URLs. Replicas share all but embedded:, and the leader alone writes there.
+    /// The sinks to publish to: embedded: (a server of this program, which PingSIX reads from, see feed),
+    /// etcd://HOST:PORT or etcds://HOST:PORT, admin+http://HOST:PORT or admin+https://HOST:PORT (PingSIX's Admin API),
+    /// file:/PATH or file:/DIRECTORY/ (PingSIX's static configuration). DATAPLANE=URL replaces the sinks of one data
+    /// plane; DATAPLANE is as in status.url, or stream/NAMESPACE/GATEWAY. Repeatable. Every sink gets all publications,
+    /// and PingSIX reads the first one. In a variable, spaces separate sinks. In the file, sinks are a list, or a
+    /// mapping of data planes, and default, to URLs. All replicas share every sink but embedded:, and the leader alone
+    /// writes there.
     #[arg(id = "sink", value_name = "[DATAPLANE=]URL", value_parser = value::<SinkChoice>, action = ArgAction::Append, num_args = 1,
         value_delimiter = ' ', default_value = "embedded:", help_heading = "Sinks")]
     #[garde(skip)]
@@ -122,7 +123,7 @@ pub(crate) struct Configuration {
     #[garde(dive)]
     pub(crate) otlp: Otlp,
 
-    /// How long a shutdown may take.
+    /// The longest time of a shutdown.
     #[arg(id = "shutdown-grace", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
     #[garde(custom(rules::between(0, 600)))]
     pub(crate) shutdown_grace: Span,
@@ -132,18 +133,19 @@ pub(crate) struct Configuration {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct BudgetOf {
-    /// How many bytes the configuration of one data plane may have; PingSIX reads 4 MiB at most.
+    /// The most bytes of the configuration of one data plane. PingSIX reads at most 4 MiB.
     #[arg(id = "budget.bytes", value_name = "N", default_value = "3670016", value_parser = count::<usize>)]
     #[garde(range(min = 1_024, max = 4_194_304))]
     pub(crate) bytes: usize,
 
-    /// How many matcher entries the configuration of one data plane may have: hosts times paths, over all routes.
+    /// The most matcher entries of one data plane: hosts times paths, over all routes.
     #[arg(id = "budget.entries", value_name = "N", default_value = "1000000", value_parser = count::<usize>)]
     #[garde(range(min = 1))]
     pub(crate) entries: usize,
 
-    /// How much of both the objects of one namespace may take, in percent: 100 is no bound. Parameters of a class can say
-    /// something else for its data planes, and those of a Gateway less.
+    /// The share of budget.bytes and budget.entries that the objects of one namespace may use, in percent. 100 is no
+    /// limit. Parameters of a class override the share for its data planes. Parameters of a Gateway can lower the
+    /// share.
     #[arg(id = "budget.namespace-share", value_name = "PERCENT", default_value = "100", value_parser = count::<u8>)]
     #[garde(range(min = 1, max = 100))]
     pub(crate) namespace_share: u8,
@@ -154,21 +156,22 @@ pub(crate) struct BudgetOf {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct Watch {
-    /// Watch namespaced objects in this namespace alone, so that no permission for the whole cluster is needed.
-    /// Repeatable; without it, all namespaces are watched.
+    /// Watch namespaced objects in this namespace alone, which needs no permission for the whole cluster. Repeatable.
+    /// Default: all namespaces.
     #[arg(id = "watch.namespaces", value_name = "NAMESPACE", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(inner(custom(rules::label)))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) namespaces: Vec<String>,
 
-    /// Serve only the Gateways, ListenerSets, routes and Ingresses with these labels, as kubectl --selector takes them.
+    /// A label selector, as for kubectl --selector. Only the Gateways, ListenerSets, routes and Ingresses that match
+    /// are served.
     #[arg(id = "watch.selector", value_name = "SELECTOR")]
     #[garde(custom(rules::selector))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) selector: Option<String>,
 
-    /// Which Secrets to read: those that are referred to, each by its name (by-name), or all of them (all), which takes
-    /// one connection instead of one per Secret.
+    /// The Secrets to read: each referenced Secret by its name (by-name), or all Secrets (all). With all, one
+    /// connection replaces one per Secret.
     #[arg(id = "watch.secrets", value_name = "by-name|all", default_value = "by-name", value_parser = value::<SecretChoice>)]
     #[garde(skip)]
     pub(crate) secrets: SecretChoice,
@@ -179,14 +182,14 @@ pub(crate) struct Watch {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Statuses")]
 pub(crate) struct Publish {
-    /// An address under which clients reach PingSIX, an IP address or a host name, for the statuses of Gateways and
-    /// Ingresses. Repeatable.
+    /// An IP address or host name at which clients reach PingSIX, for the statuses of Gateways and Ingresses.
+    /// Repeatable.
     #[arg(id = "publish.address", value_name = "ADDRESS", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(inner(custom(rules::reachable_name)))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) address: Vec<String>,
 
-    /// A Service whose addresses are those under which clients reach PingSIX, in the place of fixed ones.
+    /// A Service with the addresses at which clients reach PingSIX, instead of publish.address.
     #[arg(id = "publish.service", value_name = "NAMESPACE/NAME", value_parser = value::<ServiceName>)]
     #[garde(custom(rules::instead_of("publish.address", !self.address.is_empty())))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,15 +200,15 @@ pub(crate) struct Publish {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Status {
-    /// The status page of a PingSIX instance that reads a data plane, which confirms publications. DATAPLANE is
-    /// NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT with the layout perPort, or IngressClass/NAME; without a path the URL
-    /// means PingSIX's /status/config. Repeatable.
+    /// The status page of a PingSIX instance of a data plane. The page confirms publications. DATAPLANE is
+    /// NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT with the layout perPort, or IngressClass/NAME. The default path of the
+    /// URL is /status/config. Repeatable.
     #[arg(id = "status.url", value_name = "DATAPLANE=URL", value_parser = value::<StatusTarget>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) url: Vec<StatusTarget>,
 
-    /// A file with the key that status pages ask for.
+    /// A file with the API key of status pages.
     #[arg(id = "status.api-key-file", value_name = "FILE")]
     #[garde(custom(rules::needs("status.url", !self.url.is_empty())))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,16 +220,16 @@ pub(crate) struct Status {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Feed")]
 pub(crate) struct Feed {
-    /// How data planes that the controller runs itself reach the feed: https://HOST:PORT with feed.authority.secret, or
-    /// http://HOST:PORT for a feed without TLS. Repeatable; without it, it runs none, whatever parameters say. Needs a
-    /// responder that listens on loopback, in each of their Pods, and a sink that is embedded:.
+    /// The URL of the feed for managed data planes: https://HOST:PORT with feed.authority.secret, or http://HOST:PORT
+    /// for a feed without TLS. Repeatable. Without the option, the controller manages no data planes, whatever
+    /// parameters ask for. Needs a responder with a loopback address, for each Pod, and the sink embedded:.
     #[arg(id = "feed.endpoint", value_name = "URL", value_parser = value::<FeedEndpoint>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) endpoint: Vec<FeedEndpoint>,
 
-    /// Where PingSIX connects. Private keys pass here, so other addresses than those of loopback need TLS
-    /// (feed.authority.secret, or feed.tls), or feed.allow-plaintext.
+    /// The address on which the feed listens for PingSIX. The feed carries private keys, so an address beyond loopback
+    /// needs TLS (feed.authority.secret, or feed.tls) or feed.allow-plaintext.
     #[arg(id = "feed.address", value_name = "IP:PORT", default_value = "127.0.0.1:2379", value_parser = address)]
     #[garde(custom(rules::secured(self.has_tls(), self.allow_plaintext)))]
     pub(crate) address: SocketAddr,
@@ -245,28 +248,29 @@ pub(crate) struct Feed {
     #[garde(dive)]
     pub(crate) tls: Tls,
 
-    /// A file that keeps revisions from going back over a restart, for one replica that is alone. Without it, replicas that
-    /// elect a leader share them in a Lease; without election, they do not go back as long as clocks are not set back.
+    /// A file for the revisions of a single replica, so that a restart does not lower them. Without the file, replicas
+    /// with leader election share revisions in a Lease. Without election, revisions follow the clock, which must not be
+    /// set back.
     #[arg(id = "feed.state-file", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_file: Option<PathBuf>,
 
-    /// Serve only the clients that this file names, each its own prefixes: a line each, with a name, password PASSWORD or
-    /// certificate (whose common name it is, which takes feed.tls.client-ca or feed.authority.secret), and prefixes. With
-    /// feed.authority.secret, this comes on top of what certificates name, and every client needs one. Read again when it
-    /// changes.
+    /// A file with the clients to serve, and the prefixes of each. A line has a name, then password PASSWORD or
+    /// certificate, then prefixes. A name with certificate is a common name, and needs feed.tls.client-ca or
+    /// feed.authority.secret. With feed.authority.secret, every client needs a certificate, and the file adds prefixes
+    /// to those of the certificate. The file is read again after a change.
     #[arg(id = "feed.clients-file", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clients_file: Option<PathBuf>,
 
-    /// How many connections may be open at once.
+    /// The most open connections.
     #[arg(id = "feed.connection-limit", value_name = "N", default_value = "4096", value_parser = count::<usize>)]
     #[garde(range(min = 1))]
     pub(crate) connection_limit: usize,
 
-    /// How many requests and watches one connection may carry at once.
+    /// The most requests and watches at once on one connection.
     #[arg(id = "feed.stream-limit", value_name = "N", default_value = "100", value_parser = count::<u32>)]
     #[garde(range(min = 1))]
     pub(crate) stream_limit: u32,
@@ -277,12 +281,12 @@ pub(crate) struct Feed {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Managed data planes")]
 pub(crate) struct DataPlaneOf {
-    /// The image of PingSIX in Pods that the controller makes, where parameters name none.
+    /// The image of PingSIX in Pods of managed data planes, unless parameters name another one.
     #[arg(id = "data-plane.image", value_name = "IMAGE", default_value = "pingsix:0.1.0")]
     #[garde(custom(rules::image))]
     pub(crate) image: String,
 
-    /// The image of the responder in those Pods, where parameters name none.
+    /// The image of the responder in those Pods, unless parameters name another one.
     #[arg(id = "data-plane.responder-image", value_name = "IMAGE", default_value = concat!("pingsix-gateway-responder:", env!("CARGO_PKG_VERSION")))]
     #[garde(custom(rules::image))]
     pub(crate) responder_image: String,
@@ -298,32 +302,34 @@ impl Feed {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Authority {
-    /// Serve the feed over TLS with certificates of an authority that the controller makes and keeps in this Secret of its
-    /// own namespace (that of leader.namespace), and renews. Only clients with a certificate of it are served, each the
-    /// prefixes that the certificate names: managed data planes get theirs by themselves. In the place of feed.tls.
+    /// The Secret of the feed's certificate authority, in the namespace of leader.namespace. The controller creates the
+    /// authority, renews its certificates, and serves the feed over TLS. A client needs a certificate of the authority,
+    /// and reads the prefixes that the certificate names. Managed data planes get certificates automatically. Excludes
+    /// feed.tls.
     #[arg(id = "feed.authority.secret", value_name = "NAME")]
     #[garde(inner(custom(rules::label)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
 
-    /// The Service of the same namespace that leads to the feed: what its certificates are for.
+    /// The Service of the feed in the same namespace. Server certificates contain its name.
     #[arg(id = "feed.authority.service", value_name = "NAME", default_value = "pingsix-gateway-feed")]
     #[garde(custom(rules::label))]
     pub(crate) service: String,
 
-    /// How long an authority is good. The next one is introduced when two thirds of that are over, or when the annotation
-    /// pingsix.io/rotate of the Secret is given another value.
+    /// The lifetime of an authority. The controller introduces the next authority after two thirds of the lifetime, or
+    /// after a change of the annotation pingsix.io/rotate of the Secret.
     #[arg(id = "feed.authority.lifetime", value_name = "TIME", default_value = "87600h", value_parser = value::<Span>)]
     #[garde(custom(rules::outlives(self.certificate_lifetime, self.overlap)))]
     pub(crate) lifetime: Span,
 
-    /// How long certificates of the server and of clients are good. They are replaced when two thirds of that are over.
+    /// The lifetime of server and client certificates. The controller replaces a certificate after two thirds of its
+    /// lifetime.
     #[arg(id = "feed.authority.certificate-lifetime", value_name = "TIME", default_value = "2160h", value_parser = value::<Span>)]
     #[garde(custom(rules::between(1, 315_360_000)))]
     pub(crate) certificate_lifetime: Span,
 
-    /// How long it takes at most until what is written into a Secret is known to all replicas, and in the files of Pods.
-    /// What clocks of replicas differ by has to be less.
+    /// The longest time until a change of a Secret has reached all replicas and the files of Pods. Clocks of replicas
+    /// have to differ by less.
     #[arg(id = "feed.authority.overlap", value_name = "TIME", default_value = "10m", value_parser = value::<Span>)]
     #[garde(custom(rules::between(0, 604_800)))]
     pub(crate) overlap: Span,
@@ -333,21 +339,21 @@ pub(crate) struct Authority {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Tls {
-    /// Serve the feed over TLS with this certificate chain, PEM: what PingSIX verifies with pingsix.etcd.tls.ca_cert. Read
-    /// again when it changes.
+    /// The certificate chain of the feed, PEM, for TLS. PingSIX verifies the chain with pingsix.etcd.tls.ca_cert. The
+    /// file is read again after a change.
     #[arg(id = "feed.tls.cert", value_name = "FILE")]
     #[garde(custom(rules::needs("feed.tls.key", self.key.is_some())))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cert: Option<PathBuf>,
 
-    /// The private key of that certificate, PEM, without a passphrase. Read again when it changes.
+    /// The private key of that certificate, PEM, without a passphrase. The file is read again after a change.
     #[arg(id = "feed.tls.key", value_name = "FILE")]
     #[garde(custom(rules::needs("feed.tls.cert", self.cert.is_some())))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Serve only clients with a certificate of one of these authorities, PEM: PingSIX with pingsix.etcd.tls.client_cert
-    /// and client_key. Read again when it changes.
+    /// The authorities of client certificates, PEM. Only clients with such a certificate are served: PingSIX needs
+    /// pingsix.etcd.tls.client_cert and client_key. The file is read again after a change.
     #[arg(id = "feed.tls.client-ca", value_name = "FILE")]
     #[garde(custom(rules::needs("feed.tls.cert", self.cert.is_some())))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -359,36 +365,36 @@ pub(crate) struct Tls {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct Leader {
-    /// Have one replica at a time write statuses. All of them serve PingSIX, elected or not.
+    /// Elect a leader among the replicas. The leader alone writes statuses. All replicas serve PingSIX.
     #[arg(id = "leader.elect", value_name = "true|false", default_value = "true", value_parser = switch,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[garde(skip)]
     pub(crate) elect: bool,
 
-    /// The namespace of the Lease; without it, the one that the Pod runs in.
+    /// The namespace of the Lease. Default: the namespace of the Pod.
     #[arg(id = "leader.namespace", value_name = "NAMESPACE")]
     #[garde(inner(custom(rules::label)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) namespace: Option<String>,
 
-    /// The name of the Lease; without it, one that follows from the controller name.
+    /// The name of the Lease. Default: a name derived from the controller name.
     #[arg(id = "leader.lease", value_name = "NAME")]
     #[garde(inner(custom(rules::label)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lease: Option<String>,
 
-    /// How long others leave the Lease to a leader of whom they hear nothing. With leader.retry on top, one that crashes is
-    /// followed at the latest.
+    /// The time after the last renewal until another replica may take the Lease. A crashed leader is replaced after at
+    /// most this time plus leader.retry.
     #[arg(id = "leader.duration", value_name = "TIME", default_value = "12s", value_parser = value::<Span>)]
     #[garde(custom(rules::whole_seconds), custom(rules::between(1, 3_600)))]
     pub(crate) duration: Span,
 
-    /// How long a leader goes on without a renewal that succeeds.
+    /// The time after the last successful renewal until a leader stops leading.
     #[arg(id = "leader.renew-deadline", value_name = "TIME", default_value = "8s", value_parser = value::<Span>)]
     #[garde(custom(rules::shorter_than("leader.duration", self.duration)))]
     pub(crate) renew_deadline: Span,
 
-    /// How often the Lease is renewed, or looked at.
+    /// The interval of renewals of the Lease by the leader, and of reads by the other replicas.
     #[arg(id = "leader.retry", value_name = "TIME", default_value = "2s", value_parser = value::<Span>)]
     #[garde(custom(rules::several_within("leader.renew-deadline", self.renew_deadline)))]
     pub(crate) retry: Span,
@@ -399,22 +405,23 @@ pub(crate) struct Leader {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Pace")]
 pub(crate) struct PaceOf {
-    /// After a Gateway or an IngressClass was reconsidered, it rests this many times as long as that took.
+    /// The pause of a Gateway or IngressClass after a reconciliation, as a multiple of the duration of the
+    /// reconciliation.
     #[arg(id = "pace.rest-factor", value_name = "N", default_value = "2", value_parser = count::<u32>)]
     #[garde(range(max = 1_000))]
     pub(crate) rest_factor: u32,
 
-    /// The longest rest.
+    /// The longest pause after a reconciliation.
     #[arg(id = "pace.longest-rest", value_name = "TIME", default_value = "1s", value_parser = value::<Span>)]
     #[garde(custom(rules::between(0, 600)))]
     pub(crate) longest_rest: Span,
 
-    /// How long after a failure it is tried again; doubled with each further one.
+    /// The delay of the first retry after a failure. Each further failure doubles the delay.
     #[arg(id = "pace.first-retry", value_name = "TIME", default_value = "100ms", value_parser = value::<Span>)]
     #[garde(custom(rules::some_time))]
     pub(crate) first_retry: Span,
 
-    /// The longest time between two tries.
+    /// The longest delay of a retry.
     #[arg(id = "pace.longest-retry", value_name = "TIME", default_value = "30s", value_parser = value::<Span>)]
     #[garde(custom(rules::at_least("pace.first-retry", self.first_retry)))]
     pub(crate) longest_retry: Span,
@@ -425,13 +432,13 @@ pub(crate) struct PaceOf {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Kubernetes")]
 pub(crate) struct Kube {
-    /// How to reach the API server; without it, as kubectl does, or as a Pod does.
+    /// The kubeconfig for the API server. Default: the kubeconfig of kubectl, or the service account of the Pod.
     #[arg(id = "kube.config", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The context of the kubeconfig, in the place of its current one.
+    /// The context of the kubeconfig. Default: the current context.
     #[arg(id = "kube.context", value_name = "NAME")]
     #[garde(inner(custom(rules::some_text)))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -443,12 +450,12 @@ pub(crate) struct Kube {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Operations")]
 pub(crate) struct HealthOf {
-    /// Where /livez, /readyz and /metrics are served.
+    /// The address of /livez, /readyz and /metrics.
     #[arg(id = "health.address", value_name = "IP:PORT", default_value = "0.0.0.0:8080", value_parser = address)]
     #[garde(skip)]
     pub(crate) address: SocketAddr,
 
-    /// How long the controller may not have gone round before /livez says that it is stuck.
+    /// The time without progress of the controller after which /livez fails.
     #[arg(id = "health.stuck-after", value_name = "TIME", default_value = "1m", value_parser = value::<Span>)]
     #[garde(custom(rules::between(5, 3_600)))]
     pub(crate) stuck_after: Span,
@@ -458,7 +465,7 @@ pub(crate) struct HealthOf {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Debugging {
-    /// Where dumps of what the controller holds are served, without secrets, to whoever can connect.
+    /// The address of dumps of the controller's state, without secrets and without authentication.
     #[arg(id = "debug.address", value_name = "IP:PORT|off", default_value = "127.0.0.1:8081", value_parser = value::<Endpoint>)]
     #[garde(skip)]
     pub(crate) address: Endpoint,
@@ -468,12 +475,12 @@ pub(crate) struct Debugging {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Log {
-    /// How to write the log, which goes to standard error.
+    /// The format of the log, which goes to standard error.
     #[arg(id = "log.format", value_name = "text|json", default_value = "text", value_parser = value::<LogFormat>)]
     #[garde(skip)]
     pub(crate) format: LogFormat,
 
-    /// What to log: a level (error, warn, info, debug, trace), or levels per module, such as info,pingsix_sink=debug.
+    /// The log level (error, warn, info, debug, trace), or levels per module, such as info,pingsix_sink=debug.
     #[arg(id = "log.filter", value_name = "FILTER", default_value = "info")]
     #[garde(custom(rules::filter))]
     pub(crate) filter: String,
@@ -483,8 +490,8 @@ pub(crate) struct Log {
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Otlp {
-    /// The OpenTelemetry collector that traces of reconciliations are sent to, with OTLP over gRPC: http://HOST:PORT or
-    /// https://HOST:PORT. Without one, there are none. Takes a program that was built with the cargo feature otel.
+    /// The OpenTelemetry collector for traces of reconciliations, with OTLP over gRPC: http://HOST:PORT or
+    /// https://HOST:PORT. Default: no traces. Needs a program that was built with the cargo feature otel.
     #[arg(id = "otlp.endpoint", value_name = "URL", value_parser = value::<CollectorUrl>)]
     #[garde(custom(rules::built_with("otel", cfg!(feature = "otel"))))]
     #[serde(skip_serializing_if = "Option::is_none")]

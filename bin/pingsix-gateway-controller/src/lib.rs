@@ -35,7 +35,7 @@ const UNUSABLE: u8 = 2;
 
 /// Runs the program with the arguments and the environment of the process.
 ///
-/// Exit codes: 0 after a signal asked it to stop, 1 when it cannot go on, 2 when the configuration cannot be used.
+/// Exit codes: 0 after a signal, 1 after a failure, 2 for a configuration that cannot be used.
 pub fn main() -> ExitCode {
     start(std::env::args_os())
 }

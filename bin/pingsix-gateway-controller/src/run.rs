@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use pingsix_gateway_api::controller::{Controller, Observers, Opener};
+use pingsix_gateway_api::controller::{Controller, Observers, SinkOpener};
 use pingsix_gateway_api::health::Health;
 use pingsix_gateway_api::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
@@ -41,13 +41,13 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
     let (client, namespace) = connect(&configuration.kube).await?;
     let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
     let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
-    let Opened { outlets, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
+    let Opened { router, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
     if let Some(etcd) = &etcd {
         metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     }
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
-    let controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
-    let mut controller = controller.opening(Opener::of_servers());
+    let controller = Controller::new(client, router, options).observed_by(observers);
+    let mut controller = controller.with_attached_sinks(SinkOpener::of_servers());
     if let Some(replicas) = replicas.filter(|_| etcd.is_some()) {
         controller = controller.among(replicas);
     }

@@ -31,13 +31,14 @@ const PREFIX: &str = "PINGSIX_GATEWAY_";
 
 /// Serves the Gateways, routes and Ingresses of a Kubernetes cluster with PingSIX.
 ///
-/// Watches a cluster, translates what it finds into PingSIX's configuration, and serves that as an etcd server would.
+/// Watches a cluster, translates its objects to PingSIX's configuration, and serves the configuration over the protocol of
+/// etcd.
 ///
-/// Every option can be given as a flag, --feed-tls-cert FILE; as a variable, PINGSIX_GATEWAY_FEED_TLS_CERT; or in the file
-/// of --config, as cert below tls below feed. The first of these that is given counts. In a variable, a comma separates
-/// the values of what is repeatable; in the file, they are a list. Times have units: 500ms, 15s, 1m 30s.
+/// Each option is a flag, --feed-tls-cert FILE; a variable, PINGSIX_GATEWAY_FEED_TLS_CERT; or a key in the file of
+/// --config, cert below tls below feed. A flag overrides the variable, and the variable overrides the file. The values of
+/// a repeatable option are a list in the file, and separated by commas in the variable. Times have units: 500ms, 15s, 1m 30s.
 ///
-/// Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the configuration cannot be used.
+/// Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure, 2 for a configuration that cannot be used.
 #[expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
 #[derive(Debug, Parser)]
 #[command(name = "pingsix-gateway-controller", version, max_term_width = 110)]
@@ -46,12 +47,12 @@ struct Arguments {
     #[arg(id = "config", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Say whether the configuration can be used, and end.
+    /// Check the configuration, and end.
     #[arg(long, conflicts_with = "print_config")]
     check_config: bool,
 
-    /// Print the configuration that is in force, as a file for --config, and end. It holds no secrets, but the names of
-    /// files that do.
+    /// Print the configuration in force as a file for --config, and end. The output contains names of files with secrets,
+    /// but no secrets.
     #[arg(long)]
     print_config: bool,
 

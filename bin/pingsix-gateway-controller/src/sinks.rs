@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use pingsix_gateway_api::controller::{Outlet, Outlets};
+use std::sync::Arc;
+
+use pingsix_gateway_api::controller::{SinkHandle, SinkRouter};
 use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls};
+use pingsix_sink::target::EmbeddedTarget;
 use pingsix_sink::{EmbeddedEtcd, Scope, Target};
 use pingsix_translate::DataPlaneKey;
 
@@ -32,7 +35,7 @@ impl Configuration {
             targets.push(target.clone());
         }
         if sinks.others.is_empty() {
-            sinks.others.push(Target::Embedded { listen: None });
+            sinks.others.push(Target::Embedded(EmbeddedTarget { listen: None }));
         }
         sinks
     }
@@ -45,14 +48,13 @@ impl Sinks {
     }
 }
 
-/// What is published to, and the server among it.
+/// The open sinks, and the embedded server among them.
 pub(crate) struct Opened {
-    pub(crate) outlets: Outlets,
-    /// It says nothing before its gate is opened.
+    pub(crate) router: SinkRouter,
     pub(crate) etcd: Option<EmbeddedEtcd>,
 }
 
-/// Opens everything that is published to. Secrets are read from where the URLs say.
+/// Opens the sinks. Credentials are read where the URLs say.
 pub(crate) async fn open(
     configuration: &Configuration,
     replicas: Option<&Replicas>,
@@ -65,35 +67,26 @@ pub(crate) async fn open(
         if opened.contains_key(&name) {
             continue;
         }
-        let outlet = if let Target::Embedded { .. } = target {
+        let sink = if let Target::Embedded(_) = target {
             let server = start_server(configuration, replicas).await?;
             etcd = Some(server.clone());
-            Outlet::embedded(server)
+            SinkHandle::feed(&*name, Arc::new(server))
         } else {
-            open_shared(target).await.with_context(|| format!("cannot use {target} (sink)"))?
+            let opened = target.open(&|name| std::env::var(name).ok()).await;
+            let opened = opened.with_context(|| format!("cannot use {target} (sink)"))?;
+            SinkHandle::shared(target.kind(), &*name, opened)
         };
-        opened.insert(name, outlet);
+        opened.insert(name, sink);
     }
-    let outlets_of = |targets: &[Target]| -> Vec<Outlet> {
+    let sinks_of = |targets: &[Target]| -> Vec<SinkHandle> {
         targets.iter().filter_map(|target| opened.get(&target.to_string()).cloned()).collect()
     };
-    let mut outlets = Outlets::new(outlets_of(&sinks.others));
+    let mut router = SinkRouter::new(sinks_of(&sinks.others));
     for (data_plane, targets) in &sinks.chosen {
         let scope = Scope::new(data_plane.prefix(&configuration.root))?;
-        outlets = outlets.with(scope, outlets_of(targets));
+        router = router.with(scope, sinks_of(targets));
     }
-    Ok(Opened { outlets, etcd })
-}
-
-async fn open_shared(target: &Target) -> anyhow::Result<Outlet> {
-    let env = |name: &str| std::env::var(name).ok();
-    let name = target.to_string();
-    Ok(match target {
-        Target::Etcd(target) => Outlet::shared("etcd", name, target.builder(env)?.build()?),
-        Target::Admin(target) => Outlet::shared("admin", name, target.open(env)?),
-        Target::File(target) => Outlet::shared("file", name, target.open().await?),
-        Target::Embedded { .. } => anyhow::bail!("nothing of a controller goes there"),
-    })
+    Ok(Opened { router, etcd })
 }
 
 /// The server that PingSIX reads from. Its revisions are in a file, where there is one, else in what replicas share.

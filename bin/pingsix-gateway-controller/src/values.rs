@@ -9,6 +9,7 @@ use http::Uri;
 use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_sink::Target;
+use pingsix_sink::target::EmbeddedTarget;
 use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
 use serde::{Serialize, Serializer};
 
@@ -262,14 +263,10 @@ impl FromStr for SinkChoice {
             None => (None, text),
         };
         let target = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
-        match target {
-            Target::Embedded { listen: Some(_) } => {
-                Err("feed.address says where the server listens, not the URL".to_owned())
-            }
-            Target::Embedded { listen: None } | Target::Etcd(_) | Target::Admin(_) | Target::File(_) => {
-                Ok(Self { data_plane, target })
-            }
+        if let Target::Embedded(EmbeddedTarget { listen: Some(_) }) = target {
+            return Err("feed.address says where the server listens, not the URL".to_owned());
         }
+        Ok(Self { data_plane, target })
     }
 }
 

@@ -19,11 +19,10 @@ use crate::manifest::SuppliedEndpoints;
 
 /// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX, without a cluster.
 ///
-/// Manifests are what kubectl takes, and what it gives out with -o yaml or -o json: files, directories (searched for
-/// *.yaml, *.yml and *.json), or - for standard input. Files of other tools below a directory, which have neither kind
-/// nor metadata, are left alone.
+/// Manifests are files, directories (searched for *.yaml, *.yml and *.json), or - for standard input, in the form of
+/// kubectl apply and of kubectl get -o yaml or -o json. Files below a directory with neither kind nor metadata are ignored.
 ///
-/// Exit codes: 0 when all is well, 1 when there are problems, 2 when arguments or files cannot be used.
+/// Exit codes: 0 without problems, 1 with problems, 2 for unusable arguments or files.
 #[derive(Debug, Parser)]
 #[command(name = "pingsix-gatewayctl", version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -39,7 +38,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Diff(DiffArguments),
     PingsixConfig(PingsixConfigArguments),
-    /// Print the definitions of our own kinds, for kubectl apply -f -.
+    /// Print the CustomResourceDefinitions of this project, for kubectl apply -f -.
     Crds,
     Completions(CompletionsArguments),
 }
@@ -47,46 +46,45 @@ pub(crate) enum Command {
 /// How manifests are translated.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TranslationArguments {
-    /// How listeners are spread over PingSIX fleets: all of a Gateway in one, or one fleet per port. An IngressClass
-    /// always has one.
+    /// The PingSIX fleets of a Gateway: one for all listeners, or one per port. An IngressClass always has one fleet.
     #[arg(long, value_enum, default_value_t, help_heading = "Translation")]
     pub(crate) layout: LayoutArgument,
 
-    /// The controller name of the GatewayClasses and IngressClasses that are ours.
+    /// The controller name of the GatewayClasses and IngressClasses to serve.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER_NAME, help_heading = "Translation")]
     pub(crate) controller_name: String,
 
-    /// What the etcd prefix of every data plane starts with.
+    /// The beginning of the etcd prefix of every data plane.
     #[arg(long, value_name = "PATH", default_value = "/pingsix", value_parser = parse_root, help_heading = "Translation")]
     pub(crate) root: String,
 
-    /// Where PingSIX reaches the responder, which gives the answers PingSIX cannot give itself; without one, rules that
-    /// need it are refused.
+    /// The address at which PingSIX reaches the responder, for answers that PingSIX cannot give itself. Without a
+    /// responder, rules that need one are refused.
     #[arg(long, value_name = "IP:PORT|off", default_value = "127.0.0.1:8089", help_heading = "Translation")]
     pub(crate) responder: ResponderArgument,
 
-    /// Endpoints of a Service, in the place of its EndpointSlices, if any. Without PORT they serve every port of the
-    /// Service. Repeatable.
+    /// Endpoints of a Service, instead of its EndpointSlices. Without PORT, the endpoints serve every port of the Service.
+    /// Repeatable.
     ///
     /// Example: --endpoints shop/cart:80=127.0.0.1:9001,127.0.0.1:9002
     #[arg(long, value_name = "NS/SVC[:PORT]=IP:PORT[,IP:PORT...]", help_heading = "Translation")]
     pub(crate) endpoints: Vec<SuppliedEndpoints>,
 
-    /// How many bytes the configuration of one data plane may have; PingSIX reads 4 MiB at most.
+    /// The most bytes of the configuration of one data plane. PingSIX reads at most 4 MiB.
     #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes, help_heading = "Translation")]
     pub(crate) budget_bytes: usize,
 
-    /// How many matcher entries the configuration of one data plane may have: hosts times paths, over all routes.
+    /// The most matcher entries of one data plane: hosts times paths, over all routes.
     #[arg(long, value_name = "N", default_value_t = Budget::default().matcher_entries, help_heading = "Translation")]
     pub(crate) budget_entries: usize,
 
-    /// How much of both the objects of one namespace may take, in percent: 100 is no bound. Parameters of a class can say
-    /// something else for its data planes, and those of a Gateway less.
+    /// The share of both budgets that the objects of one namespace may use, in percent. 100 is no limit. Parameters of a
+    /// class override the share for its data planes. Parameters of a Gateway can lower the share.
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Translation")]
     pub(crate) budget_namespace_share: u8,
 
-    /// Translate TCPRoute, UDPRoute and TLSRoute too, into stream documents under a prefix of their own. PingSIX has no
-    /// stream proxy, so another program has to serve them.
+    /// Translate TCPRoute, UDPRoute and TLSRoute, too, to stream documents under a separate prefix. PingSIX has no stream
+    /// proxy, so another program has to serve them.
     #[arg(long, help_heading = "Translation")]
     pub(crate) stream: bool,
 }
@@ -118,7 +116,7 @@ pub(crate) enum LayoutArgument {
     /// All listeners of a Gateway in one fleet.
     #[default]
     Shared,
-    /// One fleet per port: exact semantics. Messages call it perPort, as the documentation does.
+    /// One fleet per port: exact semantics. Messages and documentation write perPort.
     #[value(alias = "perPort")]
     PerPort,
 }
@@ -144,16 +142,15 @@ fn parse_root(text: &str) -> Result<String, String> {
     Scope::new(text).map(|scope| scope.as_str().to_owned()).map_err(|error| error.to_string())
 }
 
-/// Prints the PingSIX configuration that manifests ask for.
+/// Prints the PingSIX configuration of manifests.
 ///
-/// The output is the configuration, so it holds the private keys of listeners and Ingresses; -o status and -o review never do.
-/// Findings go to standard error, and everything that can be served is printed nevertheless.
+/// The configuration contains the private keys of listeners and Ingresses; the outputs status and review contain no keys.
+/// Findings go to standard error. A part that cannot be served does not stop the output of the rest.
 ///
-/// -o review is for people, and for keeping under version control: every document with the rules it comes from, the
-/// status of every object, and the findings.
+/// -o review is for people and for version control: every document with its rules, the status of every object, and the
+/// findings.
 ///
-/// Exit codes: 0, 1 when something is not served as asked (what can be served is printed all the same), 2 when arguments
-/// or files cannot be used.
+/// Exit codes: 0, 1 for a part that is not served as asked, 2 for unusable arguments or files.
 ///
 /// Examples:
 ///   pingsix-gatewayctl translate manifests/
@@ -166,8 +163,8 @@ pub(crate) struct TranslateArguments {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// What to print: PingSIX's static form as one YAML document per data plane, the same as JSON, the status of each
-    /// object, etcd keys and values, or a review of all of it.
+    /// The output: PingSIX's static form as one YAML document per data plane, or as JSON, the status of each object, etcd
+    /// keys and values, or a review of all these.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: TranslateOutput,
 
@@ -185,12 +182,12 @@ pub(crate) enum TranslateOutput {
     Review,
 }
 
-/// Reports everything that is wrong with manifests, or with a PingSIX configuration.
+/// Reports all problems of manifests, or of a PingSIX configuration.
 ///
-/// Findings are grouped by file and object. An error means that something asked for is not served, a warning that it is
-/// served, but not quite as one may expect; info is good to know. Secrets are never printed.
+/// Findings are grouped by file and object. With an error, a part of the object is not served. With a warning, the object
+/// is served in an unexpected way. An info needs no action. Secrets are never printed.
 ///
-/// Exit codes: 0, 1 when there are errors, or with --strict also warnings, 2 when arguments or files cannot be used.
+/// Exit codes: 0, 1 with errors, or with --strict also with warnings, 2 for unusable arguments or files.
 ///
 /// Examples:
 ///   pingsix-gatewayctl check manifests/ --strict
@@ -205,16 +202,16 @@ pub(crate) struct CheckArguments {
     #[arg(required_unless_present = "pingsix", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// A PingSIX configuration in its static form, one or several YAML documents, or - for standard input.
-    /// It is judged by PingSIX's acceptance rules. Repeatable.
+    /// A PingSIX configuration in its static form, one or several YAML documents, or - for standard input. PingSIX's
+    /// acceptance rules apply to the configuration. Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) pingsix: Vec<PathBuf>,
 
-    /// Exit with 1 also for warnings.
+    /// Exit with 1 for warnings, too.
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// How to print.
+    /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
 
@@ -229,13 +226,13 @@ pub(crate) enum ReportOutput {
     Json,
 }
 
-/// Says what PingSIX does with a request, which rule decides, and why no other does.
+/// Explains the answer to a request: the rule that decides, and the reason why each other rule does not.
 ///
-/// To a port of listeners for TCP, UDP or TLS no request arrives, so what becomes of the connection is said; with
-/// --stream, where the stream documents send it.
+/// A port of listeners for TCP, UDP or TLS gets no requests. For such a port, the output explains the connection; with
+/// --stream, by the stream documents.
 ///
-/// Exit codes: 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise, 2 when arguments or files
-/// cannot be used.
+/// Exit codes: 0 for a backend, a redirect or another answer below 400, 1 for other answers, 2 for unusable arguments or
+/// files.
 ///
 /// Examples:
 ///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/cart?page=2
@@ -255,23 +252,24 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
     pub(crate) headers: Vec<(String, String)>,
 
-    /// The Gateway, when several could be meant; IngressClasses are left out then.
+    /// The Gateway, if several match. Excludes IngressClasses.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
     pub(crate) gateway: Option<ObjectName>,
 
-    /// The IngressClass, when it is none of the Gateways.
+    /// The IngressClass, instead of a Gateway.
     #[arg(long, value_name = "NAME", conflicts_with = "gateway")]
     pub(crate) ingress_class: Option<String>,
 
-    /// The listener's port; otherwise the one of the URL, if a listener has it. Ingresses are served on 80 and 443.
+    /// The port of the listener. Default: the port of the URL, if a listener has that port. Ingresses are served on 80 and
+    /// 443.
     #[arg(long)]
     pub(crate) port: Option<u16>,
 
-    /// The request comes over HTTP/2.
+    /// Explain a request over HTTP/2.
     #[arg(long)]
     pub(crate) http2: bool,
 
-    /// How to print.
+    /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
 
@@ -295,13 +293,13 @@ fn parse_object_name(text: &str) -> Result<ObjectName, String> {
     }
 }
 
-/// Serves manifests to PingSIX over the etcd protocol, and again whenever a file changes.
+/// Serves manifests to PingSIX over the etcd protocol, and publishes them again after each change of a file.
 ///
-/// Point a PingSIX at it with the configuration that `pingsix-gatewayctl pingsix-config` prints. A file that stops
-/// being valid keeps its last good objects until it is valid again. Private keys pass over the etcd port, so it stays on
-/// loopback unless --tls-cert and --tls-key, or --allow-non-loopback, are given.
+/// The configuration of PingSIX is the output of `pingsix-gatewayctl pingsix-config`. While a file is invalid, its last
+/// valid objects are served. The etcd port carries private keys, so an address beyond loopback needs --tls-cert and
+/// --tls-key, or --allow-non-loopback.
 ///
-/// With --explain, any HTTP request to that address is answered with what PingSIX would do with that very request:
+/// With --explain, the answer to an HTTP request at that address explains what PingSIX does with such a request:
 ///   curl -H 'X-Explain-Host: shop.example.com' http://127.0.0.1:9180/cart
 /// The header X-Explain-Port chooses a port; Accept: application/json asks for JSON.
 #[derive(Debug, Args)]
@@ -311,31 +309,31 @@ pub(crate) struct ServeArguments {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Where PingSIX connects; port 0 takes a free one.
+    /// The address of the etcd server for PingSIX. Port 0 is a free port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:2379")]
     pub(crate) listen: SocketAddr,
 
-    /// Where to explain requests; port 0 takes a free one.
+    /// The address for explanations of requests. Port 0 is a free port.
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) explain: Option<SocketAddr>,
 
-    /// A file that keeps revisions from going back over a restart; otherwise one per address below
-    /// $XDG_STATE_HOME or ~/.local/state.
+    /// A file for the revisions, so that a restart does not lower them. Default: a file per address below $XDG_STATE_HOME
+    /// or ~/.local/state.
     #[arg(long, value_name = "FILE|none")]
     pub(crate) state: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) tls: TlsArguments,
 
-    /// Accept addresses that can be reached from other machines, in plaintext.
+    /// Accept addresses that other machines can reach, in plaintext.
     #[arg(long)]
     pub(crate) allow_non_loopback: bool,
 
-    /// Milliseconds without a further change before a change is read.
+    /// The time without a further change before a change is read, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub(crate) debounce: u64,
 
-    /// Milliseconds between looks at the files, for file systems that report no changes.
+    /// The interval of reads of the files, in milliseconds, for file systems that report no changes.
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     pub(crate) poll: u64,
 
@@ -346,17 +344,17 @@ pub(crate) struct ServeArguments {
 /// How the etcd port is secured. The files are read again when they change.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TlsArguments {
-    /// Serve the etcd port over TLS, and on any address, with this certificate chain, PEM. It is what PingSIX verifies
-    /// with pingsix.etcd.tls.ca_cert. Read again when it changes.
+    /// The certificate chain of the etcd port, PEM, for TLS on any address. PingSIX verifies the chain with
+    /// pingsix.etcd.tls.ca_cert. The file is read again after a change.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 
-    /// The private key of --tls-cert, PEM, without a passphrase. Read again when it changes.
+    /// The private key of --tls-cert, PEM, without a passphrase. The file is read again after a change.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Serve only clients with a certificate of one of these authorities, PEM: PingSIX with
-    /// pingsix.etcd.tls.client_cert and client_key. Read again when it changes.
+    /// The authorities of client certificates, PEM. Only clients with such a certificate are served: PingSIX needs
+    /// pingsix.etcd.tls.client_cert and client_key. The file is read again after a change.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) client_ca: Option<PathBuf>,
 }
@@ -372,21 +370,21 @@ impl TlsArguments {
     }
 }
 
-/// Shows what publishing manifests would change on a target, without changing anything.
+/// Shows the changes of a target by a publication of manifests, without a publication.
 ///
-/// Each document that would be created, updated or deleted is named with the object it is for, and its fields are
-/// compared. Secrets are never shown, only that one differs; where the target masks or encrypts them they cannot be
-/// compared. Findings about the manifests go to standard error and change no exit code.
+/// The output names each document that would be created, updated or deleted, its object, and the fields that differ. The
+/// values of secrets are never shown. Secrets that the target masks or encrypts are not compared. Findings about the
+/// manifests go to standard error and change no exit code.
 ///
 /// Targets:
 ///   embedded:                       the server of `serve` on 127.0.0.1:2379; ?listen=IP:PORT for another
 ///   etcd://[USER@]HOST:PORT[,...]   an etcd; etcds:// with ?ca=FILE, and cert=FILE&key=FILE
 ///   admin+http://HOST:PORT          PingSIX's Admin API; admin+https:// with ?ca=FILE
 ///   file:/PATH?base=FILE            PingSIX's static configuration; /DIRECTORY/ for one file per data plane
-/// Secrets are not in the URL: password-env=NAME or password-file=FILE for etcd (or else $ETCD_PASSWORD), key-env=NAME
-/// or key-file=FILE for the Admin API (or else $PINGSIX_ADMIN_KEY).
+/// A URL names secrets: password-env=NAME or password-file=FILE for etcd (default: $ETCD_PASSWORD), key-env=NAME or
+/// key-file=FILE for the Admin API (default: $PINGSIX_ADMIN_KEY).
 ///
-/// Exit codes: 0 when nothing would change, 1 when something would, 2 when that cannot be told.
+/// Exit codes: 0 without changes, 1 with changes, 2 for unusable arguments, files or targets.
 ///
 /// Examples:
 ///   pingsix-gatewayctl diff manifests/ --target embedded:
@@ -399,16 +397,16 @@ pub(crate) struct DiffArguments {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// What to compare with.
+    /// The target to compare with.
     #[arg(long, value_name = "URL")]
     pub(crate) target: Target,
 
     /// Compare this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
-    /// IngressClass/NAME. Needed when there are several and the target is for one.
+    /// IngressClass/NAME. Needed for several data planes and a target that holds one.
     #[arg(long, value_name = "NAME")]
     pub(crate) data_plane: Option<String>,
 
-    /// How to print.
+    /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
 
@@ -445,7 +443,7 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
     pub(crate) bind: std::net::IpAddr,
 
-    /// Added to listener ports below 1024, which only root may open.
+    /// The number to add to listener ports below 1024, which only root may open.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) port_offset: u16,
 
@@ -453,16 +451,16 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(long, value_name = "FILE", default_value = "/etc/pingsix/tls.crt")]
     pub(crate) cert: PathBuf,
 
-    /// Its private key, PEM.
+    /// The private key of that certificate, PEM.
     #[arg(long, value_name = "FILE", default_value = "/etc/pingsix/tls.key")]
     pub(crate) key: PathBuf,
 
-    /// Where the first data plane serves its status; each further one takes the next port.
+    /// The address of the status page of the first data plane. Each further data plane has the next port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7085")]
     pub(crate) status: SocketAddr,
 
-    /// Seconds after which PingSIX looks again at the nodes of upstreams, which are addresses here; without it, it would
-    /// each second, with lines in its log.
+    /// The interval of DNS lookups for upstream nodes by PingSIX, in seconds. The nodes are addresses here, so lookups are
+    /// useless, and PingSIX logs each one; its own default is one second.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) dns_refresh: u32,
 
@@ -470,18 +468,18 @@ pub(crate) struct PingsixConfigArguments {
     pub(crate) translation: TranslationArguments,
 }
 
-/// How PingSIX connects to the etcd server. Files are named as PingSIX finds them, and not read here.
+/// The connection of PingSIX to the etcd server. Paths are those of PingSIX; this program does not read the files.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EtcdArguments {
     /// The address of the etcd server. Repeatable.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2379")]
     pub(crate) etcd: Vec<String>,
 
-    /// Connect over TLS, and verify the etcd server's certificate with these authorities, PEM.
+    /// The authorities of the etcd server's certificate, PEM, for a connection over TLS.
     #[arg(long, value_name = "FILE")]
     pub(crate) etcd_ca: Option<PathBuf>,
 
-    /// Show the etcd server this certificate, PEM, as it asks for with feed.tls.client-ca or --client-ca.
+    /// The client certificate of PingSIX, PEM, for an etcd server with feed.tls.client-ca or --client-ca.
     #[arg(long, value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"])]
     pub(crate) etcd_cert: Option<PathBuf>,
 
@@ -489,12 +487,12 @@ pub(crate) struct EtcdArguments {
     #[arg(long, value_name = "FILE", requires = "etcd_cert")]
     pub(crate) etcd_key: Option<PathBuf>,
 
-    /// The name in the etcd server's certificate, when that is another than in its address.
+    /// The name in the etcd server's certificate, if that differs from the address.
     #[arg(long, value_name = "NAME", requires = "etcd_ca")]
     pub(crate) etcd_name: Option<String>,
 }
 
-/// Prints a script that completes command lines, for a shell.
+/// Prints a completion script for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
     /// The shell.

@@ -1,7 +1,5 @@
 //! `diff`: what publishing manifests would change on a target.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use anyhow::{Context as _, bail};
 use pingsix_sink::difference::{Change, Difference, Differences, Field, differences};
 use pingsix_sink::{Desired, Key};
@@ -13,9 +11,6 @@ use crate::finding::{Tally, counted, print_grouped};
 use crate::plane::Translated;
 use crate::readable::write_field;
 use crate::{Exit, Streams, manifest};
-
-/// Where `serve` listens unless it is told otherwise.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2379);
 
 /// A data plane, and what publishing it would change.
 struct Compared<'a> {
@@ -37,7 +32,7 @@ pub(crate) fn run(arguments: &DiffArguments, streams: &mut Streams<'_>) -> anyho
     let compared = runtime.block_on(async {
         let mut compared = Vec::with_capacity(wanted.len());
         for (key, desired) in wanted {
-            let held = arguments.target.read(desired.scope(), LISTEN, |name| std::env::var(name).ok()).await;
+            let held = arguments.target.read(desired.scope(), &|name| std::env::var(name).ok()).await;
             let held =
                 held.with_context(|| format!("cannot read data plane {key} from {}", arguments.target))?;
             compared.push(Compared { key, desired, differences: differences(&held, desired.documents()) });

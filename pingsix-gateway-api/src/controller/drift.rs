@@ -7,14 +7,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pingsix_sink::Scope;
+use pingsix_sink::{Scope, Sink as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::Feed as _;
-use super::destinations::{DestinationNumber, OpenDestinations};
+use super::attached_sinks::{OpenSinks, SinkId};
 
 /// The shortest time between two repairs of one scope.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -25,11 +24,11 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// How many times as long a scope has to be left in peace until it counts as any other.
 const PEACE: u32 = 3;
 
-/// Follows what targets tell, and the destinations that there are, until it is stopped. Each scope that comes is to be
-/// published again.
+/// Follows the drift of sinks, and of the open sinks of parameters, until it is stopped. The receiver gets each scope to
+/// publish again.
 pub(super) fn start(
     sources: Vec<watch::Receiver<BTreeSet<Scope>>>,
-    destinations: watch::Receiver<OpenDestinations>,
+    attached: watch::Receiver<OpenSinks>,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) -> mpsc::Receiver<Scope> {
@@ -42,32 +41,32 @@ pub(super) fn start(
     }
     let stop = stop.clone();
     tasks.spawn(async move {
-        stop.run_until_cancelled(follow_opened(destinations, scopes)).await;
+        stop.run_until_cancelled(follow_attached(attached, scopes)).await;
     });
     receiver
 }
 
-/// Follows the destinations that are open.
-async fn follow_opened(mut destinations: watch::Receiver<OpenDestinations>, scopes: mpsc::Sender<Scope>) {
+/// Follows the open sinks of parameters.
+async fn follow_attached(mut attached: watch::Receiver<OpenSinks>, scopes: mpsc::Sender<Scope>) {
     let mut tasks: JoinSet<()> = JoinSet::new();
-    let mut followed: BTreeMap<DestinationNumber, Vec<AbortHandle>> = BTreeMap::new();
+    let mut followed: BTreeMap<SinkId, Option<AbortHandle>> = BTreeMap::new();
     loop {
-        let open = destinations.borrow_and_update().clone();
-        followed.retain(|number, tasks| {
-            let stays = open.contains_key(number);
-            if !stays {
-                tasks.iter().for_each(AbortHandle::abort);
+        let open = attached.borrow_and_update().clone();
+        followed.retain(|id, task| {
+            let stays = open.contains_key(id);
+            if let Some(task) = task.as_ref().filter(|_| !stays) {
+                task.abort();
             }
             stays
         });
-        for (number, destination) in open {
-            if let Entry::Vacant(place) = followed.entry(number) {
-                let sources = destination.outlets.drifts().into_iter();
-                place.insert(sources.map(|source| tasks.spawn(follow(source, scopes.clone()))).collect());
+        for (id, sink) in open {
+            if let Entry::Vacant(place) = followed.entry(id) {
+                let drifted = sink.sink().drifted();
+                place.insert(drifted.map(|source| tasks.spawn(follow(source, scopes.clone()))));
             }
         }
         tokio::select! {
-            changed = destinations.changed() => if changed.is_err() { return },
+            changed = attached.changed() => if changed.is_err() { return },
             Some(ended) = tasks.join_next() => if let Err(error) = ended
                 && let Ok(panic) = error.try_into_panic()
             {
@@ -122,14 +121,14 @@ async fn follow(mut source: watch::Receiver<BTreeSet<Scope>>, scopes: mpsc::Send
 
 #[cfg(test)]
 mod tests {
-    use pingsix_sink::{Desired, Published, Sink, SinkError};
+    use pingsix_sink::{Desired, Published, SinkError};
     use pingsix_translate::ObjectName;
     use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
     use tokio::time::{advance, timeout};
 
     use super::*;
-    use crate::controller::destinations::Destinations;
-    use crate::controller::{Opener, Outlet};
+    use crate::controller::attached_sinks::AttachedSinks;
+    use crate::controller::{SinkHandle, SinkOpener, SinkRouter};
 
     fn scope(name: &str) -> Scope {
         Scope::new(format!("/pingsix/{name}")).unwrap()
@@ -209,7 +208,7 @@ mod tests {
     /// A sink that tells what others change.
     struct Told(watch::Receiver<BTreeSet<Scope>>);
 
-    impl Sink for Told {
+    impl pingsix_sink::Sink for Told {
         async fn publish(&self, _: &Desired) -> Result<Published, SinkError> {
             std::future::pending().await
         }
@@ -223,10 +222,11 @@ mod tests {
     async fn a_sink_that_is_opened_while_it_runs_is_followed_until_it_is_closed() {
         let drift = watch::Sender::new(BTreeSet::from([scope("a")]));
         let told = drift.subscribe();
-        let opener = Opener::new(move |sink, _| Ok(Outlet::shared("told", &*sink.url, Told(told.clone()))));
-        let destinations = Destinations::new(Some(opener));
+        let opener =
+            SinkOpener::new(move |sink, _| Ok(SinkHandle::shared("told", &*sink.url, Told(told.clone()))));
+        let router = SinkRouter::default().with_attached(AttachedSinks::new(Some(opener)));
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        let mut repairs = start(Vec::new(), destinations.opened(), &stop, &mut tasks);
+        let mut repairs = start(Vec::new(), router.attached().watch(), &stop, &mut tasks);
         assert!(timeout(LONGEST, repairs.recv()).await.is_err(), "there is none yet");
         let sink = SinkParameters {
             proxy: ObjectName::new("infra", "edge"),
@@ -234,10 +234,10 @@ mod tests {
             allow_plaintext: false,
             credentials: None,
         };
-        let destination = destinations.open(&sink, SinkCredentials::default()).unwrap();
-        destinations.send(&scope("a"), &destination);
+        let id = router.attached().open(&sink, SinkCredentials::default()).unwrap();
+        router.attach(&scope("a"), Some(id));
         assert_eq!(timeout(LONGEST, repairs.recv()).await.unwrap(), Some(scope("a")));
-        destinations.recall(&scope("a"));
+        router.attach(&scope("a"), None);
         // What was on its way may still come.
         tokio::task::yield_now().await;
         while repairs.try_recv().is_ok() {}

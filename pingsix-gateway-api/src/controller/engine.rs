@@ -42,7 +42,7 @@ use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
-use super::{ControllerError, Feed};
+use super::ControllerError;
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
@@ -80,10 +80,10 @@ const PANICKED: &str =
     "the controller has failed to translate it, which is a fault of the controller; its log says more";
 
 /// The picture, what was made of it, and how far that has come.
-pub(super) struct Engine<F> {
-    parts: Shared<F>,
+pub(super) struct Engine {
+    parts: Shared,
     ingest: Ingest,
-    publish: Publish<F>,
+    publish: Publish,
     report: Report,
     managed: Managed,
     deliveries: Deliveries,
@@ -126,14 +126,14 @@ macro_rules! view {
 }
 use view;
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     pub(super) async fn run(
         mut self,
         mut sources: Sources,
         watches: &Watches,
     ) -> Result<(), ControllerError> {
-        let mut readers = self.parts.feed.readers_changed();
-        let mut replicas = self.parts.feed.replicas().map(Replicas::changes);
+        let mut readers = self.parts.sinks.readers_changed();
+        let mut replicas = self.parts.sinks.replicas().map(Replicas::changes);
         let mut addresses = self.report.addresses.clone();
         let mut bundles = self.report.bundles.clone();
         let provisioning = self.managed.provisioning.as_ref();
@@ -365,8 +365,8 @@ impl<F: Feed + 'static> Engine<F> {
             reconciler: &self.parts.reconciler,
             queue: &self.ingest.queue,
             deliveries: &self.deliveries,
-            etcd: self.parts.feed.embedded(),
-            replicas: self.parts.feed.replicas(),
+            etcd: self.parts.sinks.embedded(),
+            replicas: self.parts.sinks.replicas(),
             now: Instant::now(),
         });
     }

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::networking::v1::IngressClass;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt as _};
-use pingsix_sink::{Scope, Sink as _, SinkError};
+use pingsix_sink::{Scope, SinkError};
 use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde::de::DeserializeOwned;
@@ -24,8 +24,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::destinations::{DestinationNumber, Destinations, OpenDestinations};
-use super::{ControllerOptions, Feed, Outlets, Progress};
+use super::attached_sinks::{OpenSinks, SinkId};
+use super::{ControllerOptions, Progress, SinkRouter};
 use crate::fault::{Fault, within};
 use crate::leader::Leadership;
 use crate::watch::{Namespaces, about};
@@ -45,16 +45,16 @@ pub(super) struct Orphan {
     pub(super) data_plane: DataPlaneKey,
     /// Whether the API server does not have the object that it belongs to.
     pub(super) is_gone: bool,
-    /// At which of the sinks that parameters name; `None` for the feed.
-    pub(super) at: Option<DestinationNumber>,
+    /// The sink of parameters with the documents; `None` for the other sinks.
+    pub(super) at: Option<SinkId>,
 }
 
 /// Looks for them.
-pub(super) struct OrphanCollector<F> {
+pub(super) struct OrphanCollector {
     client: Client,
-    feed: Arc<F>,
-    /// The sinks that parameters name.
-    destinations: watch::Receiver<OpenDestinations>,
+    sinks: Arc<SinkRouter>,
+    /// The open sinks of parameters.
+    attached: watch::Receiver<OpenSinks>,
     root: String,
     controller: String,
     /// Whether everything in the cluster is watched.
@@ -90,19 +90,18 @@ struct Search {
     error: Option<SearchError>,
 }
 
-impl<F: Feed + 'static> OrphanCollector<F> {
+impl OrphanCollector {
     pub(super) fn new(
         options: &ControllerOptions,
         client: &Client,
-        feed: &Arc<F>,
-        destinations: &Destinations,
+        sinks: &Arc<SinkRouter>,
         leadership: &Leadership,
         progress: &watch::Sender<Progress>,
     ) -> Self {
         Self {
             client: client.clone(),
-            feed: Arc::clone(feed),
-            destinations: destinations.opened(),
+            sinks: Arc::clone(sinks),
+            attached: sinks.attached().watch(),
             root: options.translation.root.clone(),
             controller: options.translation.controller_name.clone(),
             sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
@@ -136,7 +135,7 @@ impl<F: Feed + 'static> OrphanCollector<F> {
             }
             sleep(about(RETRY)).await;
         };
-        self.feed.publish_as(&publisher);
+        self.sinks.publish_as(&publisher);
         if !self.sees_all {
             return;
         }
@@ -149,7 +148,7 @@ impl<F: Feed + 'static> OrphanCollector<F> {
             if self.progress.wait_for(Progress::is_ready).await.is_err() {
                 return;
             }
-            self.destinations.mark_unchanged();
+            self.attached.mark_unchanged();
             let Search { found, error } = self.search(&mut asked).await;
             if !found.is_empty() && orphans.send(found).await.is_err() {
                 return;
@@ -168,7 +167,7 @@ impl<F: Feed + 'static> OrphanCollector<F> {
             }
             tokio::select! {
                 () = self.leadership.lost() => asked.clear(),
-                changed = self.destinations.changed() => if changed.is_err() { return },
+                changed = self.attached.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -182,16 +181,15 @@ impl<F: Feed + 'static> OrphanCollector<F> {
         Ok(uid.map(|uid| format!("{}@{uid}", self.controller)))
     }
 
-    /// Asks whoever was not asked: the feed, which has no number, and the sinks that parameters name. One that cannot be
-    /// asked keeps nothing from the others.
-    async fn search(&self, asked: &mut BTreeSet<Option<DestinationNumber>>) -> Search {
-        let open = self.destinations.borrow().clone();
+    /// Searches the sinks that were not searched: the sinks of the router, which have no id, and the open sinks of
+    /// parameters. A sink that cannot be read does not stop the search of the others.
+    async fn search(&self, asked: &mut BTreeSet<Option<SinkId>>) -> Search {
+        let open = self.attached.borrow().clone();
         asked.retain(|number| number.is_none_or(|number| open.contains_key(&number)));
         let (mut found, mut answered, mut error) = (Vec::new(), Vec::new(), None);
         let targets = std::iter::once(None).chain(open.keys().copied().map(Some));
         for target in targets.filter(|target| !asked.contains(target)).collect::<Vec<_>>() {
-            let destination = target.and_then(|number| open.get(&number));
-            match self.scopes_at(destination.map(|destination| &destination.outlets)).await {
+            match self.scopes_at(target).await {
                 Ok(own) => {
                     let planes = own.iter().filter_map(|scope| data_plane(scope, &self.root));
                     found.extend(planes.map(|data_plane| (data_plane, target)));
@@ -215,7 +213,7 @@ impl<F: Feed + 'static> OrphanCollector<F> {
         match self.owners().await {
             Ok(owners) => {
                 asked.extend(answered);
-                let orphan = |(data_plane, at): (DataPlaneKey, Option<DestinationNumber>)| {
+                let orphan = |(data_plane, at): (DataPlaneKey, Option<SinkId>)| {
                     let is_gone = !owners.contains(&data_plane.owner());
                     Orphan { data_plane, is_gone, at }
                 };
@@ -225,15 +223,12 @@ impl<F: Feed + 'static> OrphanCollector<F> {
         }
     }
 
-    /// What is published below our roots, at a sink that parameters name, or else at the feed.
-    async fn scopes_at(&self, outlets: Option<&Outlets>) -> Result<BTreeSet<Scope>, SinkError> {
+    /// The scopes with our mark below our roots at a sink of parameters, or with `None` at the other sinks.
+    async fn scopes_at(&self, at: Option<SinkId>) -> Result<BTreeSet<Scope>, SinkError> {
         let mut own = BTreeSet::new();
         for root in [&*self.root, &format!("{}-ingress", self.root), &format!("{}-stream", self.root)] {
             let root = Scope::new(root)?;
-            own.extend(match outlets {
-                Some(outlets) => outlets.own_scopes(&root).await?,
-                None => self.feed.own_scopes(&root).await?,
-            });
+            own.extend(self.sinks.own_scopes(&root, at).await?);
         }
         Ok(own)
     }

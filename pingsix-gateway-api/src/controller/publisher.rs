@@ -2,13 +2,13 @@
 //!
 //! A target may take its time, or not answer at all. So each target of each data plane has a lane of its own: at most one
 //! publication is under way in it, and at most one waits behind that, which is the newest; what came between is not worth
-//! publishing any more. A lane that is stuck keeps no other one waiting, as long as there is [room](Feed::concurrency).
+//! publishing any more. A lane that is stuck keeps no other one waiting.
 //! A publication has ended when it has in all lanes.
 //!
 //! What a target takes at once (the embedded server does) is published before [`Publisher::submit`] returns, without the
 //! detour of a task.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -17,8 +17,8 @@ use pingsix_translate::DataPlaneKey;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{Instrument as _, Span, info_span};
 
-use super::Feed;
-use super::targets_failed::joined;
+use super::SinkRouter;
+use super::sinks_failed::joined;
 use crate::reconcile::Publication;
 
 /// Which of the publications of a data plane: the newer, the greater.
@@ -54,19 +54,17 @@ pub(super) enum Stage {
 }
 
 /// Publishes, one after the other for each target of each data plane, and the newest only.
-pub(super) struct Publisher<F> {
-    feed: Arc<F>,
-    /// Of which a publication is under way, or waits for room.
+pub(super) struct Publisher {
+    sinks: Arc<SinkRouter>,
+    /// The lanes in which a publication is under way.
     lanes: BTreeMap<LaneKey, Lane>,
-    /// Those that wait for room, the longest waiting first.
-    waiting: VecDeque<LaneKey>,
     running: JoinSet<Made>,
     /// The newest publication of each data plane that has not ended.
     rounds: BTreeMap<DataPlaneKey, Round>,
     submitted: u64,
 }
 
-/// A data plane, and the index of one of its [targets](Feed::targets).
+/// A data plane, and the index of one of its [targets](SinkRouter::targets).
 type LaneKey = (DataPlaneKey, usize);
 
 #[derive(Debug, Default)]
@@ -99,16 +97,9 @@ struct Round {
     results: BTreeMap<usize, Option<Result<Published, SinkError>>>,
 }
 
-impl<F: Feed + 'static> Publisher<F> {
-    pub(super) fn new(feed: Arc<F>) -> Self {
-        Self {
-            feed,
-            lanes: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            running: JoinSet::new(),
-            rounds: BTreeMap::new(),
-            submitted: 0,
-        }
+impl Publisher {
+    pub(super) fn new(sinks: Arc<SinkRouter>) -> Self {
+        Self { sinks, lanes: BTreeMap::new(), running: JoinSet::new(), rounds: BTreeMap::new(), submitted: 0 }
     }
 
     /// Has something published at each target, as soon as what is under way there for the same data plane has ended. It
@@ -118,7 +109,7 @@ impl<F: Feed + 'static> Publisher<F> {
         let Publication { data_plane, desired } = publication;
         self.submitted += 1;
         let ticket = Ticket(self.submitted);
-        let targets = self.feed.targets(desired.scope());
+        let targets = self.sinks.targets(desired.scope());
         // Who leads may have changed since that was looked at; then the first one says so.
         let targets = if targets.is_empty() { vec![0] } else { targets };
         let results = targets.iter().map(|target| (*target, None)).collect();
@@ -143,19 +134,16 @@ impl<F: Feed + 'static> Publisher<F> {
     fn begin(&mut self, lane: LaneKey, order: Order) -> Option<Made> {
         if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.next = Some(order);
-        } else if self.has_room() {
-            let mut attempt = Box::pin(self.attempt(lane.clone(), order));
-            // Whatever it waits for wakes the task that it goes on in: a task looks at its future when it starts.
-            if let Some(made) = attempt.as_mut().now_or_never() {
-                return Some(made);
-            }
+            return None;
+        }
+        let mut attempt = Box::pin(self.attempt(lane.clone(), order));
+        // Whatever it waits for wakes the task that it goes on in: a task looks at its future when it starts.
+        let made = attempt.as_mut().now_or_never();
+        if made.is_none() {
             self.lanes.insert(lane, Lane::default());
             self.running.spawn(attempt);
-        } else {
-            self.waiting.push_back(lane.clone());
-            self.lanes.insert(lane, Lane { next: Some(order) });
         }
-        None
+        made
     }
 
     /// Takes down what a target has made. Returns what there is to tell of it.
@@ -195,19 +183,13 @@ impl<F: Feed + 'static> Publisher<F> {
                 return std::future::pending().await;
             };
             let made = made?;
-            match self.lanes.get(&made.lane) {
-                Some(lane) if lane.next.is_some() => self.waiting.push_back(made.lane.clone()),
-                Some(_) | None => {
-                    self.lanes.remove(&made.lane);
-                }
-            }
-            while self.has_room()
-                && let Some(lane) = self.waiting.pop_front()
-            {
-                let next = self.lanes.get_mut(&lane).and_then(|lane| lane.next.take());
-                if let Some(order) = next {
-                    let attempt = self.attempt(lane, order);
+            match self.lanes.get_mut(&made.lane).and_then(|lane| lane.next.take()) {
+                Some(order) => {
+                    let attempt = self.attempt(made.lane.clone(), order);
                     self.running.spawn(attempt);
+                }
+                None => {
+                    self.lanes.remove(&made.lane);
                 }
             }
             if let Some(attempt) = self.note(made) {
@@ -226,17 +208,13 @@ impl<F: Feed + 'static> Publisher<F> {
         })
     }
 
-    fn has_room(&self) -> bool {
-        self.running.len() < self.feed.concurrency().max(1)
-    }
-
-    fn attempt(&self, lane: LaneKey, order: Order) -> impl Future<Output = Made> + Send + use<F> {
+    fn attempt(&self, lane: LaneKey, order: Order) -> impl Future<Output = Made> + Send + use<> {
         let Order { ticket, desired, cause } = order;
-        let feed = Arc::clone(&self.feed);
+        let sinks = Arc::clone(&self.sinks);
         let span =
             info_span!(parent: cause, "publish", data_plane = %lane.0, documents = desired.documents().len());
         async move {
-            let result = feed.publish_to(lane.1, &desired).await;
+            let result = sinks.publish_to(lane.1, &desired).await;
             Made { lane, ticket, result }
         }
         .instrument(span)
@@ -257,7 +235,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
-    use crate::controller::slow_feed::{Fate, SlowFeed};
+    use crate::controller::slow_feed::{Fate, SlowFeed, feeds};
 
     const SLOW: Duration = Duration::from_secs(5);
 
@@ -279,22 +257,28 @@ mod tests {
         Publication { data_plane, desired: Desired::new(scope, documents) }
     }
 
-    fn publisher(feed: SlowFeed, fates: &[(&str, Fate)]) -> Publisher<SlowFeed> {
+    fn publisher(fates: &[(&str, Fate)]) -> (Publisher, Arc<SlowFeed>) {
+        let feed = Arc::<SlowFeed>::default();
         for (name, fate) in fates {
             feed.fate(&plane(name).prefix("/pingsix"), *fate);
         }
-        Publisher::new(Arc::new(feed))
+        (Publisher::new(Arc::new(Arc::clone(&feed).into())), feed)
+    }
+
+    fn publisher_to<const COUNT: usize>() -> (Publisher, [Arc<SlowFeed>; COUNT]) {
+        let (router, feeds) = feeds();
+        (Publisher::new(Arc::new(router)), feeds)
     }
 
     /// Has something published that takes a while.
-    fn submit(publisher: &mut Publisher<SlowFeed>, name: &str, documents: usize) -> Ticket {
+    fn submit(publisher: &mut Publisher, name: &str, documents: usize) -> Ticket {
         let (ticket, attempts) = publisher.submit(publication(name, documents));
         assert!(attempts.is_empty(), "{attempts:?}");
         ticket
     }
 
     /// Has something published that the first target has at once, and another one does not.
-    fn submit_partly(publisher: &mut Publisher<SlowFeed>, documents: usize) -> Ticket {
+    fn submit_partly(publisher: &mut Publisher, documents: usize) -> Ticket {
         let (ticket, attempts) = publisher.submit(publication("web", documents));
         let [Attempt { stage: Stage::Read(_), ticket: of, .. }] = &attempts[..] else {
             panic!("{attempts:?}")
@@ -303,7 +287,7 @@ mod tests {
         ticket
     }
 
-    async fn ended(publisher: &mut Publisher<SlowFeed>) -> (DataPlaneKey, Ticket, bool) {
+    async fn ended(publisher: &mut Publisher) -> (DataPlaneKey, Ticket, bool) {
         loop {
             let attempt = publisher.ended().await.unwrap();
             if !matches!(attempt.stage, Stage::Held) {
@@ -314,7 +298,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_quick_is_published_at_once_and_nothing_is_left_of_it() {
-        let mut publisher = publisher(SlowFeed::default(), &[]);
+        let (mut publisher, _feed) = publisher(&[]);
         for documents in [2, 3] {
             let (ticket, mut attempts) = publisher.submit(publication("web", documents));
             let attempt = attempts.remove(0);
@@ -328,7 +312,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_newest_is_published_after_the_one_under_way_and_none_between() {
-        let mut publisher = publisher(SlowFeed::default(), &[("web", Fate::Slow(SLOW))]);
+        let (mut publisher, feed) = publisher(&[("web", Fate::Slow(SLOW))]);
         let first = submit(&mut publisher, "web", 1);
         tokio::task::yield_now().await;
         submit(&mut publisher, "web", 2);
@@ -339,16 +323,16 @@ mod tests {
         assert_eq!(ended(&mut publisher).await, (plane("web"), last, true));
         assert_eq!(from.elapsed(), SLOW * 2);
         assert_eq!(publisher.pending().count(), 0);
-        let begun: Vec<usize> = publisher.feed.begun().into_iter().map(|(_, documents)| documents).collect();
+        let begun: Vec<usize> = feed.begun().into_iter().map(|(_, documents)| documents).collect();
         assert_eq!(begun, [1, 4]);
-        assert_eq!(publisher.feed.held("/pingsix/infra/web"), Some(4));
+        assert_eq!(feed.held("/pingsix/infra/web"), Some(4));
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_is_slow_stuck_or_fails_keeps_nobody_waiting() {
         let fates =
             [("slow", Fate::Slow(SLOW)), ("stuck", Fate::Stuck), ("failing", Fate::Failing(SLOW / 2))];
-        let mut publisher = publisher(SlowFeed::default(), &fates);
+        let (mut publisher, _feed) = publisher(&fates);
         let [slow, _, failing] = fates.map(|(name, _)| submit(&mut publisher, name, 1));
         let from = Instant::now();
         let quick = publisher.submit(publication("quick", 1)).1;
@@ -363,9 +347,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_target_that_is_stuck_keeps_the_others_of_its_data_plane_from_nothing() {
-        let feed = SlowFeed::of_targets(3);
-        feed.at(1).fate("/pingsix/infra/web", Fate::Stuck);
-        let mut publisher = publisher(feed, &[]);
+        let (mut publisher, feeds) = publisher_to::<3>();
+        feeds[1].fate("/pingsix/infra/web", Fate::Stuck);
         for documents in 1..4 {
             let (ticket, attempts) = publisher.submit(publication("web", documents));
             let [Attempt { stage: Stage::Read(outcome), .. }, Attempt { stage: Stage::Held, settled, .. }] =
@@ -376,7 +359,7 @@ mod tests {
             assert_eq!((attempts[1].ticket, outcome.changed.created), (ticket, 1));
             assert_eq!(*settled, BTreeSet::from([0, 2]));
             for (target, held) in [(0, Some(documents)), (1, None), (2, Some(documents))] {
-                assert_eq!(publisher.feed.at(target).held("/pingsix/infra/web"), held);
+                assert_eq!(feeds[target].held("/pingsix/infra/web"), held);
             }
         }
         assert!(timeout(SLOW, publisher.ended()).await.is_err(), "it has not ended everywhere");
@@ -385,27 +368,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_target_that_fails_is_told_of_while_another_one_is_stuck() {
-        let feed = SlowFeed::of_targets(2);
-        feed.at(0).fate("/pingsix/infra/web", Fate::Failing(SLOW));
-        feed.at(1).fate("/pingsix/infra/web", Fate::Stuck);
-        let mut publisher = publisher(feed, &[]);
+        let (mut publisher, [read, stuck]) = publisher_to();
+        read.fate("/pingsix/infra/web", Fate::Failing(SLOW));
+        stuck.fate("/pingsix/infra/web", Fate::Stuck);
         for documents in 1..4 {
             let ticket = submit(&mut publisher, "web", documents);
             let attempt = publisher.ended().await.unwrap();
             assert_eq!(attempt.ticket, ticket);
             assert!(matches!(attempt.stage, Stage::Failing { is_retryable: true, .. }), "{attempt:?}");
         }
-        publisher.feed.at(0).fate("/pingsix/infra/web", Fate::Quick);
+        read.fate("/pingsix/infra/web", Fate::Quick);
         submit_partly(&mut publisher, 4);
-        assert_eq!(publisher.feed.at(0).held("/pingsix/infra/web"), Some(4));
+        assert_eq!(read.held("/pingsix/infra/web"), Some(4));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_publication_has_ended_when_it_has_at_all_targets_and_the_slow_ones_get_the_newest() {
-        let feed = SlowFeed::of_targets(3);
-        feed.at(1).fate("/pingsix/infra/web", Fate::Slow(SLOW));
-        feed.at(2).fate("/pingsix/infra/web", Fate::Failing(SLOW * 3));
-        let mut publisher = publisher(feed, &[]);
+        let (mut publisher, [_read, slow, failing]) = publisher_to();
+        slow.fate("/pingsix/infra/web", Fate::Slow(SLOW));
+        failing.fate("/pingsix/infra/web", Fate::Failing(SLOW * 3));
         let first = submit_partly(&mut publisher, 1);
         tokio::task::yield_now().await;
         submit_partly(&mut publisher, 2);
@@ -414,39 +395,15 @@ mod tests {
         // What comes of one that was overtaken is told, but says nothing of the newest.
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, true));
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, false));
-        assert_eq!((publisher.feed.at(1).held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));
+        assert_eq!((slow.held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));
         let attempt = publisher.ended().await.unwrap();
         assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
         assert_eq!(attempt.settled, BTreeSet::from([0, 1]), "the last may still take it");
         let Stage::Over(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
         assert!(error.to_string().contains("the target failed"));
-        let begun: Vec<usize> = publisher.feed.at(1).begun().into_iter().map(|(_, held)| held).collect();
+        let begun: Vec<usize> = slow.begun().into_iter().map(|(_, held)| held).collect();
         assert_eq!(begun, [1, 3], "none between");
         assert_eq!(publisher.pending().count(), 0);
         assert!(publisher.rounds.is_empty() && publisher.lanes.is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_more_are_under_way_than_there_is_room_for_and_all_get_their_turn() {
-        let feed = SlowFeed { concurrency: Some(2), ..SlowFeed::default() };
-        let names = ["a", "b", "c", "d", "e"];
-        let mut publisher = publisher(feed, &names.map(|name| (name, Fate::Slow(SLOW))));
-        for name in names {
-            submit(&mut publisher, name, 1);
-        }
-        // One that changes all the time does not push the others back, and is pushed back by nobody.
-        submit(&mut publisher, "a", 2);
-        submit(&mut publisher, "e", 2);
-        let (mut order, from) = (Vec::new(), Instant::now());
-        while publisher.pending().next().is_some() {
-            assert!(publisher.running.len() <= 2);
-            order.push(ended(&mut publisher).await.0.to_string());
-        }
-        order[..2].sort();
-        order[2..4].sort();
-        order[4..].sort();
-        assert_eq!(order, ["infra/a", "infra/b", "infra/c", "infra/d", "infra/a", "infra/e"]);
-        assert_eq!(from.elapsed(), SLOW * 3);
-        assert_eq!(publisher.feed.held("/pingsix/infra/e"), Some(2), "it was replaced while it waited");
     }
 }

@@ -1,4 +1,4 @@
-//! A feed that does as it is told, for tests.
+//! A feed with faults on request, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkEr
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Feed, Reach};
-use crate::replicas::Replicas;
+use super::{Feed, SinkHandle, SinkRouter};
 
 /// What becomes of publications of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,37 +34,31 @@ pub(super) enum Fate {
 #[derive(Default)]
 pub(super) struct SlowFeed {
     pub(super) sink: MemorySink,
-    pub(super) concurrency: Option<usize>,
     pub(super) fates: Mutex<BTreeMap<String, Fate>>,
     /// What has begun: scopes, and how many documents they shall hold.
     pub(super) begun: Mutex<Vec<(String, usize)>>,
     /// Whose each scope was when documents were last published there.
     pub(super) owners: Mutex<BTreeMap<String, Option<Arc<str>>>>,
-    /// How much of a publication is made here.
-    pub(super) reach: Mutex<Option<Reach>>,
-    /// The target that is for the leader, when only a part is made here.
-    pub(super) shared: Option<usize>,
     pub(super) open: watch::Sender<bool>,
     /// Scopes that nobody follows any more.
     pub(super) forgotten: Mutex<Vec<Scope>>,
-    /// Targets beside this one, which is the first.
-    pub(super) others: Vec<SlowFeed>,
-    /// Others that serve the same.
-    pub(super) replicas: Option<Replicas>,
-    /// Revisions that another replica has handed out begin here.
+    /// Revisions of another replica begin here.
     pub(super) elsewhere: Mutex<Option<Revision>>,
 }
 
+/// A router of all scopes to several feeds.
+pub(super) fn feeds<const COUNT: usize>() -> (SinkRouter, [Arc<SlowFeed>; COUNT]) {
+    let feeds: [Arc<SlowFeed>; COUNT] = std::array::from_fn(|_| Arc::default());
+    let handles = feeds.iter().map(|feed| SinkHandle::feed("feed", Arc::clone(feed)));
+    (SinkRouter::new(handles.collect()), feeds)
+}
+
+/// A sink of all replicas, which can be looked into.
+pub(super) fn shared(kind: &'static str, name: &str, feed: &Arc<SlowFeed>) -> SinkHandle {
+    SinkHandle::shared(kind, name, pingsix_sink::AnySink::from(Arc::clone(feed)))
+}
+
 impl SlowFeed {
-    /// Several targets in one.
-    pub(super) fn of_targets(count: usize) -> Self {
-        Self { others: (1..count).map(|_| Self::default()).collect(), ..Self::default() }
-    }
-
-    pub(super) fn at(&self, target: usize) -> &Self {
-        target.checked_sub(1).map_or(self, |other| &self.others[other])
-    }
-
     pub(super) fn fate(&self, scope: &str, fate: Fate) {
         self.fates.lock().insert(scope.to_owned(), fate);
     }
@@ -123,32 +116,7 @@ impl Feed for SlowFeed {
         self.open.send_replace(true);
     }
 
-    fn reach(&self, _scope: &Scope) -> Reach {
-        self.reach.lock().unwrap_or(Reach::All)
-    }
-
-    fn replicas(&self) -> Option<&Replicas> {
-        self.replicas.as_ref()
-    }
-
-    fn gave(&self, _: &Scope, revision: Revision) -> bool {
+    fn issued(&self, revision: Revision) -> bool {
         self.elsewhere.lock().is_none_or(|elsewhere| revision < elsewhere)
-    }
-
-    fn targets(&self, scope: &Scope) -> Vec<usize> {
-        let left = self.shared.filter(|_| self.reach(scope) == Reach::Part);
-        (0..=self.others.len()).filter(|target| Some(*target) != left).collect()
-    }
-
-    fn opens(&self, _: &Scope, target: usize) -> bool {
-        self.shared != Some(target)
-    }
-
-    async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
-        self.at(target).publish(desired).await
-    }
-
-    fn concurrency(&self) -> usize {
-        self.concurrency.unwrap_or(16)
     }
 }

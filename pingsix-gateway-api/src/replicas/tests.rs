@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::feed::{Feed, Served};
+use crate::controller::{Feed, SinkRouter};
 use crate::fixture::api_server::{ApiServer, Fate};
 use crate::leader::Leadership;
 
@@ -77,7 +77,7 @@ impl Feed for Readers {
 /// A replica that runs.
 struct Running {
     feed: Arc<Readers>,
-    served: Arc<Served<Readers>>,
+    router: Arc<SinkRouter>,
     replicas: Replicas,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -87,18 +87,19 @@ impl Running {
     fn start(api: &ApiServer, pod: &str, leadership: Leadership) -> Self {
         let (feed, stop) = (Arc::<Readers>::default(), CancellationToken::new());
         let replicas = Replicas::new(api.client(), &lease(pod));
-        let served = Arc::new(Served::new(Arc::clone(&feed), Some(replicas.clone())));
-        let task = tokio::spawn(Arc::clone(&served).live(leadership, stop.clone()));
-        Self { feed, served, replicas, stop, task }
+        let router = SinkRouter::from(Arc::clone(&feed)).led_by(&leadership);
+        let router = Arc::new(router.among(Some(replicas.clone())));
+        let task = tokio::spawn(Arc::clone(&router).exchange_readers(stop.clone()));
+        Self { feed, router, replicas, stop, task }
     }
 
     /// How many read, here and elsewhere.
     fn readers(&self) -> Option<usize> {
-        self.served.readers_of(&scope("web"))
+        self.router.readers_of(&scope("web"))
     }
 
     async fn comes_to(&self, readers: usize) -> Duration {
-        let (start, mut changed) = (Instant::now(), self.served.readers_changed().unwrap());
+        let (start, mut changed) = (Instant::now(), self.replicas.changes());
         while self.readers() != Some(readers) {
             timeout(Duration::from_mins(1), changed.changed()).await.unwrap().unwrap();
         }
@@ -307,8 +308,9 @@ async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
     let with = |pod: &str, ahead: jiff::SignedDuration| {
         let clock = crate::clock::Clock::new(move || jiff::Timestamp::now() + ahead);
         let replicas = Replicas::new(api.client(), &LeaseOptions { clock, ..lease(pod) });
-        let served = Arc::new(Served::new(Arc::<Readers>::default(), Some(replicas.clone())));
-        tokio::spawn(served.live(nobody(), CancellationToken::new()));
+        let router = SinkRouter::from(Arc::<Readers>::default()).led_by(&nobody());
+        let router = Arc::new(router.among(Some(replicas.clone())));
+        tokio::spawn(router.exchange_readers(CancellationToken::new()));
         replicas
     };
     let now = |replicas: &Replicas| replicas.reservations().shared().and_then(SharedTime::now);

@@ -84,8 +84,8 @@ impl Feed for Poisoned {
         Some(self.etcd.readers_changed())
     }
 
-    fn gave(&self, scope: &Scope, revision: Revision) -> bool {
-        Feed::gave(&self.etcd, scope, revision)
+    fn issued(&self, revision: Revision) -> bool {
+        Feed::issued(&self.etcd, revision)
     }
 }
 

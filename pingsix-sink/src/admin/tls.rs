@@ -4,9 +4,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
-use crate::pem::{IdentityFault, Source, authorities, identity};
+use crate::pem::{IdentityFault, PemSource, authorities, identity};
 
-fn read(source: &Source) -> Result<Vec<u8>, &'static str> {
+fn read(source: &PemSource) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
 }
 
@@ -14,9 +14,9 @@ fn read(source: &Source) -> Result<Vec<u8>, &'static str> {
 /// force.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
-    pub(super) ca: Option<Source>,
+    pub(super) ca: Option<PemSource>,
     /// A chain, and its key.
-    pub(super) identity: Option<(Source, Source)>,
+    pub(super) identity: Option<(PemSource, PemSource)>,
 }
 
 /// What was read.
@@ -65,7 +65,7 @@ impl Tls {
     }
 
     fn fault_of_ca(&self, problem: &'static str) -> AdminError {
-        AdminError::Ca { file: self.ca.as_ref().and_then(Source::file), problem }
+        AdminError::Ca { file: self.ca.as_ref().and_then(PemSource::file), problem }
     }
 
     fn fault_of(&self, fault: IdentityFault) -> AdminError {

@@ -32,7 +32,7 @@ pub(super) use handshakes::accept;
 pub(super) use live::LiveTls;
 use material::Sources;
 
-use crate::pem::Source;
+use crate::pem::PemSource;
 
 /// What a server proves itself with, and whom it asks for proof.
 ///
@@ -72,13 +72,13 @@ impl fmt::Debug for ServerTls {
 impl ServerTls {
     /// A certificate chain and its key in files, which are read again when they change.
     pub fn from_files(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self::new(Source::File(certificate.into()), Source::File(key.into()))
+        Self::new(PemSource::File(certificate.into()), PemSource::File(key.into()))
     }
 
     /// A certificate chain and its key, which stay as they are until others are
     /// [put in their place](super::EmbeddedEtcd::replace_tls).
     pub fn from_pem(certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        Self::new(Source::Pem(certificate.into()), Source::Pem(key.into()))
+        Self::new(PemSource::Pem(certificate.into()), PemSource::Pem(key.into()))
     }
 
     /// Nothing so far: whoever connects is turned away until [`replace_tls`](super::EmbeddedEtcd::replace_tls) brings
@@ -87,7 +87,7 @@ impl ServerTls {
         Self::of(None)
     }
 
-    fn new(certificate: Source, key: Source) -> Self {
+    fn new(certificate: PemSource, key: PemSource) -> Self {
         Self::of(Some(Sources { certificate, key, client_ca: None }))
     }
 
@@ -104,17 +104,17 @@ impl ServerTls {
     /// changes.
     #[must_use]
     pub fn client_ca_file(self, bundle: impl Into<PathBuf>) -> Self {
-        self.demand(Source::File(bundle.into()))
+        self.demand(PemSource::File(bundle.into()))
     }
 
     /// Serves only clients with a certificate of one of these authorities.
     #[must_use]
     pub fn client_ca_pem(self, bundle: impl Into<Vec<u8>>) -> Self {
-        self.demand(Source::Pem(bundle.into()))
+        self.demand(PemSource::Pem(bundle.into()))
     }
 
     /// Of a server that has nothing to prove itself with, nobody is served anyway.
-    fn demand(mut self, client_ca: Source) -> Self {
+    fn demand(mut self, client_ca: PemSource) -> Self {
         if let Some(sources) = &mut self.sources {
             sources.client_ca = Some(client_ca);
         }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::error::EtcdError;
-use crate::pem::{Source, authorities};
+use crate::pem::{PemSource, authorities};
 
-fn read(source: &Source, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+fn read(source: &PemSource, option: &'static str) -> Result<Vec<u8>, EtcdError> {
     source.read().map_err(|error| fault(source, option, &error.to_string()))
 }
 
 /// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
-fn read_certificates(source: &Source, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+fn read_certificates(source: &PemSource, option: &'static str) -> Result<Vec<u8>, EtcdError> {
     let pem = read(source, option)?;
     match authorities(&pem) {
         Ok(_) => Ok(pem),
@@ -21,11 +21,11 @@ fn read_certificates(source: &Source, option: &'static str) -> Result<Vec<u8>, E
 }
 
 /// What is in the options stays as it is; a file may be another one the next time.
-fn fault(source: &Source, option: &'static str, problem: &str) -> EtcdError {
+fn fault(source: &PemSource, option: &'static str, problem: &str) -> EtcdError {
     let problem = problem.to_owned();
     match source {
-        Source::Pem(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
-        Source::File(file) => EtcdError::File { option, file: file.clone(), problem },
+        PemSource::Pem(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
+        PemSource::File(file) => EtcdError::File { option, file: file.clone(), problem },
     }
 }
 
@@ -35,33 +35,33 @@ fn fault(source: &Source, option: &'static str, problem: &str) -> EtcdError {
 /// the sink is in use. Certificates are never left unchecked.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    ca: Source,
-    identity: Option<(Source, Source)>,
-    domain: Option<String>,
+    pub(super) ca: PemSource,
+    pub(super) identity: Option<(PemSource, PemSource)>,
+    pub(super) domain: Option<String>,
 }
 
 impl ClientTls {
     /// Trusts the authorities in this file of PEM.
     pub fn ca_file(path: impl Into<PathBuf>) -> Self {
-        Self { ca: Source::File(path.into()), identity: None, domain: None }
+        Self { ca: PemSource::File(path.into()), identity: None, domain: None }
     }
 
     /// Trusts these authorities, in PEM.
     pub fn ca_pem(pem: impl Into<Vec<u8>>) -> Self {
-        Self { ca: Source::Pem(pem.into()), identity: None, domain: None }
+        Self { ca: PemSource::Pem(pem.into()), identity: None, domain: None }
     }
 
     /// Shows a client certificate; chain and key are files of PEM.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.identity = Some((Source::File(certificate.into()), Source::File(key.into())));
+        self.identity = Some((PemSource::File(certificate.into()), PemSource::File(key.into())));
         self
     }
 
     /// Shows a client certificate; chain and key are PEM.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.identity = Some((Source::Pem(certificate.into()), Source::Pem(key.into())));
+        self.identity = Some((PemSource::Pem(certificate.into()), PemSource::Pem(key.into())));
         self
     }
 
@@ -76,7 +76,7 @@ impl ClientTls {
     pub(super) fn fault(&self, problem: &str) -> EtcdError {
         let (option, pem) = match &self.identity {
             // Of the two, one may be a file and the other not.
-            Some((certificate @ Source::File(_), _)) => ("client certificate", certificate),
+            Some((certificate @ PemSource::File(_), _)) => ("client certificate", certificate),
             Some((_, key)) => ("client key", key),
             None => ("CA", &self.ca),
         };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pingsix_sink::etcd::ClientTls;
-use pingsix_sink::target::{Address, Material, Opened};
-use pingsix_sink::{EtcdSink, Sink as _};
+use pingsix_sink::target::ServerCredentials;
+use pingsix_sink::{AnySink, EtcdSink, Sink as _, Target};
 use pingsix_test_programs::{Etcd, find};
 
 use crate::authority::{Authority, NAME};
@@ -160,28 +160,31 @@ async fn an_address_is_opened_with_material_in_memory() {
     let authority = Authority::new("etcd");
     let Some(etcd) = encrypted(&authority).await else { return };
     let client = authority.issue(6);
-    let material = Material {
+    let credentials = ServerCredentials {
         ca: Some(authority.pem().into_bytes()),
         certificate: Some(client.certificate.into_bytes()),
         key: Some(client.key.into_bytes()),
-        ..Material::default()
+        ..ServerCredentials::default()
     };
-    let address: Address = format!("etcds://{}", etcd.address()).parse().unwrap();
-    let Opened { kind, sink } = address.open(&material).unwrap();
-    assert_eq!(kind, "etcd");
+    let target = Target::server(&format!("etcds://{}", etcd.address()), &credentials, false).unwrap();
+    assert_eq!(target.kind(), "etcd");
+    let sink = target.open(&|_| None).await.unwrap();
     sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
     assert!(sink.drifted().is_some());
 
     let Some(etcd) = guarded().await else { return };
-    let address: Address = format!("etcd://{}/", etcd.address()).parse().unwrap();
-    let login = |password: &str| Material {
+    let address = format!("etcd://{}/", etcd.address());
+    let login = |password: &str| ServerCredentials {
         user: Some("gateway".to_owned()),
         password: Some(password.to_owned()),
-        ..Material::default()
+        ..ServerCredentials::default()
     };
     let web = desired("/p/web", &[("routes/r", "1")]);
-    address.open(&login(PASSWORD)).unwrap().sink.publish(&web).await.unwrap();
-    let error = address.open(&login("CANARY")).unwrap().sink.publish(&web).await.unwrap_err();
+    let open = async |password: &str| -> AnySink {
+        Target::server(&address, &login(password), false).unwrap().open(&|_| None).await.unwrap()
+    };
+    open(PASSWORD).await.publish(&web).await.unwrap();
+    let error = open("CANARY").await.publish(&web).await.unwrap_err();
     assert_eq!(error.category(), "etcd_authentication");
     assert!(!format!("{error} {error:?} {:?}", login("CANARY")).contains("CANARY"));
 }

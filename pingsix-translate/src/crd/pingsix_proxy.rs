@@ -39,14 +39,14 @@ pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
     namespaced,
     status = "PingsixProxyStatus",
     derive = "PartialEq",
-    doc = "How the PingSIX processes of a GatewayClass, a Gateway or an IngressClass are run and reached. \
-           It is named by `GatewayClass.spec.parametersRef`, `Gateway.spec.infrastructure.parametersRef` or \
-           `IngressClass.spec.parameters`; what a Gateway names overrides what its class names, field by field.",
+    doc = "Parameters of the PingSIX processes of a GatewayClass, a Gateway or an IngressClass, referenced by \
+           `GatewayClass.spec.parametersRef`, `Gateway.spec.infrastructure.parametersRef` or \
+           `IngressClass.spec.parameters`. Fields of a Gateway's parameters override those of its class.",
     printcolumn(
         name = "Mode",
         type_ = "string",
         json_path = ".status.mode",
-        description = "Whether the processes are run by somebody else (Attached) or by the controller (Managed)."
+        description = "Attached, when you run the processes, or Managed, when the controller runs them."
     ),
     printcolumn(
         name = "Accepted",
@@ -68,7 +68,7 @@ pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
         .message("exactly one of attached and managed has to be set")
 )]
 pub struct PingsixProxySpec {
-    /// PingSIX processes that somebody else runs, and how they are reached.
+    /// Attached PingSIX processes, which you run, and their addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub attached: Option<Attached>,
@@ -78,31 +78,30 @@ pub struct PingsixProxySpec {
     #[garde(dive)]
     pub managed: Option<Managed>,
 
-    /// How the budget of each data plane is shared.
+    /// The shares of namespaces in the budget of each data plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub budget: Option<ProxyBudget>,
 
-    /// What Gateways may override although it is for the class to say. It counts in what a class names, and in nothing
-    /// else.
+    /// Fields of the class that Gateways may override, too. Only parameters of a class may set it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     #[garde(length(max = 10))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
 
-    /// How far Gateways may go with what `allowOverrides` allows them. It counts in what a class names, and in nothing else.
+    /// Limits for the fields of `allowOverrides`. Only parameters of a class may set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub override_bounds: Option<OverrideBounds>,
 
-    /// What counts for the Ingresses of a class. It counts in what an IngressClass names, and in nothing else.
+    /// Settings for the Ingresses of a class. Only parameters of an IngressClass may set them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub ingress: Option<IngressSettings>,
 }
 
-/// What a Gateway may say only if its class allows it.
+/// A field that a Gateway may set only if its class allows it.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Override {
     /// `managed.image` and `managed.responder.image`
@@ -117,14 +116,15 @@ pub enum Override {
     Replicas,
     /// `managed.resources` and `managed.responder.resources`.
     Resources,
-    /// `managed.scheduling` without `priorityClassName`, and `managed.disruptionBudget`: on which nodes Pods run, and whether
-    /// these can be drained.
+    /// `managed.scheduling` without `priorityClassName`, and `managed.disruptionBudget`: the nodes of Pods, and whether
+    /// the nodes can be drained.
     Scheduling,
     /// `managed.scheduling.priorityClassName`, one of `overrideBounds.priorityClassNames`.
     PriorityClass,
     /// `managed.service`: its type, annotations, class of load balancers and traffic policy.
     Service,
-    /// `attached.statusUrls` whose hosts are no Services of the Gateway's namespace: the controller sends requests there.
+    /// `attached.statusUrls` with hosts other than Services of the Gateway's namespace: the controller sends requests
+    /// to these hosts.
     StatusUrls,
 }
 
@@ -154,7 +154,7 @@ pub struct PingsixProxyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 
-    /// What the controller has to say: `Accepted`, which names the field if one cannot be used.
+    /// The condition `Accepted`, which names an unusable field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -165,7 +165,7 @@ pub struct PingsixProxyStatus {
 #[derive(JsonSchema, garde::Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
-    /// Its name.
+    /// The name of the Secret.
     #[garde(length(min = 1, max = 253))]
     pub name: String,
 }

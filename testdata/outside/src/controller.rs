@@ -56,7 +56,7 @@ pub async fn serve() -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs until everything is published once, and says how many objects there are.
-async fn run<F: Feed + 'static>(controller: Controller<F>) -> Result<(), Box<dyn Error>> {
+async fn run(controller: Controller) -> Result<(), Box<dyn Error>> {
     let (client, requests) = debug::channel();
     let controller = controller.observed_by(Observers { debug: Some(requests), ..Observers::default() });
     let mut progress = controller.progress();

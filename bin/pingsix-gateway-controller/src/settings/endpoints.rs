@@ -28,7 +28,7 @@ pub(super) fn endpoints_of_no_use(
     }
     let sinks = configuration.sinks();
     let mut targets = sinks.chosen.values().flatten().chain(&sinks.others);
-    if !targets.any(|target| matches!(target, Target::Embedded { .. })) {
+    if !targets.any(|target| matches!(target, Target::Embedded(_))) {
         refuse(0, "leads to a feed that nothing is published to: no sink is embedded:");
     }
     for (index, endpoint) in feed.endpoint.iter().enumerate() {

@@ -16,7 +16,7 @@ fn help_reads_well() {
     assert_eq!(code, Some(0));
     for part in [
         "Serves the Gateways, routes and Ingresses of a Kubernetes cluster with PingSIX.",
-        "Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the configuration cannot be",
+        "Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure, 2 for a configuration that cannot be used.",
         "--feed-address <IP:PORT>",
         "[env: PINGSIX_GATEWAY_FEED_ADDRESS]",
         "[default: 127.0.0.1:2379]",

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::acceptance::{Acceptance, Heard, Reception};
-use crate::controller::{Feed, Reach};
+use crate::controller::router::Reach;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Takes in what the status pages of a data plane say.
     pub(super) fn listen(
         &mut self,
@@ -103,9 +103,9 @@ impl<F: Feed + 'static> Engine<F> {
     /// all the same: nobody else knows how its own readers take it.
     pub(super) fn stop_listening(&mut self) {
         let is_led = |data_plane: &DataPlaneKey| {
-            self.scope(data_plane).is_some_and(|scope| match self.parts.feed.reach(&scope) {
+            self.scope(data_plane).is_some_and(|scope| match self.parts.sinks.reach(&scope) {
                 Reach::All => false,
-                Reach::Part => !self.parts.feed.targets(&scope).contains(&0),
+                Reach::Part => !self.parts.sinks.targets(&scope).contains(&0),
                 Reach::Nothing => true,
             })
         };

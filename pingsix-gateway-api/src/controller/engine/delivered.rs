@@ -7,10 +7,9 @@ use pingsix_translate::DataPlaneKey;
 use pingsix_translate::status::Delivery;
 
 use super::Engine;
-use crate::controller::Feed;
 use crate::delivery::Instances;
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Tells whoever reads status pages which revision to look for.
     pub(super) fn publish_revision(&self, data_plane: &DataPlaneKey) {
         if let Some(revision) = self.deliveries.revision(data_plane) {
@@ -31,10 +30,10 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
         for data_plane in planes {
             let Some(scope) = self.scope(&data_plane) else { continue };
-            if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
+            if self.parts.sinks.effect(&scope) == Effect::OnRestart {
                 self.observe(&data_plane, Instances::AtRestart);
             } else if !self.is_polled(&data_plane) {
-                let readers = self.parts.feed.readers_of(&scope);
+                let readers = self.parts.sinks.readers_of(&scope);
                 self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
             }
         }
@@ -44,13 +43,13 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
         // They may have been asked for the last time before this was heard.
-        if self.parts.feed.effect_on(&scope) == Effect::OnRestart || !self.is_polled(data_plane) {
+        if self.parts.sinks.effect(&scope) == Effect::OnRestart || !self.is_polled(data_plane) {
             return;
         }
         if let Instances::Pages(pages) = &mut pages {
             for page in pages.values_mut().flatten() {
                 let read = Revision::new(page.observed_revision);
-                page.is_elsewhere = read.is_some_and(|read| !self.parts.feed.gave(&scope, read));
+                page.is_elsewhere = read.is_some_and(|read| !self.parts.sinks.issued(&scope, read));
             }
             self.compare(data_plane, &scope, pages);
         }

@@ -1,7 +1,7 @@
 //! The owners that readiness waits for.
 //!
 //! A replica is ready when every owner that was there when everything was known has been published once to the targets that
-//! [open with the feed](crate::controller::Feed::opens): then another replica may end. Two things keep no replica from being
+//! [open](crate::controller::router::SinkRouter::opens): then another replica may end. Two things keep no replica from being
 //! ready: a target that is read without the feed, which may be silent or refuse for ever, and an owner for which the API
 //! server does not answer.
 

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::acceptance::Acceptance;
-use crate::controller::Feed;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::digest::short_digest;
@@ -34,7 +33,7 @@ pub(super) struct Others {
     agreed: BTreeMap<(DataPlaneKey, StatusUrl), Instant>,
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Takes note of what is to be published for an owner, before secrets are encrypted: that gives something else each
     /// time. `current` are all its data planes.
     pub(super) fn note_contents(
@@ -43,7 +42,7 @@ impl<F: Feed + 'static> Engine<F> {
         current: &BTreeSet<DataPlaneKey>,
         publications: &[Publication],
     ) {
-        if self.parts.feed.replicas().is_none() {
+        if self.parts.sinks.replicas().is_none() {
             return;
         }
         let others = &mut self.others;
@@ -68,7 +67,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Tells others what was found of an owner that PingSIX refuses.
     pub(super) fn tell_findings(&mut self, owner: &ObjectKey) {
-        let Some(replicas) = self.parts.feed.replicas() else { return };
+        let Some(replicas) = self.parts.sinks.replicas() else { return };
         let acceptance = self.parts.reconciler.acceptance(owner);
         let found = acceptance.map(Acceptance::findings).unwrap_or_default();
         if found.is_empty() {
@@ -86,7 +85,7 @@ impl<F: Feed + 'static> Engine<F> {
         scope: &Scope,
         pages: &mut BTreeMap<StatusUrl, Result<StatusPage, String>>,
     ) {
-        let Some(replicas) = self.parts.feed.replicas() else { return };
+        let Some(replicas) = self.parts.sinks.replicas() else { return };
         let Others { report, contents, agreed } = &mut self.others;
         agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));
         let Some((_, fingerprint)) = contents.get(data_plane) else { return };
@@ -122,7 +121,8 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Other replicas have told something.
     pub(super) fn look_at_replicas(&mut self) {
-        let Some(replicas) = self.parts.feed.replicas() else { return };
+        self.look_at_readers();
+        let Some(replicas) = self.parts.sinks.replicas() else { return };
         let owners = self.parts.reconciler.learn(replicas.findings());
         for owner in &owners {
             tracing::info!(%owner, "another replica tells what PingSIX refuses there");

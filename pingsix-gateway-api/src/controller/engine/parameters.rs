@@ -9,12 +9,11 @@ use pingsix_translate::status::Address;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;
-use crate::controller::Feed;
 use crate::controller::poll_targets::{PageKey, PagesByPlane, StatusPages};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::service_name;
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Has the status pages asked that the parameters of an owner name; of its other data planes, those of the options.
     pub(super) fn follow_parameters(&mut self, owner: &ObjectKey) {
         self.follow_own_addresses(owner);

@@ -17,12 +17,11 @@ use super::provisioning::{Managed, Provisioning};
 use super::publishing::Publish;
 use super::report::Report;
 use crate::controller::bundles::Bundles;
-use crate::controller::destinations::Destinations;
 use crate::controller::instances::Pages;
 use crate::controller::observers::Gates;
 use crate::controller::orphans::Orphan;
 use crate::controller::poll_targets::PollTargets;
-use crate::controller::{Feed, Progress};
+use crate::controller::{Progress, SinkRouter};
 use crate::delivery::Deliveries;
 use crate::delivery::status_page::StatusUrl;
 use crate::health::Health;
@@ -34,11 +33,9 @@ use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::Input;
 
 /// What an engine is made of.
-pub(in crate::controller) struct Parts<F> {
+pub(in crate::controller) struct Parts {
     pub(in crate::controller) reconciler: Reconciler,
-    pub(in crate::controller) feed: Arc<F>,
-    /// What is not published to the feed.
-    pub(in crate::controller) destinations: Destinations,
+    pub(in crate::controller) sinks: Arc<SinkRouter>,
     pub(in crate::controller) status: StatusBoard,
     pub(in crate::controller) events: EventBoard,
     pub(in crate::controller) readers: Readers,
@@ -76,10 +73,9 @@ pub(in crate::controller) struct Sources {
 }
 
 /// What all stages use.
-pub(super) struct Shared<F> {
+pub(super) struct Shared {
     pub(super) reconciler: Reconciler,
-    pub(super) feed: Arc<F>,
-    pub(super) destinations: Destinations,
+    pub(super) sinks: Arc<SinkRouter>,
     pub(super) leadership: Leadership,
     pub(super) health: Option<Health>,
     pub(super) metrics: Option<Arc<Metrics>>,
@@ -88,18 +84,17 @@ pub(super) struct Shared<F> {
     pub(super) drain: Duration,
 }
 
-impl<F: Feed + 'static> Engine<F> {
-    pub(in crate::controller) fn new(parts: Parts<F>) -> Self {
+impl Engine {
+    pub(in crate::controller) fn new(parts: Parts) -> Self {
         let boards = (parts.status, parts.events, parts.readers);
         Self {
             ingest: Ingest::new(parts.pace, parts.lists_secrets),
-            publish: Publish::new(Arc::clone(&parts.feed)),
+            publish: Publish::new(Arc::clone(&parts.sinks)),
             report: Report::new(boards, parts.addresses, parts.bundles, parts.progress, parts.gates),
             managed: Managed::new(parts.provisioning),
             parts: Shared {
                 reconciler: parts.reconciler,
-                feed: parts.feed,
-                destinations: parts.destinations,
+                sinks: parts.sinks,
                 leadership: parts.leadership,
                 health: parts.health,
                 metrics: parts.metrics,

@@ -14,7 +14,6 @@ use tokio::sync::watch;
 
 use super::Engine;
 use super::ingest::Ingest;
-use crate::controller::Feed;
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
@@ -212,7 +211,7 @@ impl Managed {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// EndpointSlices of Services have changed.
     pub(super) fn look_at_sliced(&mut self, services: &BTreeSet<ObjectName>) {
         let owners: BTreeSet<ObjectKey> =

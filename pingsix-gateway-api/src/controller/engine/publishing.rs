@@ -16,15 +16,16 @@ use super::sealing::{SealError, Seals};
 use super::sinks::Sinks;
 use super::{Engine, Taken, view};
 use crate::acceptance::{DraftNumber, Heard};
-use crate::controller::destinations::DestinationError;
+use crate::controller::SinkRouter;
+use crate::controller::attached_sinks::AttachError;
 use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
-use crate::controller::{Feed, Reach};
+use crate::controller::router::Reach;
 use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
 /// Publications: those that are to be made, those that are being made, and those that are left to other replicas.
-pub(super) struct Publish<F> {
-    pub(super) publisher: Publisher<F>,
+pub(super) struct Publish {
+    pub(super) publisher: Publisher,
     /// What was made of owners and is not published yet.
     pub(super) pending: BTreeMap<ObjectKey, PendingPublication>,
     /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
@@ -56,15 +57,15 @@ pub(super) struct PendingPublication {
 #[derive(Debug, Error)]
 enum Withheld {
     #[error(transparent)]
-    Sink(DestinationError),
+    Sink(AttachError),
     #[error(transparent)]
     Seal(SealError),
 }
 
-impl<F: Feed + 'static> Publish<F> {
-    pub(super) fn new(feed: Arc<F>) -> Self {
+impl Publish {
+    pub(super) fn new(sinks: Arc<SinkRouter>) -> Self {
         Self {
-            publisher: Publisher::new(feed),
+            publisher: Publisher::new(sinks),
             pending: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
@@ -75,7 +76,7 @@ impl<F: Feed + 'static> Publish<F> {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Has everything published that was made of an owner.
     pub(super) fn publish_owner(
         &mut self,
@@ -187,7 +188,7 @@ impl<F: Feed + 'static> Engine<F> {
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
         let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
-        let reach = self.parts.feed.reach(publication.desired.scope());
+        let reach = self.parts.sinks.reach(publication.desired.scope());
         if reach != Reach::All {
             self.publish.left.insert(owner.clone());
         }
@@ -209,11 +210,8 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// The targets of a scope that the feed opens with, as far as this replica publishes to them.
     fn opened(&self, scope: &Scope) -> Vec<usize> {
-        let feed = &self.parts.feed;
-        if feed.reach(scope) == Reach::Nothing {
-            return Vec::new();
-        }
-        feed.targets(scope).into_iter().filter(|target| feed.opens(scope, *target)).collect()
+        let sinks = &self.parts.sinks;
+        sinks.targets(scope).into_iter().filter(|target| sinks.opens(scope, *target)).collect()
     }
 
     /// A publication has ended.
@@ -234,7 +232,7 @@ impl<F: Feed + 'static> Engine<F> {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
         self.publish.opening.settled(owner, &data_plane, settled);
         if let Stage::Over(result) = &stage {
-            self.log(&data_plane, result);
+            log(&data_plane, result);
         }
         let Some(pending) = self.publish.pending.get_mut(owner) else { return };
         let newest = pending.tickets.get(&data_plane).copied();
@@ -290,7 +288,7 @@ impl<F: Feed + 'static> Engine<F> {
                     withdrawals.remove(&data_plane);
                 }
                 if let Ok(scope) = Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)) {
-                    self.parts.feed.forget(&scope);
+                    self.parts.sinks.forget(&scope);
                 }
             }
             self.publish.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
@@ -302,27 +300,6 @@ impl<F: Feed + 'static> Engine<F> {
         self.act(owner, heard);
         if is_withdrawn && reach == Reach::All {
             self.withdraw_next(&data_plane);
-        }
-    }
-
-    fn log(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
-        let feed = &self.parts.feed;
-        let metrics = self.parts.metrics.as_ref().filter(|_| !feed.counts_itself());
-        match result {
-            Ok(published) => {
-                if !published.changed.is_empty() {
-                    tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
-                }
-                if let Some(metrics) = metrics {
-                    metrics.published(feed.name(), published);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%data_plane, %error, "publish failed; previous configuration stays");
-                if let Some(metrics) = metrics {
-                    metrics.publication_failed(feed.name(), error.category());
-                }
-            }
         }
     }
 
@@ -388,7 +365,7 @@ impl<F: Feed + 'static> Engine<F> {
         for owner in self.parts.reconciler.ours() {
             let planes = self.parts.reconciler.data_planes(&owner);
             let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
-            if scopes.any(|scope| self.parts.feed.reach(&scope) != Reach::All) {
+            if scopes.any(|scope| self.parts.sinks.reach(&scope) != Reach::All) {
                 self.publish.left.insert(owner);
             }
         }
@@ -399,5 +376,15 @@ impl<F: Feed + 'static> Engine<F> {
         for owner in self.report.take_late(now) {
             self.look_at(&owner);
         }
+    }
+}
+
+fn log(data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
+    match result {
+        Ok(published) if published.changed.is_empty() => {}
+        Ok(published) => {
+            tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
+        }
+        Err(error) => tracing::warn!(%data_plane, %error, "publish failed; previous configuration stays"),
     }
 }

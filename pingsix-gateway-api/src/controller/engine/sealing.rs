@@ -11,7 +11,6 @@ use thiserror::Error;
 
 use super::Engine;
 use super::provisioning::{Managed, keyring_of};
-use crate::controller::Feed;
 use crate::provision::{HeldKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
 
@@ -146,7 +145,7 @@ impl Managed {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Whether the keys of processes are being exchanged. A moment may come then in which one of them cannot read what it is
     /// given, when replicas of the controller do not see the same at the same time; no object is at fault for that.
     pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {

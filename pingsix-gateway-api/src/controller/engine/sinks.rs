@@ -4,24 +4,21 @@
 //! published, neither there nor elsewhere; where the data planes were published last, they can still be withdrawn.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use pingsix_sink::Scope;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{Gateway, Secret};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
-use crate::controller::Feed;
-use crate::controller::destinations::{Destination, DestinationError, DestinationNumber};
+use crate::controller::attached_sinks::{AttachError, SinkId};
 use crate::controller::orphans::Orphan;
 
 /// What is known of the sinks of owners.
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
     /// Owners whose sink cannot be used, and why.
-    faults: BTreeMap<ObjectKey, DestinationError>,
+    faults: BTreeMap<ObjectKey, AttachError>,
     /// Data planes that were published nowhere because of that: there is nothing to withdraw.
     nowhere: BTreeSet<DataPlaneKey>,
     /// What an earlier process has left at several sinks is withdrawn from one after the other.
@@ -30,7 +27,7 @@ pub(super) struct Sinks {
 
 impl Sinks {
     /// Why nothing of an owner is published.
-    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<DestinationError> {
+    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<AttachError> {
         self.faults.get(owner).cloned()
     }
 
@@ -40,7 +37,7 @@ impl Sinks {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Sees where the data planes of an owner are to be published, before what was made of it is.
     pub(super) fn look_at_sink(&mut self, owner: &ObjectKey) {
         let planes = self.parts.reconciler.data_planes(owner);
@@ -53,18 +50,18 @@ impl<F: Feed + 'static> Engine<F> {
         }
         let opened = sink.filter(|_| !planes.is_empty()).map(|sink| self.open_sink(&sink)).transpose();
         match opened {
-            Ok(destination) => {
+            Ok(id) => {
                 self.publish.sinks.faults.remove(owner);
                 for data_plane in &planes {
                     self.publish.sinks.nowhere.remove(data_plane);
-                    self.send(data_plane, destination.as_ref());
+                    self.attach(data_plane, id);
                 }
             }
             Err(why) => {
                 self.publish.sinks.faults.insert(owner.clone(), why);
                 for data_plane in planes {
                     if self.deliveries.revision(&data_plane).is_none()
-                        && self.destination_of(&data_plane).is_none()
+                        && self.attached_to(&data_plane).is_none()
                     {
                         self.publish.sinks.nowhere.insert(data_plane);
                     }
@@ -73,33 +70,23 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, DestinationError> {
+    fn open_sink(&self, sink: &SinkParameters) -> Result<SinkId, AttachError> {
         let world = self.parts.reconciler.world();
         let secret = sink.credentials.as_ref().and_then(|name| world.get::<Secret>(name));
-        let credentials =
-            SinkCredentials::read(sink, secret.as_deref()).map_err(DestinationError::Credentials)?;
-        self.parts.destinations.open(sink, credentials)
+        let credentials = SinkCredentials::read(sink, secret.as_deref()).map_err(AttachError::Credentials)?;
+        self.parts.sinks.attached().open(sink, credentials)
     }
 
-    /// Has a data plane published there from now on; to the feed, if nowhere else.
-    fn send(&self, data_plane: &DataPlaneKey, destination: Option<&Arc<Destination>>) {
-        let Some(scope) = self.scope(data_plane) else { return };
-        let before = self.parts.destinations.of(&scope);
-        let number = |destination: &Arc<Destination>| destination.number;
-        if before.as_ref().map(number) == destination.map(number) {
-            return;
-        }
-        // What is published elsewhere is not followed where it was, and stays.
-        self.parts.feed.forget(&scope);
-        if let Some(destination) = destination {
-            self.parts.destinations.send(&scope, destination);
+    /// Publishes a data plane to a sink of parameters from now on, or with `None` to the other sinks.
+    fn attach(&self, data_plane: &DataPlaneKey, id: Option<SinkId>) {
+        if let Some(scope) = self.scope(data_plane) {
+            self.parts.sinks.attach(&scope, id);
         }
     }
 
-    /// Where a data plane is published; `None` for the feed.
-    fn destination_of(&self, data_plane: &DataPlaneKey) -> Option<DestinationNumber> {
-        let scope: Scope = self.scope(data_plane)?;
-        Some(self.parts.destinations.of(&scope)?.number)
+    /// The sink of parameters to which a data plane is published.
+    fn attached_to(&self, data_plane: &DataPlaneKey) -> Option<SinkId> {
+        self.parts.sinks.attached().id_of(&self.scope(data_plane)?)
     }
 
     /// Has what was left of a data plane withdrawn where it lies. Returns whether that can be done now: where it lies may not
@@ -116,23 +103,16 @@ impl<F: Feed + 'static> Engine<F> {
             self.publish.sinks.orphans.entry(data_plane.clone()).or_default().push(orphan.clone());
             return false;
         }
-        let destination = at.map(|number| self.parts.destinations.get(number));
-        match destination {
-            Some(None) => false,
-            Some(Some(destination)) => {
-                self.send(data_plane, Some(&destination));
-                true
-            }
-            None => {
-                self.send(data_plane, None);
-                true
-            }
+        let is_open = at.is_none_or(|id| self.parts.sinks.attached().get(id).is_some());
+        if is_open {
+            self.attach(data_plane, *at);
         }
+        is_open
     }
 
     /// Whether what was left of a data plane lies where its owner publishes.
     pub(super) fn lies_at_home(&self, orphan: &Orphan, planes: &[DataPlaneKey]) -> bool {
-        planes.iter().find_map(|data_plane| self.destination_of(data_plane)) == orphan.at
+        planes.iter().find_map(|data_plane| self.attached_to(data_plane)) == orphan.at
     }
 
     /// A data plane is withdrawn. It may lie elsewhere too.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Engine;
-use crate::controller::{Feed, Progress};
+use crate::controller::Progress;
 
 /// For how long readiness waits for owners of which it is not known what to publish: each of them is the matter of a tenant.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How many owners a line of the log names.
 const NAMED: usize = 8;
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Goes from one stage of the start to the next, when it is time.
     pub(super) fn advance(&mut self) {
         if self.report.is_complete {
@@ -36,7 +36,7 @@ impl<F: Feed + 'static> Engine<F> {
             let ours = self.parts.reconciler.ours();
             self.publish.opening.expect(ours.clone());
             // A data plane that is not published yet is refused to its readers, and to no others.
-            self.parts.feed.open();
+            self.parts.sinks.open();
             self.push(ours);
         }
         // Not when the queue is empty: in a cluster where something changes all the time it never is.

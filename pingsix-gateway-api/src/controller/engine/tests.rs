@@ -21,10 +21,10 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::controller::Progress;
-use crate::controller::destinations::Destinations;
 use crate::controller::observers::Gates;
 use crate::controller::poll_targets::PollTargets;
-use crate::controller::slow_feed::{Fate, SlowFeed};
+use crate::controller::slow_feed::{Fate, SlowFeed, shared};
+use crate::controller::{SinkHandle, SinkRouter};
 use crate::fixture::generate::event_of;
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -32,8 +32,20 @@ use crate::reconcile::{Pace, Reconciler};
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability};
 
-struct Rig<F = SlowFeed> {
-    engine: Engine<F>,
+/// Where a sink of a [`Rig`] is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// At this replica, which serves it.
+    Replica,
+    /// Shared by all replicas.
+    Shared,
+}
+
+struct Rig {
+    engine: Engine,
+    feeds: Vec<Arc<SlowFeed>>,
+    /// Until when the replica publishes to shared sinks.
+    lease: watch::Sender<Option<Instant>>,
     health: Health,
     metrics: Arc<Metrics>,
     progress: watch::Receiver<Progress>,
@@ -41,11 +53,36 @@ struct Rig<F = SlowFeed> {
 
 impl Rig {
     fn new() -> Self {
-        Self::publishing_to(Arc::new(SlowFeed::default()))
+        Self::publishing_to(&[Place::Replica])
     }
 
-    fn publishing_to(feed: Arc<SlowFeed>) -> Self {
-        Self::of(feed, Destinations::default(), Options::default())
+    fn publishing_to(places: &[Place]) -> Self {
+        Self::routed(places, |router| router, Options::default())
+    }
+
+    /// With a router that is changed like this.
+    fn routed(places: &[Place], change: impl FnOnce(SinkRouter) -> SinkRouter, options: Options) -> Self {
+        let feeds: Vec<Arc<SlowFeed>> = places.iter().map(|_| Arc::default()).collect();
+        let handles = places.iter().zip(&feeds).map(|(place, feed)| match place {
+            Place::Replica => SinkHandle::feed("feed", Arc::clone(feed)),
+            Place::Shared => shared("custom", "shared", feed),
+        });
+        let router = change(SinkRouter::new(handles.collect()));
+        let lease = watch::Sender::new(None);
+        let rig = Self::of(router.led_by(&Leadership::of(lease.subscribe())), options);
+        let rig = Self { feeds, lease, ..rig };
+        rig.lead(true);
+        rig
+    }
+
+    /// The first feed.
+    fn feed(&self) -> Arc<SlowFeed> {
+        Arc::clone(&self.feeds[0])
+    }
+
+    /// Lets the replica publish to shared sinks, or not.
+    fn lead(&self, leads: bool) {
+        self.lease.send_replace(leads.then(|| Instant::now() + Duration::from_hours(24 * 365)));
     }
 
     /// With the class `pingsix`, the Gateway `infra/web` with a ListenerSet, and the route `infra/cart`, of which
@@ -58,8 +95,8 @@ impl Rig {
     }
 
     /// The same, publishing to this.
-    fn ready_with(feed: Arc<SlowFeed>) -> Self {
-        let mut rig = Self::publishing_to(feed).read();
+    fn ready_with(places: &[Place]) -> Self {
+        let mut rig = Self::publishing_to(places).read();
         rig.settle();
         rig
     }
@@ -74,10 +111,8 @@ impl Rig {
         assert_eq!(self.progress.borrow().is_ready(), is_ready);
         is_ready
     }
-}
 
-impl<F: Feed + 'static> Rig<F> {
-    fn of(feed: Arc<F>, destinations: Destinations, options: Options) -> Self {
+    fn of(router: SinkRouter, options: Options) -> Self {
         let (progress, seen) = watch::channel(Progress::default());
         let health = Health::new(Duration::from_mins(1));
         let metrics = Arc::new(Metrics::new(""));
@@ -86,8 +121,7 @@ impl<F: Feed + 'static> Rig<F> {
         let engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
-            feed,
-            destinations,
+            sinks: Arc::new(router.counted_by(Some(Arc::clone(&metrics)))),
             status: StatusBoard::default(),
             events: EventBoard::default(),
             progress,
@@ -104,7 +138,8 @@ impl<F: Feed + 'static> Rig<F> {
             lists_secrets: false,
             drain: Duration::from_secs(5),
         });
-        Self { engine, health, metrics, progress: seen }
+        let (feeds, lease) = (Vec::new(), watch::Sender::new(None));
+        Self { engine, feeds, lease, health, metrics, progress: seen }
     }
 
     /// After everything is read.
@@ -166,7 +201,7 @@ impl<F: Feed + 'static> Rig<F> {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Reconsiders an owner here and now.
     fn reconcile(&mut self, owner: &ObjectKey) {
         let started = Instant::now();

@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use super::Engine;
 use super::publishing::Publish;
 use crate::bridge::withdrawn;
+use crate::controller::ControllerError;
 use crate::controller::orphans::Orphan;
-use crate::controller::{ControllerError, Feed};
 use crate::reconcile::Publication;
 
-impl<F: Feed + 'static> Publish<F> {
+impl Publish {
     /// Plans the withdrawals of an owner, which stand until they are published. Returns them, and the data planes that need
     /// none because they were published nowhere.
     pub(super) fn plan_withdrawals(
@@ -42,7 +42,7 @@ impl<F: Feed + 'static> Publish<F> {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
+impl Engine {
     /// Withdraws what an earlier process has published and nobody asks for any more.
     pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
         let ours = self.parts.reconciler.ours();

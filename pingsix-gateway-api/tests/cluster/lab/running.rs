@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use pingsix_gateway_api::controller::{
-    Controller, ControllerError, ControllerOptions, Feed, Opener, Progress,
+    Controller, ControllerError, ControllerOptions, Progress, SinkOpener, SinkRouter,
 };
 use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::EmbeddedEtcd;
@@ -39,30 +39,33 @@ impl Running {
     }
 
     /// The same, with another feed.
-    pub(crate) fn publishing_among<F: Feed + 'static>(
-        feed: Arc<F>,
+    pub(crate) fn publishing_among(
+        sinks: impl Into<SinkRouter>,
         client: Client,
         replicas: Replicas,
         options: ControllerOptions,
     ) -> Self {
-        Self::run(Controller::new(client, feed, options).among(replicas))
+        Self::run(Controller::new(client, sinks, options).among(replicas))
     }
 
     /// The same, which publishes to the sinks that parameters name as well.
     pub(crate) fn opening_sinks(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
-        Self::run(Controller::new(client, Arc::new(etcd.clone()), options).opening(Opener::of_servers()))
+        Self::run(
+            Controller::new(client, Arc::new(etcd.clone()), options)
+                .with_attached_sinks(SinkOpener::of_servers()),
+        )
     }
 
     /// The same, with another feed.
-    pub(crate) fn publishing_to<F: Feed + 'static>(
-        feed: Arc<F>,
+    pub(crate) fn publishing_to(
+        sinks: impl Into<SinkRouter>,
         client: Client,
         options: ControllerOptions,
     ) -> Self {
-        Self::run(Controller::new(client, feed, options))
+        Self::run(Controller::new(client, sinks, options))
     }
 
-    fn run<F: Feed + 'static>(controller: Controller<F>) -> Self {
+    fn run(controller: Controller) -> Self {
         let progress = controller.progress();
         let stop = CancellationToken::new();
         let run = tokio::spawn(controller.run(stop.clone()));

@@ -18,19 +18,19 @@ use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
 use crate::embedded::settled::read_settled;
-use crate::pem::{PemFault, Source, authorities, certificates};
+use crate::pem::{PemFault, PemSource, authorities, certificates};
 
 /// What is wrong with a part that comes from there.
-fn wrong(source: &Source, part: TlsPart, fault: TlsFault) -> TlsError {
+fn wrong(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
     TlsError { part, file: source.file(), fault }
 }
 
 /// Where all parts come from.
 #[derive(Clone, Debug)]
 pub(super) struct Sources {
-    pub(super) certificate: Source,
-    pub(super) key: Source,
-    pub(super) client_ca: Option<Source>,
+    pub(super) certificate: PemSource,
+    pub(super) key: PemSource,
+    pub(super) client_ca: Option<PemSource>,
 }
 
 impl Sources {
@@ -46,7 +46,7 @@ impl Sources {
         Contents {
             certificate: self.certificate.read(),
             key: self.key.read(),
-            client_ca: self.client_ca.as_ref().map(Source::read),
+            client_ca: self.client_ca.as_ref().map(PemSource::read),
         }
     }
 
@@ -139,7 +139,7 @@ pub(super) struct Material {
 
 /// Reads a part as certificates or authorities.
 fn read<T>(
-    source: &Source,
+    source: &PemSource,
     part: TlsPart,
     pem: io::Result<Vec<u8>>,
     as_what: impl FnOnce(&[u8]) -> Result<T, PemFault>,

@@ -9,50 +9,50 @@ use serde::{Deserialize, Serialize};
 use super::SecretReference;
 use crate::model::Layout;
 
-/// PingSIX processes that somebody else runs.
+/// Attached PingSIX processes, which you run.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct Attached {
-    /// How listeners are spread over processes; the default is the controller's (`--layout`).
+    /// The PingSIX fleets of a Gateway. Default: the option `--layout` of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 
-    /// Where the processes are reached; published in `Gateway.status.addresses`, in place of the controller's
-    /// (`--publish-address`, `--publish-service`).
+    /// The addresses at which clients reach the processes, for `Gateway.status.addresses`. Default: the options
+    /// `--publish-address` and `--publish-service` of the controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(length(max = 16), dive)]
     pub addresses: Vec<AttachedAddress>,
 
-    /// The status pages of the processes, which confirm that a configuration is in force; they are asked in place of the
-    /// controller's (`--status-url`), with its key (`--status-api-key-file`) if the class names them, and without if a
-    /// Gateway does.
+    /// The status pages of the processes, which confirm publications. Default: the option `--status-url` of the
+    /// controller. Requests to status pages of a class carry the key of `--status-api-key-file`. Requests to status
+    /// pages of a Gateway carry no key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(length(max = 64), dive)]
     pub status_urls: Vec<StatusUrl>,
 
-    /// Where the configuration is published, in place of the controller's (`--sink`). What was published elsewhere before
-    /// stays there.
+    /// The sink of the configuration. Default: the option `--sink` of the controller. An earlier sink keeps its
+    /// documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub sink: Option<AttachedSink>,
 }
 
-/// Where processes are reached.
+/// An address at which clients reach the processes.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct AttachedAddress {
-    /// What the value is.
+    /// The type of the value.
     #[serde(default, rename = "type")]
     pub kind: AttachedAddressType,
 
-    /// An IP address, or a hostname.
+    /// An IP address or a hostname.
     #[garde(length(min = 1, max = 253))]
     pub value: String,
 }
 
-/// What an address is.
+/// The type of an address.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttachedAddressType {
     /// An IPv4 or IPv6 address.
@@ -66,37 +66,38 @@ pub enum AttachedAddressType {
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusUrl {
-    /// `http://HOST:PORT`: PingSIX shows its status without TLS, and under a path of its own.
+    /// `http://HOST:PORT`. PingSIX serves its status page without TLS, under a fixed path.
     #[schemars(pattern(r"^http://[^/?#@\s]+/?$"))]
     #[garde(length(min = 1, max = 2048), custom(status_url))]
     pub url: String,
 
-    /// The listener port whose process this is, with layout `PerPort`; with layout `Shared`, or for an IngressClass, there
-    /// is one process for all ports, and none is written here.
+    /// The listener port of the process, with layout `PerPort`. With layout `Shared`, and for an IngressClass, one
+    /// process serves all ports, and the field has to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1))]
     pub port: Option<u16>,
 }
 
-/// Where configuration is published.
+/// A sink of configuration.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachedSink {
-    /// `etcd://HOST:PORT` or `etcds://HOST:PORT` (with TLS), several separated by commas, or `admin+http://HOST:PORT` or
-    /// `admin+https://HOST:PORT`: the Admin API of PingSIX.
+    /// An etcd, `etcd://HOST:PORT` or `etcds://HOST:PORT` with TLS, several hosts separated by commas; or the Admin API
+    /// of PingSIX, `admin+http://HOST:PORT` or `admin+https://HOST:PORT`.
     #[schemars(length(min = 1, max = 2048), pattern(r"^(etcds?|admin\+https?)://[^/?#@\s]+/?$"))]
     #[garde(length(min = 1, max = 2048), custom(sink_url))]
     pub url: String,
 
-    /// Without TLS, sends what is secret, such as passwords and private keys, to other machines in plaintext: for networks
-    /// that encrypt by themselves. Not needed for this machine (`localhost`, `127.0.0.1`, `[::1]`).
+    /// Allows a URL without TLS beyond loopback (`localhost`, `127.0.0.1`, `[::1]`). Passwords and private keys then
+    /// cross the network in plaintext, so the network has to encrypt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[garde(skip)]
     pub allow_plaintext: bool,
 
-    /// A Secret with `username` and `password` for an etcd that asks for them, or with `apiKey`, which the Admin API needs.
-    /// TLS needs `ca.crt`, which the server's certificate is verified with; `tls.crt` and `tls.key` are shown to the server
-    /// when they are there. While it is missing or cannot be used, nothing is published, and the sink keeps what it has.
+    /// A Secret with credentials: `username` and `password` for an etcd with authentication, or `apiKey` for the Admin
+    /// API, which needs one. TLS needs the authorities of the server's certificate, `ca.crt`. A client certificate is
+    /// optional, `tls.crt` and `tls.key`. While the Secret is missing or unusable, publications stop, and the sink
+    /// keeps its documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub credentials_secret_ref: Option<SecretReference>,

@@ -4,14 +4,14 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the budget of each data plane is shared. What a Gateway names can only say less than what its class names, or else
-/// the controller's options.
+/// The shares of namespaces in the budget of each data plane. Parameters of a Gateway can only lower the values of the
+/// class, or of the controller's options.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct ProxyBudget {
-    /// How much of the bytes and matcher entries of a data plane the routes, certificates and listeners of one namespace
-    /// may take, in percent. The default is the controller's (`--budget-namespace-share`).
+    /// The share of the bytes and matcher entries of a data plane for the routes, certificates and listeners of one
+    /// namespace, in percent. Default: the option `--budget-namespace-share` of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1, max = 100))]
     pub namespace_share: Option<u8>,

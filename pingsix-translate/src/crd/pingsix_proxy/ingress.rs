@@ -4,23 +4,23 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What counts for the Ingresses of a class, in what an IngressClass names, and nowhere else.
+/// Settings for the Ingresses of a class. Only parameters of an IngressClass may set them.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct IngressSettings {
-    /// Whose a host is that Ingresses of several namespaces name.
+    /// The owner of a host that Ingresses of several namespaces name.
     #[serde(default)]
     pub host_ownership: HostOwnership,
 }
 
-/// Whose a host is that Ingresses of several namespaces name.
+/// The owner of a host that Ingresses of several namespaces name.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostOwnership {
-    /// Everybody's: of all paths for the host, the most specific counts, then that of the oldest Ingress.
+    /// All namespaces: among all paths of the host, the most specific path wins, then the path of the oldest Ingress.
     #[default]
     Shared,
-    /// The namespace's whose Ingress is the oldest that names the host. Ingresses of other namespaces are refused for that
-    /// host alone. So it is with the host of no name, to which the default backend belongs, and with certificates.
+    /// The namespace of the oldest Ingress with the host. Ingresses of other namespaces are refused for that host
+    /// alone. The rule applies to the empty host of the default backend, and to certificates, too.
     OldestNamespace,
 }

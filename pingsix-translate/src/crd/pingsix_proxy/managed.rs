@@ -16,18 +16,19 @@ use super::{FreeObject, ManagedService, Process};
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct Managed {
-    /// The image of PingSIX; the default is the controller's. Only a class may set it unless it allows `Image`.
+    /// The image of PingSIX. Default: the option of the controller. A Gateway may set it if the class allows `Image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(pattern(r"^\S+$"))]
     #[garde(length(min = 1, max = 1024), custom(image_name))]
     pub image: Option<String>,
 
-    /// How many Pods. When nobody says, the number is left to whoever scales the Deployment, and begins with 1.
+    /// The number of Pods. Without a number, the Deployment starts with one Pod, and an autoscaler or `kubectl scale`
+    /// may change the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 0, max = 1000))]
     pub replicas: Option<i32>,
 
-    /// Of each PingSIX container, of which there is one per port.
+    /// The resources of each PingSIX container. A Pod has one container per port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
 
@@ -36,23 +37,23 @@ pub struct Managed {
     #[garde(dive)]
     pub service: Option<ManagedService>,
 
-    /// Where Pods run.
+    /// The nodes of Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub scheduling: Option<Scheduling>,
 
-    /// How many Pods may be taken away at a time.
+    /// The number of Pods that an eviction may remove at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption_budget: Option<DisruptionBudget>,
 
-    /// A ServiceAccount in the namespace of the Gateway; without it, one is made that may do nothing. Only a class may set
-    /// it unless it allows `ServiceAccount`.
+    /// A ServiceAccount in the namespace of the Gateway. Default: a new ServiceAccount without permissions. A Gateway
+    /// may set it if the class allows `ServiceAccount`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
 
-    /// Part of a Pod template, merged into the one that the controller writes (as in a strategic merge: containers and
-    /// volumes by their names). Only a class may set it unless it allows `PodTemplatePatch`.
+    /// A patch of the controller's Pod template, as in a strategic merge: containers and volumes by their names. A
+    /// Gateway may set it if the class allows `PodTemplatePatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template_patch: Option<FreeObject>,
 
@@ -61,13 +62,13 @@ pub struct Managed {
     #[garde(dive)]
     pub process: Option<Process>,
 
-    /// The responder, which gives the answers that PingSIX cannot give itself; one container in each Pod.
+    /// The responder, for answers that PingSIX cannot give itself: one container in each Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub responder: Option<Responder>,
 }
 
-/// Where Pods run: fields of a Pod, which mean what they mean there.
+/// The nodes of Pods. The fields have the meaning of the fields of a Pod.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
@@ -85,7 +86,8 @@ pub struct Scheduling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<FreeObject>,
 
-    /// `spec.topologySpreadConstraints` of Pods. One without a `labelSelector` is for the Pods of the Gateway.
+    /// `spec.topologySpreadConstraints` of Pods. A constraint without a `labelSelector` applies to the Pods of the
+    /// Gateway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(length(max = 16))]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
@@ -96,7 +98,8 @@ pub struct Scheduling {
     pub priority_class_name: Option<String>,
 }
 
-/// How many Pods may be taken away at a time: one of the two, a number or a percentage such as `25%`.
+/// The number of Pods that an eviction may remove at a time: one of the two fields, a number or a percentage such as
+/// `25%`.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -104,11 +107,11 @@ pub struct Scheduling {
         .message("exactly one of minAvailable and maxUnavailable has to be set")
 )]
 pub struct DisruptionBudget {
-    /// How many have to stay.
+    /// The least number of available Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_available: Option<IntOrString>,
 
-    /// How many may be missing.
+    /// The most unavailable Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
 }
@@ -118,13 +121,14 @@ pub struct DisruptionBudget {
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct Responder {
-    /// Its image; the default is the controller's. Only a class may set it unless it allows `Image`.
+    /// The image of the responder. Default: the option of the controller. A Gateway may set it if the class allows
+    /// `Image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(pattern(r"^\S+$"))]
     #[garde(length(min = 1, max = 1024), custom(image_name))]
     pub image: Option<String>,
 
-    /// Of its container.
+    /// The resources of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
 }

@@ -4,48 +4,47 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of PingSIX processes. What the controller has to decide itself (listeners, where configuration comes from, how
-/// a process is stopped) is not among them.
+/// Settings of PingSIX processes. The controller sets listeners, the source of configuration, and the shutdown.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct Process {
-    /// Threads of each process; the default is 2.
+    /// The threads of each process. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1, max = 256))]
     pub threads: Option<u16>,
 
-    /// What is logged; the default is `Info`.
+    /// The log level. Default: `Info`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
 
-    /// The status page, which is always there.
+    /// The status page, which every process serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub status: Option<ProcessStatus>,
 
-    /// Metrics for Prometheus; without it, there are none.
+    /// Metrics for Prometheus. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub metrics: Option<Metrics>,
 
-    /// Encrypts what is secret on its way from the controller to PingSIX.
+    /// Encryption of secrets between the controller and PingSIX.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub data_encryption: Option<DataEncryption>,
 }
 
-/// What a process logs.
+/// The log level of a process.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogLevel {
-    /// What has failed.
+    /// Failures.
     Error,
-    /// And what may fail.
+    /// Failures and warnings.
     Warn,
-    /// And what has happened.
+    /// Failures, warnings and events.
     #[default]
     Info,
-    /// And what was looked at.
+    /// The same, and details.
     Debug,
     /// Everything.
     Trace,
@@ -69,13 +68,13 @@ impl LogLevel {
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct ProcessStatus {
-    /// After how many seconds without the controller a configuration counts as stale; the default is 300.
+    /// The time without the controller after which a configuration is stale, in seconds. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1, max = 86400))]
     pub stale_after_seconds: Option<u32>,
 
-    /// Whether a process with a stale configuration says that it is not ready. The default is `false`: what is stale still
-    /// serves, and a controller that is away must not take its data planes along.
+    /// Whether a process with a stale configuration is not ready. Default: `false`, so that data planes serve while the
+    /// controller is away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_readiness_when_stale: Option<bool>,
 }
@@ -84,12 +83,12 @@ pub struct ProcessStatus {
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// The port of the Pod where the first process shows its metrics; each further process of the Pod has the next port.
+    /// The port of the Pod for the metrics of the first process. Each further process of the Pod has the next port.
     #[garde(range(min = 1024, max = 65000))]
     pub port: u16,
 }
 
-/// Encryption of what is secret in the configuration.
+/// Encryption of secrets in the configuration.
 #[derive(JsonSchema, Validate, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct DataEncryption {
@@ -106,8 +105,8 @@ pub struct KeyringReference {
     #[garde(length(min = 1, max = 253))]
     pub name: String,
 
-    /// The key of the Secret under which the keyring is: one secret a line. All of them decrypt, and the first encrypts as soon
-    /// as all running processes have it; until then, that goes on which encrypted before.
+    /// The entry of the Secret with the keyring, one key a line. All keys decrypt. The first key encrypts as soon as
+    /// all running processes have it. Until then, the previous first key encrypts.
     #[serde(default = "default_key")]
     #[garde(length(min = 1, max = 253))]
     pub key: String,

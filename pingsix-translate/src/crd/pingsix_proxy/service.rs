@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The Service in front of the Pods: fields of a Service, which mean what they mean there.
+/// The Service in front of the Pods. Its fields have the meaning of the fields of a Service.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
@@ -18,15 +18,15 @@ use serde::{Deserialize, Serialize};
         .message("externalTrafficPolicy is for Services that are reached from outside the cluster")
 )]
 pub struct ManagedService {
-    /// `spec.type`; `LoadBalancer` if nobody says.
+    /// `spec.type`. Default: `LoadBalancer`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<ServiceType>,
 
-    /// Annotations, which say much to some load balancers.
+    /// Annotations, for example for load balancers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 
-    /// `spec.loadBalancerClass`, which cannot be changed while there is a Service.
+    /// `spec.loadBalancerClass`. Kubernetes does not allow changes of an existing Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     #[garde(length(min = 1, max = 253))]
@@ -37,15 +37,15 @@ pub struct ManagedService {
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
 }
 
-/// How the Service is reached.
+/// The type of the Service.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
-    /// At an address of a load balancer.
+    /// An address of a load balancer.
     #[default]
     LoadBalancer,
-    /// At ports of every node.
+    /// Ports of every node.
     NodePort,
-    /// From inside the cluster.
+    /// An address inside the cluster.
     #[serde(rename = "ClusterIP")]
     ClusterIp,
 }
@@ -61,12 +61,12 @@ impl ServiceType {
     }
 }
 
-/// Which Pods get what comes from outside.
+/// The Pods that get connections from outside the cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternalTrafficPolicy {
-    /// Those of every node; the address of the client is lost.
+    /// Pods of every node. The address of the client is lost.
     Cluster,
-    /// Those of the node that was reached.
+    /// Pods of the node that the client reached.
     Local,
 }
 

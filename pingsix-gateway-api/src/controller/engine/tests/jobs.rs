@@ -81,7 +81,7 @@ impl Rig {
     }
 
     fn holds(&self, scope: &str, text: &str) -> bool {
-        let documents = self.engine.parts.feed.sink.documents(&Scope::new(scope).unwrap()).unwrap();
+        let documents = self.feed().sink.documents(&Scope::new(scope).unwrap()).unwrap();
         documents.iter().any(|document| String::from_utf8_lossy(&document.value).contains(text))
     }
 
@@ -91,7 +91,7 @@ impl Rig {
     }
 
     fn begun(&self, scope: &str) -> usize {
-        self.engine.parts.feed.begun().into_iter().filter(|(begun, _)| begun == scope).count()
+        self.feed().begun().into_iter().filter(|(begun, _)| begun == scope).count()
     }
 }
 

@@ -254,7 +254,7 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
 #[tokio::test(start_paused = true)]
 async fn what_is_published_is_of_the_very_gateway_that_it_was_made_of() {
     let (mut rig, _ends) = Rig::managing();
-    let owner = |rig: &Rig| rig.engine.parts.feed.owners.lock()["/pingsix/infra/web:80"].clone();
+    let owner = |rig: &Rig| rig.feed().owners.lock()["/pingsix/infra/web:80"].clone();
     assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
     // Also while nobody knows how it is to be run.
     rig.tell(Kind::PingsixProxy, watcher::Event::Delete(proxy(json!({"managed": {}}))));
@@ -284,7 +284,7 @@ async fn what_is_published_is_of_the_very_gateway_that_it_was_made_of() {
 
 /// How many documents the data plane of port 80 has.
 fn documents(rig: &Rig) -> Option<usize> {
-    rig.engine.parts.feed.held("/pingsix/infra/web:80")
+    rig.feed().held("/pingsix/infra/web:80")
 }
 
 /// What is said of the Gateway: whether it is accepted and why not, and what `Programmed` says.
@@ -347,9 +347,9 @@ async fn what_is_served_stays_while_parameters_cannot_be_used() {
 #[tokio::test(start_paused = true)]
 async fn of_what_cannot_be_used_at_the_start_nothing_is_published_and_others_are_served() {
     let (mut rig, ends) = Rig::managing_with(json!({}), vec![managed_class()]);
-    assert!(rig.is_ready() && rig.engine.parts.feed.is_open());
+    assert!(rig.is_ready() && rig.feed().is_open());
     // Whoever reads it keeps what it has, which it would not if there were nothing.
-    assert_eq!(rig.engine.parts.feed.begun(), []);
+    assert_eq!(rig.feed().begun(), []);
     let (is_accepted, reason, _) = said(&rig);
     assert!(!is_accepted && reason == Reason::InvalidParameters);
     assert!(ends.wanted.borrow().is_complete && !ends.wanted.borrow().is_unwanted(&web()));
@@ -554,7 +554,7 @@ impl Rig {
     /// The certificate as it is handed out: whether it is in plaintext, and which of the keys opens it.
     fn certificate(&self, keys: &[&'static str]) -> (bool, Vec<&'static str>) {
         let scope = Scope::new("/pingsix/infra/web:443").unwrap();
-        let documents = self.engine.parts.feed.sink.documents(&scope).unwrap();
+        let documents = self.feed().sink.documents(&scope).unwrap();
         let ssl = documents.iter().find(|document| document.key.as_str().starts_with("ssls/")).unwrap();
         let text = String::from_utf8_lossy(&ssl.value);
         assert_eq!(text.contains("$pingsix-enc:v1$"), !text.contains("PRIVATE KEY"));
@@ -633,11 +633,11 @@ async fn another_process_of_the_controller_goes_on_with_the_key_of_before() {
         if !keyring.is_empty() {
             rig.apply(Kind::Secret, keys(1, keyring));
         }
-        let before = rig.engine.parts.feed.begun().len();
+        let before = rig.feed().begun().len();
         rig.apply(Kind::PingsixProxy, encrypted());
         rig.settle();
         // What its processes have is not known yet: nothing changes, and nothing is said to be done.
-        assert_eq!(rig.engine.parts.feed.begun().len(), before);
+        assert_eq!(rig.feed().begun().len(), before);
         assert!(given(&ends).is_err());
         rig.hold(&ends, &["old"]);
         assert_eq!(rig.certificate(&["old", "new"]), (false, vec![seal]));
@@ -698,10 +698,10 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     let (mut rig, mut ends) = Rig::managing();
     rig.stand(&ends, Provisioned::default());
     let keyring = |ends: &mut Ends| ends.wanted.borrow_and_update().needs[&web()].keyring.clone();
-    let before = rig.engine.parts.feed.begun().len();
+    let before = rig.feed().begun().len();
     rig.apply(Kind::PingsixProxy, encrypted());
     rig.settle();
-    assert_eq!(rig.engine.parts.feed.begun().len(), before);
+    assert_eq!(rig.feed().begun().len(), before);
     let absent = keyring(&mut ends).unwrap_err().to_string();
     assert_eq!(absent, "Secret \"infra/keys\" with the keyring does not exist.");
     let (short, message, _) = rig.told();
@@ -715,8 +715,8 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     assert!(
         keyring(&mut ends).unwrap_err().to_string().contains("holds no keyring in its entry \"keyring\"")
     );
-    assert_eq!(rig.engine.parts.feed.begun().len(), before);
+    assert_eq!(rig.feed().begun().len(), before);
     rig.apply(Kind::Secret, keys(2, "old\n"));
     rig.settle();
-    assert!(keyring(&mut ends).is_ok() && rig.engine.parts.feed.begun().len() > before);
+    assert!(keyring(&mut ends).is_ok() && rig.feed().begun().len() > before);
 }

@@ -4,7 +4,6 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::acceptance::{Heard, Reception};
-use crate::controller::Reach;
 
 const SLOW: Duration = Duration::from_secs(5);
 pub(super) const WEB: &str = "/pingsix/infra/web";
@@ -15,13 +14,13 @@ pub(super) fn blog() -> ObjectKey {
 }
 
 impl Rig {
-    pub(super) fn feed(&self) -> Arc<SlowFeed> {
-        Arc::clone(&self.engine.parts.feed)
-    }
-
     /// With a second Gateway, which has a route as well.
     pub(super) fn with_blog() -> Self {
-        let mut rig = Self::ready();
+        Self::ready().and_blog()
+    }
+
+    fn and_blog(self) -> Self {
+        let mut rig = self;
         rig.apply(Kind::Gateway, second());
         let mut post = route(1);
         post["metadata"]["name"] = json!("post");
@@ -32,7 +31,7 @@ impl Rig {
     }
 }
 
-impl<F: Feed + 'static> Rig<F> {
+impl Rig {
     /// Reconsiders whoever is due by the clock, hears of publications, and beats, for a time.
     pub(super) async fn during(&mut self, time: Duration) {
         let until = Instant::now() + time;
@@ -118,13 +117,12 @@ async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed
 
 #[tokio::test(start_paused = true)]
 async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_to() {
-    let feed = Arc::new(SlowFeed::of_targets(2));
-    let mut rig = Rig::ready_with(Arc::clone(&feed));
-    feed.at(1).fate(WEB, Fate::Stuck);
+    let mut rig = Rig::ready_with(&[Place::Replica; 2]);
+    rig.feeds[1].fate(WEB, Fate::Stuck);
     for version in 2..5 {
         rig.apply(Kind::Gateway, changed_gateway("web", version));
         rig.settle();
-        let held = feed.sink.documents(&Scope::new(WEB).unwrap()).unwrap();
+        let held = rig.feed().sink.documents(&Scope::new(WEB).unwrap()).unwrap();
         let host = format!("v{version}.example");
         assert!(held.iter().any(|document| String::from_utf8_lossy(&document.value).contains(&host)));
         rig.during(Duration::from_secs(2)).await;
@@ -135,7 +133,7 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
     let revision = rig.engine.deliveries.revision(&plane).unwrap();
     let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
     assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), Heard::Nothing);
-    assert_eq!(feed.at(1).begun().len(), 2, "the first, and the one that is stuck");
+    assert_eq!(rig.feeds[1].begun().len(), 2, "the first, and the one that is stuck");
 }
 
 #[tokio::test(start_paused = true)]
@@ -379,15 +377,15 @@ async fn what_is_stuck_is_given_up_when_everything_stops() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
-    let mut rig = Rig::known();
-    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    let mut rig = Rig::publishing_to(&[Place::Shared]).read();
+    rig.lead(false);
     rig.settle();
     assert!(rig.is_ready() && rig.feed().begun().is_empty(), "one that follows is ready, and writes nothing");
     rig.apply(Kind::Gateway, second());
     rig.settle();
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
-    *rig.feed().reach.lock() = None;
+    rig.lead(true);
     rig.engine.take_over();
     rig.settle();
     let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
@@ -395,9 +393,9 @@ async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
     assert!(rig.is_programmed(&web()) && rig.engine.publish.withdrawals.is_empty());
     // One that has led, and leads again, cannot know what others wrote between.
     let before = rig.feed().begun().len();
-    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    rig.lead(false);
     rig.engine.hand_over();
-    *rig.feed().reach.lock() = None;
+    rig.lead(true);
     rig.engine.take_over();
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1);
@@ -409,10 +407,10 @@ async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the_same() {
-    let mut rig = Rig::ready();
+    let mut rig = Rig::ready_with(&[Place::Shared]);
     let (lead, leadership) = watch::channel(None);
     rig.engine.parts.leadership = Leadership::of(leadership);
-    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    rig.lead(false);
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
     rig.settle();
     let before = rig.feed().begun().len();
@@ -420,7 +418,7 @@ async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the
     assert_eq!(rig.feed().begun().len(), before, "another one may lead");
     // It is regained before the end was noticed, so nobody is told of either.
     lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
-    *rig.feed().reach.lock() = None;
+    rig.lead(true);
     rig.during(Duration::from_secs(5)).await;
     assert_eq!(rig.feed().begun().len(), before + 1);
     assert!(rig.is_programmed(&web()));
@@ -428,13 +426,13 @@ async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the
 
 #[tokio::test(start_paused = true)]
 async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
-    let mut rig = Rig::with_blog();
-    *rig.feed().reach.lock() = Some(Reach::Part);
+    let mut rig = Rig::ready_with(&[Place::Replica, Place::Shared]).and_blog();
+    rig.lead(false);
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
     assert_eq!((rig.engine.publish.withdrawals.len(), rig.feed().forgotten()), (1, vec![]));
-    *rig.feed().reach.lock() = None;
+    rig.lead(true);
     let before = rig.feed().begun().len();
     rig.engine.take_over();
     rig.settle();
@@ -443,9 +441,13 @@ async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()], "nobody has to follow it any more");
 }
 
-/// A server that opens, and another target that does not, the first of which is read.
-fn opening_and_other(first_opens: bool) -> Arc<SlowFeed> {
-    Arc::new(SlowFeed { shared: Some(usize::from(first_opens)), ..SlowFeed::of_targets(2) })
+/// Before anything is read: a feed and a shared sink, the first of which is read.
+fn opening_and_other(first_opens: bool) -> Rig {
+    Rig::publishing_to(if first_opens {
+        &[Place::Replica, Place::Shared]
+    } else {
+        &[Place::Shared, Place::Replica]
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -453,13 +455,14 @@ async fn it_is_ready_whatever_becomes_of_targets_that_are_read_without_the_feed(
     let fates =
         [Fate::Stuck, Fate::Failing(Duration::ZERO), Fate::Failing(SLOW), Fate::Refused, Fate::Slow(SLOW)];
     for (first_opens, fate) in [true, false].into_iter().flat_map(|first| fates.map(|fate| (first, fate))) {
-        let feed = opening_and_other(first_opens);
+        let rig = opening_and_other(first_opens);
         let (opening, other) = (usize::from(!first_opens), usize::from(first_opens));
-        feed.at(other).fate(WEB, fate);
-        let mut rig = Rig::ready_with(Arc::clone(&feed));
+        rig.feeds[other].fate(WEB, fate);
+        let mut rig = rig.read();
+        rig.settle();
         rig.during(Duration::from_millis(1)).await;
-        assert!(rig.is_ready() && feed.is_open(), "{first_opens} {fate:?}");
-        assert_ne!(feed.at(opening).held(WEB), None);
+        assert!(rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
+        assert_ne!(rig.feeds[opening].held(WEB), None);
         rig.during(Duration::from_secs(3)).await;
         assert!(
             !rig.is_programmed(&web()),
@@ -473,29 +476,30 @@ async fn readiness_waits_for_what_is_read_from_the_feed_whatever_other_targets_h
     for (first_opens, fate) in [true, false].into_iter().flat_map(|first| {
         [Fate::Failing(SLOW), Fate::Failing(Duration::ZERO), Fate::Slow(SLOW * 100)].map(|fate| (first, fate))
     }) {
-        let feed = opening_and_other(first_opens);
+        let rig = opening_and_other(first_opens);
         let opening = usize::from(!first_opens);
-        feed.at(opening).fate(WEB, fate);
-        let mut rig = Rig::ready_with(Arc::clone(&feed));
+        rig.feeds[opening].fate(WEB, fate);
+        let mut rig = rig.read();
+        rig.settle();
         rig.during(SLOW * 10).await;
-        assert!(!rig.is_ready() && feed.is_open(), "{first_opens} {fate:?}");
-        feed.at(opening).fate(WEB, Fate::Quick);
+        assert!(!rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
+        rig.feeds[opening].fate(WEB, Fate::Quick);
         rig.during(SLOW * 100).await;
-        assert!(rig.is_ready() && feed.is_open(), "{first_opens} {fate:?}");
+        assert!(rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
     }
     // What it will never take closes it to nobody.
-    let feed = opening_and_other(true);
-    feed.at(0).fate(WEB, Fate::Refused);
-    feed.at(1).fate(WEB, Fate::Stuck);
-    let rig = Rig::ready_with(Arc::clone(&feed));
-    assert!(rig.is_ready() && feed.is_open());
+    let rig = opening_and_other(true);
+    rig.feeds[0].fate(WEB, Fate::Refused);
+    rig.feeds[1].fate(WEB, Fate::Stuck);
+    let mut rig = rig.read();
+    rig.settle();
+    assert!(rig.is_ready() && rig.feed().is_open());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_another_target_does_not_have_yet_is_not_taken_for_what_nobody_stands_for() {
-    let feed = opening_and_other(true);
-    feed.at(1).fate(WEB, Fate::Stuck);
-    let mut rig = Rig::publishing_to(Arc::clone(&feed));
+    let mut rig = opening_and_other(true);
+    rig.feeds[1].fate(WEB, Fate::Stuck);
     let controller = rig.engine.parts.reconciler.options().controller_name.clone();
     let mut told = route(1);
     told["status"] = json!({"parents": [{

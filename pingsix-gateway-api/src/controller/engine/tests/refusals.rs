@@ -5,7 +5,6 @@ use pingsix_translate::status::{ConditionStatus, ConditionType};
 
 use super::*;
 use crate::acceptance::Reception;
-use crate::controller::Reach;
 use crate::delivery::Instances;
 use crate::delivery::status_page::StatusPage;
 
@@ -40,7 +39,7 @@ impl Rig {
     /// What is published, as one text.
     pub(super) fn text(&self) -> String {
         let scope = Scope::new("/pingsix/infra/web").unwrap();
-        let documents = self.engine.parts.feed.sink.documents(&scope).unwrap();
+        let documents = self.feed().sink.documents(&scope).unwrap();
         let texts = documents.iter().map(|document| String::from_utf8_lossy(&document.value).into_owned());
         texts.collect::<Vec<_>>().join("\n")
     }
@@ -162,10 +161,8 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
-    let mut feed = SlowFeed::of_targets(2);
-    feed.shared = Some(1);
-    let mut rig = Rig::ready_with(Arc::new(feed));
-    *rig.engine.parts.feed.reach.lock() = Some(Reach::Part);
+    let mut rig = Rig::ready_with(&[Place::Replica, Place::Shared]);
+    rig.lead(false);
     let mut accepted = None;
     rig.react_on_page(&mut accepted, |_| true).await;
     rig.add_routes();
@@ -182,14 +179,12 @@ async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_follows_tries_nothing_out_on_those_who_read_what_replicas_share() {
-    for (shared, reach) in [(Some(0), Reach::Part), (None, Reach::Nothing)] {
-        let mut feed = SlowFeed::of_targets(2);
-        feed.shared = shared;
-        let mut rig = Rig::ready_with(Arc::new(feed));
+    for places in [[Place::Shared, Place::Replica], [Place::Shared; 2]] {
+        let mut rig = Rig::ready_with(&places);
         let mut accepted = None;
         rig.react_on_page(&mut accepted, |_| true).await;
         rig.add_routes();
-        *rig.engine.parts.feed.reach.lock() = Some(reach);
+        rig.lead(false);
         let before = rig.text();
         for _ in 0..5 {
             rig.react_on_page(&mut accepted, is_good).await;

@@ -15,11 +15,14 @@ impl Rig {
     fn replica(name: &str) -> Self {
         let lease = LeaseOptions::new("home", pingsix_translate::DEFAULT_CONTROLLER_NAME, name);
         let replicas = Replicas::new(ApiServer::default().client(), &lease);
-        Self::ready_with(Arc::new(SlowFeed { replicas: Some(replicas), ..SlowFeed::default() }))
+        let among = |router: SinkRouter| router.among(Some(replicas));
+        let mut rig = Self::routed(&[Place::Replica], among, Options::default()).read();
+        rig.settle();
+        rig
     }
 
     fn replicas(&self) -> Replicas {
-        self.engine.parts.feed.replicas.clone().unwrap()
+        self.engine.parts.sinks.replicas().cloned().unwrap()
     }
 
     /// Another one hears what this one tells, and does what follows.
@@ -40,7 +43,7 @@ impl Rig {
         self.engine.parts.fixed_pages.insert(plane(), [url.clone()].into());
         self.engine.follow_parameters(&web());
         let elsewhere = (!is_here).then_some(Revision::MIN);
-        *self.engine.parts.feed.elsewhere.lock() = elsewhere;
+        *self.feed().elsewhere.lock() = elsewhere;
         self.engine.look_at_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
     }
 

@@ -3,7 +3,6 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::controller::Reach;
 use crate::delivery::Instances;
 
 /// The Gateway as its status says that it is programmed, or that it is not.
@@ -35,10 +34,10 @@ impl Rig {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
-    let mut rig = Rig::known();
+    let mut rig = Rig::publishing_to(&[Place::Shared]).read();
     let (lead, leadership) = watch::channel(None);
     rig.engine.parts.leadership = Leadership::of(leadership);
-    *rig.engine.parts.feed.reach.lock() = Some(Reach::Nothing);
+    rig.lead(false);
     rig.settle();
     rig.engine.beat();
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)), "nobody has published it");
@@ -58,7 +57,7 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
     lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
     rig.engine.beat();
     assert!(!rig.is_spoken_of());
-    *rig.engine.parts.feed.reach.lock() = None;
+    rig.lead(true);
     rig.engine.take_over();
     rig.settle();
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (true, 3)));

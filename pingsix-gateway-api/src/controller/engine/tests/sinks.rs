@@ -5,9 +5,9 @@ use pingsix_sink::{AnySink, Desired, MemorySink, Published, Sink, SinkError};
 use pingsix_translate::ObjectName;
 
 use super::*;
-use crate::controller::directed::Directed;
+use crate::controller::SinkOpener;
+use crate::controller::attached_sinks::AttachedSinks;
 use crate::controller::orphans::Orphan;
-use crate::controller::{Opener, Outlet};
 
 const WEB: &str = "/pingsix/infra/web";
 const LATER: Duration = Duration::from_secs(5);
@@ -54,28 +54,31 @@ const ONE: &str = "etcd://127.0.0.1:1";
 const TWO: &str = "etcd://127.0.0.1:2";
 
 impl World {
-    fn opener(&self) -> Opener {
+    fn opener(&self) -> SinkOpener {
         let (servers, opened) = (self.servers.clone(), Arc::clone(&self.opened));
-        Opener::new(move |sink, credentials| {
+        SinkOpener::new(move |sink, credentials| {
             opened.lock().push(sink.url.clone());
             let server = &servers[usize::from(sink.url != ONE)];
             let password = credentials.password.clone().unwrap_or_default();
-            Ok(Outlet::shared("memory", sink.url.clone(), AnySink::new(Login(Arc::clone(server), password))))
+            Ok(SinkHandle::shared(
+                "memory",
+                sink.url.clone(),
+                AnySink::new(Login(Arc::clone(server), password)),
+            ))
         })
     }
 
-    fn rig(&self, leadership: &Leadership) -> Rig<Directed<SlowFeed>> {
-        let destinations = Destinations::new(Some(self.opener()));
-        let feed = Arc::new(Directed::new(Arc::clone(&self.feed), destinations.clone()));
-        feed.begin(leadership, None);
+    fn rig(&self, leadership: &Leadership) -> Rig {
+        let router = SinkRouter::from(Arc::clone(&self.feed)).led_by(leadership);
+        let router = router.with_attached(AttachedSinks::new(Some(self.opener())));
         let options = Options { attached_sinks: true, ..Options::default() };
-        let mut rig = Rig::of(feed, destinations, options);
+        let mut rig = Rig::of(router, options);
         rig.engine.parts.leadership = leadership.clone();
         rig
     }
 
     /// With the Gateway `infra/web`, whose class names `ONE` with the Secret `infra/login`.
-    fn ready(&self) -> Rig<Directed<SlowFeed>> {
+    fn ready(&self) -> Rig {
         "old".clone_into(&mut self.servers[0].password.lock());
         let mut rig = self.rig(&Leadership::always()).read();
         rig.name_sink(&json!({"url": ONE, "credentialsSecretRef": {"name": "login"}}));
@@ -85,7 +88,7 @@ impl World {
     }
 }
 
-impl Rig<Directed<SlowFeed>> {
+impl Rig {
     /// Has the class name a sink, or none.
     fn name_sink(&mut self, sink: &Value) {
         let version = Instant::now().elapsed().as_nanos().to_string();
@@ -131,7 +134,7 @@ async fn a_data_plane_is_published_to_the_sink_that_its_parameters_name_and_with
     rig.remove_gateway();
     assert_eq!(one.held(WEB), Some(0));
     assert!(world.feed.begun().is_empty());
-    assert!(rig.engine.parts.destinations.opened().borrow().is_empty(), "nobody uses it any more");
+    assert!(rig.engine.parts.sinks.attached().watch().borrow().is_empty(), "nobody uses it any more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,11 +147,11 @@ async fn a_sink_that_is_replaced_keeps_what_it_has() {
     rig.settle();
     assert_eq!((one.held(WEB), two.held(WEB)), (held, held));
     assert_eq!(*one.forgotten.lock(), [Scope::new(WEB).unwrap()], "nobody looks after it any more");
-    assert_eq!(rig.engine.parts.destinations.opened().borrow().len(), 1);
+    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1);
     rig.name_sink(&Value::Null);
     rig.settle();
     assert_eq!((two.held(WEB), world.feed.held(WEB)), (held, held));
-    assert!(rig.engine.parts.destinations.opened().borrow().is_empty());
+    assert!(rig.engine.parts.sinks.attached().watch().borrow().is_empty());
     // It is withdrawn where it was published last.
     rig.remove_gateway();
     assert_eq!((one.held(WEB), two.held(WEB), world.feed.held(WEB)), (held, held, Some(0)));
@@ -166,7 +169,7 @@ async fn data_planes_share_a_sink_that_they_name_alike() {
     assert_eq!((world.servers[0].held(WEB), world.opened.lock().len()), (world.servers[0].held(WEB), 1));
     assert!(world.servers[0].held("/pingsix/infra/blog").is_some());
     rig.remove_gateway();
-    assert_eq!(rig.engine.parts.destinations.opened().borrow().len(), 1, "the other one still uses it");
+    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1, "the other one still uses it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +238,7 @@ async fn a_password_that_changes_is_followed() {
     rig.during(LATER).await;
     assert!(rig.is_programmed(&web()), "{}", rig.programmed(&web()));
     assert_eq!(*world.opened.lock(), [ONE, ONE]);
-    assert_eq!(rig.engine.parts.destinations.opened().borrow().len(), 1, "the other is closed");
+    assert_eq!(rig.engine.parts.sinks.attached().watch().borrow().len(), 1, "the other is closed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +262,7 @@ async fn what_was_left_at_a_sink_is_withdrawn_from_there_unless_it_lives_elsewhe
     let world = World::default();
     let mut rig = world.ready();
     let [one, two] = &world.servers;
-    let number = *rig.engine.parts.destinations.opened().borrow().keys().next().unwrap();
+    let number = *rig.engine.parts.sinks.attached().watch().borrow().keys().next().unwrap();
     let plane = |name: &str, port| DataPlaneKey::Gateway { gateway: ObjectName::new("infra", name), port };
     let orphan = |name: &str, at| Orphan { data_plane: plane(name, None), is_gone: true, at };
     let history = two.sink.history().len();

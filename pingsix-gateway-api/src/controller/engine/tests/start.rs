@@ -43,7 +43,7 @@ fn started() -> Rig {
 #[tokio::test(start_paused = true)]
 async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nobody_from_being_ready() {
     let mut rig = started();
-    let feed = Arc::clone(&rig.engine.parts.feed);
+    let feed = rig.feed();
     assert!(rig.engine.ingest.is_known && feed.is_open());
     rig.during(Duration::from_secs(1)).await;
     assert!(feed.held(WEB).is_some(), "the neighbour is published at once");
@@ -86,7 +86,7 @@ async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nob
 #[tokio::test(start_paused = true)]
 async fn while_the_api_server_is_away_nothing_fails_closed() {
     let mut rig = started();
-    let feed = Arc::clone(&rig.engine.parts.feed);
+    let feed = rig.feed();
     let message = "no connection".to_owned();
     let away = Availability::Unreachable { message };
     rig.hear(Input::Availability { kind: Kind::Service, availability: away });

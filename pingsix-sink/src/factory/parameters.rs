@@ -7,20 +7,32 @@ use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::{Credential, TargetError};
+use super::{Credential, ServerCredentials, TargetError};
+use crate::pem::PemSource;
 
 /// What must be encoded in a path or a value to come back as it was.
 const SPECIAL: &AsciiSet =
     &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'"').add(b'<').add(b'>');
 
-/// The parameters of a URL, each taken once.
-pub(super) struct Parameters<'a> {
+/// The parameters of a URL, each taken once, or credentials in their place.
+#[derive(Debug)]
+pub struct Parameters<'a> {
     scheme: &'static str,
     values: BTreeMap<&'a str, &'a str>,
+    credentials: Option<&'a ServerCredentials>,
+}
+
+/// The certificates for connections over TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetTls {
+    /// The authorities that the server's certificate is verified with: `ca`.
+    pub ca: PemSource,
+    /// The certificate chain of the client, `cert`, and its key.
+    pub client: Option<(PemSource, PemSource)>,
 }
 
 impl<'a> Parameters<'a> {
-    pub(super) fn parse(scheme: &'static str, query: Option<&'a str>) -> Result<Self, TargetError> {
+    pub(crate) fn parse(scheme: &'static str, query: Option<&'a str>) -> Result<Self, TargetError> {
         let mut values = BTreeMap::new();
         for parameter in query.into_iter().flat_map(|query| query.split('&')).filter(|part| !part.is_empty())
         {
@@ -29,7 +41,50 @@ impl<'a> Parameters<'a> {
                 return Err(TargetError::parameter(scheme, known(name), "given twice"));
             }
         }
-        Ok(Self { scheme, values })
+        Ok(Self { scheme, values, credentials: None })
+    }
+
+    /// Only the permission of plaintext, beside credentials.
+    pub(crate) fn of(
+        scheme: &'static str,
+        credentials: &'a ServerCredentials,
+        allow_plaintext: bool,
+    ) -> Self {
+        let values = allow_plaintext.then_some(("allow-plaintext", "true")).into_iter().collect();
+        Self { scheme, values, credentials: Some(credentials) }
+    }
+
+    pub(crate) const fn credentials(&self) -> Option<&'a ServerCredentials> {
+        self.credentials
+    }
+
+    /// The certificates for TLS: `ca`, and `cert` with its key in the parameter `key`. `tls_scheme` is the scheme with TLS.
+    pub(crate) fn tls(
+        &mut self,
+        tls_scheme: &'static str,
+        key: &'static str,
+    ) -> Result<Option<TargetTls>, TargetError> {
+        let fault = |name, problem| Err(TargetError::parameter(self.scheme, name, problem));
+        if self.scheme != tls_scheme {
+            let given = ["ca", "cert", key].into_iter().find(|name| self.values.contains_key(name));
+            return given.map_or(Ok(None), |name| fault(name, format!("only {tls_scheme} has one")));
+        }
+        if let Some(credentials) = self.credentials {
+            return credentials.tls().map(Some);
+        }
+        let (ca, cert, key_file) = (self.path("ca")?, self.path("cert")?, self.path(key)?);
+        let missing =
+            "missing: name a file with the authorities that the server's certificate is verified with";
+        let fault = |name, problem: &str| Err(TargetError::parameter(self.scheme, name, problem));
+        let Some(ca) = ca.map(PemSource::File) else { return fault("ca", missing) };
+        match (cert, key_file) {
+            (Some(cert), Some(key)) => {
+                Ok(Some(TargetTls { ca, client: Some((PemSource::File(cert), PemSource::File(key))) }))
+            }
+            (None, None) => Ok(Some(TargetTls { ca, client: None })),
+            (Some(_), None) => fault(key, "missing beside cert"),
+            (None, Some(_)) => fault("cert", &format!("missing beside {key}")),
+        }
     }
 
     fn text(&mut self, name: &str) -> Result<Option<String>, TargetError> {
@@ -41,11 +96,11 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    pub(super) fn path(&mut self, name: &str) -> Result<Option<PathBuf>, TargetError> {
+    pub(crate) fn path(&mut self, name: &str) -> Result<Option<PathBuf>, TargetError> {
         Ok(self.text(name)?.map(PathBuf::from))
     }
 
-    pub(super) fn parsed<T: FromStr>(
+    pub(crate) fn parsed<T: FromStr>(
         &mut self,
         name: &str,
         expected: &str,
@@ -55,12 +110,12 @@ impl<'a> Parameters<'a> {
         parsed.map_err(|_| TargetError::parameter(self.scheme, name, format!("expected {expected}")))
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> Result<bool, TargetError> {
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, TargetError> {
         Ok(self.parsed(name, "true or false")?.unwrap_or(false))
     }
 
     /// `NAME-env` or `NAME-file`, or else an environment variable that goes without saying.
-    pub(super) fn credential(
+    pub(crate) fn credential(
         &mut self,
         name: &'static str,
         variable: &str,
@@ -72,7 +127,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// `NAME-env` or `NAME-file`.
-    pub(super) fn optional_credential(
+    pub(crate) fn optional_credential(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Credential>, TargetError> {
@@ -90,13 +145,8 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Whether a parameter is given and not taken yet.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
     /// Nothing may be left.
-    pub(super) fn end(self) -> Result<(), TargetError> {
+    pub(crate) fn end(self) -> Result<(), TargetError> {
         match self.values.keys().next() {
             Some(name) => {
                 Err(TargetError::parameter(self.scheme, known(name), "the target has no such parameter"))
@@ -113,25 +163,36 @@ fn known(name: &str) -> &str {
 }
 
 /// The parameters of a URL that is shown.
-#[derive(Default)]
-pub(super) struct Query(Vec<(String, String)>);
+#[derive(Debug, Default)]
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(super) fn add(&mut self, name: &str, value: Option<String>) {
+    pub(crate) fn add(&mut self, name: &str, value: Option<String>) {
         self.0.extend(value.map(|value| (name.to_owned(), value)));
     }
 
-    pub(super) fn path(&mut self, name: &str, path: Option<&Path>) {
+    pub(crate) fn path(&mut self, name: &str, path: Option<&Path>) {
         self.add(name, path.map(|path| path.to_string_lossy().into_owned()));
     }
 
-    pub(super) fn flag(&mut self, name: &str, value: bool) {
+    /// The certificates of [`Parameters::tls`].
+    pub(crate) fn tls(&mut self, tls: &TargetTls, key: &str) {
+        let mut add = |name: &str, source: &PemSource| self.path(name, source.file().as_deref());
+        add("ca", &tls.ca);
+        if let Some((cert, key_file)) = &tls.client {
+            add("cert", cert);
+            add(key, key_file);
+        }
+    }
+
+    pub(crate) fn flag(&mut self, name: &str, value: bool) {
         self.add(name, value.then(|| "true".to_owned()));
     }
 
-    pub(super) fn credential(&mut self, name: &str, credential: &Credential, variable: &str) {
+    pub(crate) fn credential(&mut self, name: &str, credential: &Credential, variable: &str) {
         match credential {
             Credential::Env(name) if name == variable => {}
+            Credential::Value(_) => {}
             Credential::Env(env) => self.add(&format!("{name}-env"), Some(env.clone())),
             Credential::File(path) => self.path(&format!("{name}-file"), Some(path)),
         }
@@ -147,10 +208,10 @@ impl fmt::Display for Query {
     }
 }
 
-pub(super) fn decoded(text: &str) -> Option<String> {
+pub(crate) fn decoded(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, SPECIAL).to_string()
 }

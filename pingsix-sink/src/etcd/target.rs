@@ -1,20 +1,31 @@
-//! An etcd that somebody else runs.
+//! The URLs of an etcd.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use super::parameters::{Parameters, Query, decoded, encoded};
-use super::{Credential, ETCD_PASSWORD_VARIABLE, TargetError};
+use super::{Builder, ClientTls, EtcdSink};
+use crate::any::AnySink;
+use crate::desired::{DocumentSet, Scope};
+use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
+use crate::factory::{decoded, encoded};
+use crate::resource::Keyring;
 
-/// An etcd that somebody else runs.
+/// The environment variable with the password of an etcd user whose URL names none.
+pub const ETCD_PASSWORD_VARIABLE: &str = "ETCD_PASSWORD";
+
+/// The scheme with TLS.
+const TLS: &str = "etcds://";
+
+/// An etcd of another operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdTarget {
     /// The members, at least one.
     pub endpoints: Vec<Endpoint>,
     /// Who to authenticate as.
     pub user: Option<EtcdUser>,
-    /// How the connections are secured; `None` for plaintext.
-    pub tls: Option<EtcdTls>,
+    /// The certificates; `None` for plaintext. The key of the client is `key`.
+    pub tls: Option<TargetTls>,
+    /// The name in the server's certificate, if that differs from the host: `domain`.
+    pub domain: Option<String>,
     /// Whether plaintext may leave the machine: `allow-plaintext`.
     pub allow_plaintext: bool,
     /// Where the keyring is that secrets are encrypted with, an entry on each line: `keyring-env` or `keyring-file`.
@@ -41,24 +52,38 @@ pub struct EtcdUser {
     pub password: Credential,
 }
 
-/// How connections to etcd are secured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdTls {
-    /// The authorities that the server's certificate is verified with: `ca`.
-    pub ca_file: PathBuf,
-    /// Certificate chain and key that are shown to the server: `cert` and `key`.
-    pub client: Option<(PathBuf, PathBuf)>,
-    /// The name the server's certificate must be for, if not the host: `domain`.
-    pub domain: Option<String>,
-}
-
 const PORT: u16 = 2379;
 
 impl EtcdTarget {
-    pub(super) fn parse(
+    fn builder(&self, env: Env<'_>) -> Result<Builder, OpenError> {
+        let mut builder = EtcdSink::builder(self.endpoints.iter().map(ToString::to_string));
+        if let Some(user) = &self.user {
+            builder = builder.credentials(&user.name, user.password.read(env)?.expose());
+        }
+        if let Some(TargetTls { ca, client }) = self.tls.clone() {
+            builder = builder.tls(ClientTls { ca, identity: client, domain: self.domain.clone() });
+        }
+        if self.allow_plaintext {
+            builder = builder.allow_plaintext_beyond_loopback();
+        }
+        if let Some(keyring) = &self.keyring {
+            builder = builder.keyring(Keyring::parse(keyring.read(env)?.expose())?);
+        }
+        if let Some(operations) = self.max_txn_ops {
+            builder = builder.max_txn_ops(operations);
+        }
+        Ok(builder)
+    }
+}
+
+impl SinkFactory for EtcdTarget {
+    const SCHEMES: &'static [&'static str] = &["etcd://", TLS];
+    const KIND: &'static str = "etcd";
+    const IS_SERVER: bool = true;
+
+    fn parse(
         scheme: &'static str,
         place: &str,
-        tls: bool,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
         let (user, hosts) = match place.rsplit_once('@') {
@@ -77,21 +102,26 @@ impl EtcdTarget {
             .zip(hosts.split(','))
             .map(|(number, host)| endpoint(scheme, number, host))
             .collect::<Result<_, _>>()?;
-        let user = user.map(|user| EtcdUser::parse(scheme, user, parameters)).transpose()?;
+        let user = match parameters.credentials() {
+            Some(credentials) => credentials.user()?.map(|(name, password)| EtcdUser { name, password }),
+            None => user.map(|user| EtcdUser::parse(scheme, user, parameters)).transpose()?,
+        };
+        let tls = parameters.tls(TLS, "key")?;
         Ok(Self {
             endpoints,
             user,
-            tls: EtcdTls::parse(scheme, tls, parameters)?,
-            allow_plaintext: !tls && parameters.flag("allow-plaintext")?,
+            domain: if tls.is_some() { parameters.parsed("domain", "a name")? } else { None },
+            allow_plaintext: tls.is_none() && parameters.flag("allow-plaintext")?,
+            tls,
             keyring: parameters.optional_credential("keyring")?,
             max_txn_ops: parameters.parsed("max-txn-ops", "a number")?,
         })
     }
 
-    pub(super) fn show(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
-        f.write_str(if self.tls.is_some() { "etcds://" } else { "etcd://" })?;
+    fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
+        f.write_str(if self.tls.is_some() { TLS } else { "etcd://" })?;
         if let Some(user) = &self.user {
-            // A name may hold what would end it.
+            // A name may hold the characters that end it.
             let name = encoded(&user.name).replace('@', "%40").replace(':', "%3A").replace('/', "%2F");
             write!(f, "{name}@")?;
             query.credential("password", &user.password, ETCD_PASSWORD_VARIABLE);
@@ -100,19 +130,23 @@ impl EtcdTarget {
             write!(f, "{}{endpoint}", if index == 0 { "" } else { "," })?;
         }
         if let Some(tls) = &self.tls {
-            query.path("ca", Some(&tls.ca_file));
-            if let Some((cert, key)) = &tls.client {
-                query.path("cert", Some(cert));
-                query.path("key", Some(key));
-            }
-            query.add("domain", tls.domain.clone());
+            query.tls(tls, "key");
         }
+        query.add("domain", self.domain.clone());
         query.flag("allow-plaintext", self.allow_plaintext);
         if let Some(keyring) = &self.keyring {
             query.credential("keyring", keyring, "");
         }
         query.add("max-txn-ops", self.max_txn_ops.map(|operations| operations.to_string()));
         Ok(())
+    }
+
+    async fn open(&self, env: Env<'_>) -> Result<AnySink, OpenError> {
+        Ok(AnySink::new(self.builder(env)?.build()?))
+    }
+
+    async fn read(&self, scope: &Scope, env: Env<'_>) -> Result<DocumentSet, OpenError> {
+        Ok(self.builder(env)?.without_watch().build()?.documents(scope).await?)
     }
 }
 
@@ -131,38 +165,8 @@ impl EtcdUser {
     }
 }
 
-impl EtcdTls {
-    fn parse(
-        scheme: &'static str,
-        tls: bool,
-        parameters: &mut Parameters<'_>,
-    ) -> Result<Option<Self>, TargetError> {
-        if !tls {
-            let given = ["ca", "cert", "key", "domain"].into_iter().find(|name| parameters.has(name));
-            return match given {
-                Some(name) => Err(TargetError::parameter(scheme, name, "only etcds:// has one")),
-                None => Ok(None),
-            };
-        }
-        let Some(ca_file) = parameters.path("ca")? else {
-            return Err(TargetError::parameter(
-                scheme,
-                "ca",
-                "missing: name a file with the authorities that the servers' certificates are verified with",
-            ));
-        };
-        let client = match (parameters.path("cert")?, parameters.path("key")?) {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) => return Err(TargetError::parameter(scheme, "key", "missing beside cert")),
-            (None, Some(_)) => return Err(TargetError::parameter(scheme, "cert", "missing beside key")),
-        };
-        Ok(Some(Self { ca_file, client, domain: parameters.parsed("domain", "a name")? }))
-    }
-}
-
 /// The text is not shown: where a port should be, somebody may have written a password.
-pub(super) fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
+fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
     let fault = |problem: &str| TargetError::part(scheme, &format!("host {number}"), problem);
     // A name of DNS and an IPv4 address have no colon, and an IPv6 address stands in brackets.
     let (host, port) = match text.rsplit_once(':') {

@@ -1,4 +1,4 @@
-//! The common result of a publication to several targets.
+//! The common result of a publication to several sinks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pingsix_sink::{Published, SinkError};
 /// Some of the targets of a data plane could not be published to; the others were.
 #[derive(Debug, thiserror::Error)]
 #[error("{} of {of} targets failed: {}", failures.len(), listed(failures))]
-pub(super) struct TargetsFailed {
+pub(super) struct SinksFailed {
     failures: Vec<Arc<Failure>>,
     /// How many targets there are.
     of: usize,
@@ -22,14 +22,14 @@ struct Failure {
     error: SinkError,
 }
 
-impl TargetsFailed {
+impl SinksFailed {
     /// One target of so many failed.
     pub(super) fn of(target: &str, error: SinkError, of: usize) -> Self {
         Self { failures: vec![Arc::new(Failure { target: target.to_owned(), error })], of }
     }
 }
 
-impl SinkFault for TargetsFailed {
+impl SinkFault for SinksFailed {
     fn category(&self) -> &'static str {
         "several"
     }
@@ -56,10 +56,10 @@ pub(super) fn joined(
 }
 
 fn both(one: SinkError, other: &SinkError) -> SinkError {
-    match (one.downcast_ref::<TargetsFailed>(), other.downcast_ref::<TargetsFailed>()) {
+    match (one.downcast_ref::<SinksFailed>(), other.downcast_ref::<SinksFailed>()) {
         (Some(one), Some(other)) => {
             let failures = one.failures.iter().chain(&other.failures).cloned().collect();
-            TargetsFailed { failures, of: one.of }.into()
+            SinksFailed { failures, of: one.of }.into()
         }
         _ => one,
     }

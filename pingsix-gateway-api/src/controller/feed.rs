@@ -1,0 +1,85 @@
+//! Sinks that PingSIX reads from this process.
+
+use std::collections::BTreeMap;
+
+use pingsix_sink::{EmbeddedEtcd, MemorySink, Revision, Scope};
+use tokio::sync::watch;
+
+/// The readers of a sink that this replica serves itself.
+///
+/// PingSIX reads from [`EmbeddedEtcd`]. Another [`Sink`](pingsix_sink::Sink) becomes a feed with [`open`](Self::open), as in
+/// the example `embedded_controller`.
+pub trait Feed: Send + Sync {
+    /// The label of the feed in metrics.
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
+    /// The embedded server, for dumps and for certificates.
+    fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        None
+    }
+
+    /// Called when the controller has read all objects. From now on, the feed answers reads of a scope after the first
+    /// publication of that scope. A read that comes earlier has to wait, because an empty answer would be wrong.
+    fn open(&self);
+
+    /// The number of readers of a scope. With `None`, the default, readers are unknown, and each publication counts as
+    /// delivered.
+    fn readers_of(&self, _scope: &Scope) -> Option<usize> {
+        None
+    }
+
+    /// The number of readers of each scope that has readers, for the other replicas. Default: none.
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        BTreeMap::new()
+    }
+
+    /// Changes with the result of [`readers_of`](Self::readers_of). Default: `None`, when readers are unknown.
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Whether this replica may have issued the revision. Another replica with the same documents issues others.
+    fn issued(&self, _revision: Revision) -> bool {
+        true
+    }
+}
+
+impl Feed for EmbeddedEtcd {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        Some(self)
+    }
+
+    fn open(&self) {
+        Self::open(self);
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        Some(Self::readers_of(self, scope))
+    }
+
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        Self::readers(self)
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::readers_changed(self))
+    }
+
+    fn issued(&self, revision: Revision) -> bool {
+        self.has_given(revision)
+    }
+}
+
+impl Feed for MemorySink {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn open(&self) {}
+}

@@ -1,0 +1,133 @@
+//! How the sinks that parameters name are opened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use pingsix_sink::Target;
+use pingsix_sink::target::{CredentialPart, ServerCredentials, TargetError};
+use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+
+use super::SinkHandle;
+
+/// Opens the sinks that parameters name (`PingsixProxy.spec.attached.sink`), with the credentials of their Secrets.
+///
+/// Data planes with the same sink and credentials share one open sink. New credentials open another one. The controller
+/// drops a sink after its last data plane. Clones are the same opener.
+#[derive(Clone)]
+pub struct SinkOpener(Arc<Open>);
+
+type Open = dyn Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, String> + Send + Sync;
+
+impl fmt::Debug for SinkOpener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkOpener").finish_non_exhaustive()
+    }
+}
+
+impl SinkOpener {
+    /// An opener with this function, which returns a [shared](SinkHandle::shared) sink. The task of the controller calls the
+    /// function, so it must not block: a sink connects with its first publication.
+    ///
+    /// An error is half a sentence for the author of the parameters, without full stop and without secrets. Statuses, Events
+    /// and logs contain it.
+    pub fn new(
+        open: impl Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(open))
+    }
+
+    /// An opener for all servers that parameters may name: an etcd, and PingSIX's Admin API.
+    pub fn of_servers() -> Self {
+        Self::new(open_server)
+    }
+
+    pub(super) fn open(
+        &self,
+        sink: &SinkParameters,
+        credentials: &SinkCredentials,
+    ) -> Result<SinkHandle, String> {
+        (self.0)(sink, credentials)
+    }
+}
+
+fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<SinkHandle, String> {
+    let unusable = |problem: &dyn fmt::Display| {
+        format!("PingsixProxy {} names a sink that cannot be used: {problem}", sink.proxy)
+    };
+    let SinkCredentials { username: user, password, api_key, ca, certificate, key } = credentials.clone();
+    let credentials = ServerCredentials { user, password, api_key, ca, certificate, key };
+    let target = Target::server(&sink.url, &credentials, sink.allow_plaintext);
+    let target = target.map_err(|error| match error {
+        TargetError::Unusable { part, problem } => sink.fault_of(entry(part), problem),
+        error => unusable(&error),
+    })?;
+    let opened =
+        target.open(&|_| None).now_or_never().ok_or_else(|| unusable(&"it cannot be opened at once"))?;
+    let opened = opened.map_err(|error| unusable(&error))?;
+    Ok(SinkHandle::shared(target.kind(), sink.url.clone(), opened))
+}
+
+/// The entry of a credential in a Secret.
+const fn entry(part: CredentialPart) -> &'static str {
+    match part {
+        CredentialPart::User => SinkCredentials::USERNAME,
+        CredentialPart::Password => SinkCredentials::PASSWORD,
+        CredentialPart::ApiKey => SinkCredentials::API_KEY,
+        CredentialPart::Ca => SinkCredentials::CA,
+        CredentialPart::Certificate => SinkCredentials::CERTIFICATE,
+        CredentialPart::Key => SinkCredentials::KEY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::ObjectName;
+
+    use super::*;
+
+    fn sink(url: &str) -> SinkParameters {
+        SinkParameters {
+            proxy: ObjectName::new("infra", "edge"),
+            url: url.to_owned(),
+            allow_plaintext: false,
+            credentials: Some(ObjectName::new("infra", "login")),
+        }
+    }
+
+    fn fault(url: &str, credentials: &SinkCredentials) -> String {
+        SinkOpener::of_servers().open(&sink(url), credentials).unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_parsed_is_told_by_secret_and_entry_and_never_quoted() {
+        let pem = |text: &str| Some(text.as_bytes().to_vec());
+        let ca = SinkCredentials { ca: pem("CANARY"), ..SinkCredentials::default() };
+        for url in ["etcds://etcd:2379", "admin+https://pingsix:9181"] {
+            let api_key = Some("key".to_owned());
+            let fault = fault(url, &SinkCredentials { api_key, ..ca.clone() });
+            let expected =
+                "PingsixProxy infra/edge names for its sink Secret infra/login, whose entry \"ca.crt\" ";
+            assert_eq!(fault, format!("{expected}holds no certificate"), "{url}");
+        }
+        let api_key = Some("CANARY\u{7f}".to_owned());
+        let fault_of_key =
+            fault("admin+http://127.0.0.1:9181", &SinkCredentials { api_key, ..SinkCredentials::default() });
+        assert!(fault_of_key.contains("entry \"apiKey\" cannot be"), "{fault_of_key}");
+        assert!(!fault_of_key.contains("CANARY"), "{fault_of_key}");
+    }
+
+    #[tokio::test]
+    async fn plaintext_leaves_the_machine_only_if_that_is_allowed() {
+        let fault = fault("etcd://etcd:2379", &SinkCredentials::default());
+        assert!(fault.contains("PingsixProxy infra/edge") && fault.contains("plaintext"), "{fault}");
+        let allowed = SinkParameters { allow_plaintext: true, ..sink("etcd://etcd:2379") };
+        let credentials = SinkCredentials {
+            username: Some("gateway".to_owned()),
+            password: Some("CANARY".to_owned()),
+            ..SinkCredentials::default()
+        };
+        let handle = SinkOpener::of_servers().open(&allowed, &credentials).unwrap();
+        assert_eq!(format!("{handle:?}"), "SinkHandle(\"etcd://etcd:2379\")");
+    }
+}

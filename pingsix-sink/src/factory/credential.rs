@@ -1,0 +1,181 @@
+//! Credentials: where they are, and their values.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use super::{TargetError, TargetTls};
+use crate::pem::{IdentityFault, PemSource, authorities, identity};
+
+/// Where a secret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// In an environment variable.
+    Env(String),
+    /// In a file, without the line end that may follow it.
+    File(PathBuf),
+    /// The secret itself, which no URL holds.
+    Value(Secret),
+}
+
+/// A secret, which is not shown by mistake.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// A secret is not where it should be. Never shows one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// The environment variable is not set.
+    #[error("the environment variable {0} is not set")]
+    Unset(String),
+    /// The file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing in it.
+    #[error("{0} holds no secret")]
+    Empty(String),
+}
+
+impl Credential {
+    /// Reads the secret; `env` gives the value of an environment variable.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub fn read(&self, env: impl Fn(&str) -> Option<String>) -> Result<Secret, CredentialError> {
+        let (text, place) = match self {
+            Self::Env(name) => {
+                let text = env(name).ok_or_else(|| CredentialError::Unset(name.clone()))?;
+                (text, format!("the environment variable {name}"))
+            }
+            Self::File(path) => {
+                let text = fs::read_to_string(path)
+                    .map_err(|source| CredentialError::Unreadable { path: path.clone(), source })?;
+                (text, path.display().to_string())
+            }
+            Self::Value(secret) => return Ok(secret.clone()),
+        };
+        match text.trim_end_matches(['\n', '\r']) {
+            "" => Err(CredentialError::Empty(place)),
+            secret => Ok(Secret(secret.to_owned())),
+        }
+    }
+}
+
+impl Secret {
+    /// The secret itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The credentials of a server as values. A server ignores those that it has no use for. Never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ServerCredentials {
+    /// The user of an etcd.
+    pub user: Option<String>,
+    /// The password of the user.
+    pub password: Option<String>,
+    /// The value of `X-API-KEY`, which an Admin API needs.
+    pub api_key: Option<String>,
+    /// The authorities that the server's certificate is verified with, in PEM. TLS needs them.
+    pub ca: Option<Vec<u8>>,
+    /// The chain of the client certificate for TLS, in PEM.
+    pub certificate: Option<Vec<u8>>,
+    /// The key of the client certificate, in PEM.
+    pub key: Option<Vec<u8>>,
+}
+
+/// A field of [`ServerCredentials`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialPart {
+    /// [`user`](field@ServerCredentials::user)
+    User,
+    /// [`password`](field@ServerCredentials::password)
+    Password,
+    /// [`api_key`](field@ServerCredentials::api_key)
+    ApiKey,
+    /// [`ca`](field@ServerCredentials::ca)
+    Ca,
+    /// [`certificate`](field@ServerCredentials::certificate)
+    Certificate,
+    /// [`key`](field@ServerCredentials::key)
+    Key,
+}
+
+impl ServerCredentials {
+    pub(crate) fn user(&self) -> Result<Option<(String, Credential)>, TargetError> {
+        let user = (CredentialPart::User, &self.user);
+        let both = both(user, (CredentialPart::Password, &self.password))?;
+        Ok(both.map(|(user, password)| (user, Credential::Value(Secret(password)))))
+    }
+
+    pub(crate) fn api_key(&self) -> Result<Credential, TargetError> {
+        let part = CredentialPart::ApiKey;
+        let key = self.api_key.clone().ok_or(TargetError::Missing(part))?;
+        let problem = "cannot be the value of a header";
+        http::HeaderValue::from_str(&key).map_err(|_| TargetError::Unusable { part, problem })?;
+        Ok(Credential::Value(Secret(key)))
+    }
+
+    pub(crate) fn tls(&self) -> Result<TargetTls, TargetError> {
+        let unusable = |part, problem| TargetError::Unusable { part, problem };
+        let ca = self.ca.clone().ok_or(TargetError::Missing(CredentialPart::Ca))?;
+        authorities(&ca).map_err(|fault| unusable(CredentialPart::Ca, fault.as_str()))?;
+        let certificate = (CredentialPart::Certificate, &self.certificate);
+        let client = both(certificate, (CredentialPart::Key, &self.key))?;
+        if let Some((certificate, key)) = &client {
+            identity(certificate, key).map_err(|fault| match fault {
+                IdentityFault::Certificate(problem) => unusable(CredentialPart::Certificate, problem),
+                IdentityFault::Key(problem) => unusable(CredentialPart::Key, problem),
+            })?;
+        }
+        let client = client.map(|(certificate, key)| (PemSource::Pem(certificate), PemSource::Pem(key)));
+        Ok(TargetTls { ca: PemSource::Pem(ca), client })
+    }
+}
+
+/// Two credentials that need each other.
+fn both<T: Clone>(
+    (part, value): (CredentialPart, &Option<T>),
+    (other_part, other): (CredentialPart, &Option<T>),
+) -> Result<Option<(T, T)>, TargetError> {
+    match (value, other) {
+        (Some(value), Some(other)) => Ok(Some((value.clone(), other.clone()))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(TargetError::Missing(other_part)),
+        (None, Some(_)) => Err(TargetError::Missing(part)),
+    }
+}
+
+impl fmt::Debug for ServerCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerCredentials").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for CredentialPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "the user",
+            Self::Password => "the password",
+            Self::ApiKey => "the API key",
+            Self::Ca => "the CA",
+            Self::Certificate => "the client certificate",
+            Self::Key => "the key of the client certificate",
+        })
+    }
+}

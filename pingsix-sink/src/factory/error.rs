@@ -1,0 +1,101 @@
+//! Errors of [targets](crate::Target).
+
+use std::net::SocketAddr;
+
+use tonic::Status;
+
+use super::{CredentialError, CredentialPart};
+use crate::error::SinkError;
+use crate::resource::KeyringError;
+
+/// A URL names no target. Never quotes the URL, which may hold a secret in spite of all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// No sink has the scheme.
+    #[error("a target begins with one of {0}")]
+    Scheme(String),
+    /// No server has the scheme.
+    #[error("the address of a server begins with one of {0}")]
+    NoServer(String),
+    /// A part cannot be used.
+    #[error("{scheme} {part}: {problem}")]
+    Part {
+        /// The scheme of the URL.
+        scheme: &'static str,
+        /// The part, such as `host` or `parameter ca`.
+        part: String,
+        /// The problem of the part.
+        problem: String,
+    },
+    /// The URL holds a password.
+    #[error(
+        "{scheme} a URL is no place for a secret, for process lists and logs show it: name an environment variable with \
+         {parameter}-env=NAME, or a file with {parameter}-file=PATH"
+    )]
+    Password {
+        /// The scheme of the URL.
+        scheme: &'static str,
+        /// The name of the parameters.
+        parameter: &'static str,
+    },
+    /// A credential is missing that the server or another credential needs.
+    #[error("{0} is missing")]
+    Missing(CredentialPart),
+    /// A credential cannot be used.
+    #[error("{part} {problem}")]
+    Unusable {
+        /// The credential.
+        part: CredentialPart,
+        /// The problem; its text continues a sentence that begins with the credential.
+        problem: &'static str,
+    },
+}
+
+impl TargetError {
+    pub(crate) fn part(scheme: &'static str, part: &str, problem: impl Into<String>) -> Self {
+        Self::Part { scheme, part: part.to_owned(), problem: problem.into() }
+    }
+
+    pub(crate) fn parameter(scheme: &'static str, name: &str, problem: impl Into<String>) -> Self {
+        Self::Part { scheme, part: format!("parameter {name}"), problem: problem.into() }
+    }
+}
+
+/// A target could not be opened or read. Never shows a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A credential cannot be read.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// The keyring holds no key.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
+    /// The API key holds characters that no header may.
+    #[error("the API key cannot be the value of a header")]
+    ApiKey,
+    /// The error of the sink.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The options of the embedded server are not in the URL.
+    #[error("an embedded server is started by its program")]
+    Embedded,
+    /// There is no connection to an embedded server; one over TLS ends those that are not.
+    #[error("cannot read from {address}: an embedded server is read back in plaintext alone, not over TLS")]
+    Connect {
+        /// The address of the server.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An embedded server has refused.
+    #[error("the server at {address} answers {:?}: {}", status.code(), status.message())]
+    Status {
+        /// The address of the server.
+        address: SocketAddr,
+        /// The answer.
+        status: Box<Status>,
+    },
+}

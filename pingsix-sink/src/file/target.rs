@@ -1,0 +1,78 @@
+//! The URLs of PingSIX's static configuration.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{FileSink, Place};
+use crate::any::AnySink;
+use crate::desired::{DocumentSet, Scope};
+use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError, decoded, encoded};
+
+/// PingSIX's static configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTarget {
+    /// One file, or with a slash at the end one for each scope.
+    pub place: Place,
+    /// The configuration that documents are added to: `base`.
+    pub base: Option<PathBuf>,
+}
+
+impl FileTarget {
+    async fn sink(&self) -> Result<FileSink, OpenError> {
+        Ok(FileSink::open(self.place.clone(), self.base.clone()).await?)
+    }
+}
+
+impl SinkFactory for FileTarget {
+    const SCHEMES: &'static [&'static str] = &["file:"];
+    const KIND: &'static str = "file";
+
+    fn parse(
+        scheme: &'static str,
+        place: &str,
+        parameters: &mut Parameters<'_>,
+    ) -> Result<Self, TargetError> {
+        let fault = |part, problem| TargetError::part(scheme, part, problem);
+        // `file:///path` is the same as `file:/path`; an authority would be another machine.
+        let path = match place.strip_prefix("//") {
+            Some(path) if path.starts_with('/') => path,
+            Some(_) => {
+                return Err(fault("host", "files of this machine alone can be written; use file:/PATH"));
+            }
+            None => place,
+        };
+        let path = decoded(path).ok_or_else(|| fault("path", "its percent-encoding is not UTF-8"))?;
+        // Two slashes at the beginning would be shown as those of an authority.
+        let rooted = path.trim_start_matches('/');
+        let path = if rooted.len() < path.len() { format!("/{rooted}") } else { path };
+        let place = match path.trim_end_matches('/') {
+            "" if path.is_empty() => return Err(fault("path", "missing")),
+            "" => return Err(fault("path", "the root directory is no place for them")),
+            directory if directory.len() < path.len() => Place::Directory(directory.into()),
+            file => Place::File(file.into()),
+        };
+        Ok(Self { place, base: parameters.path("base")? })
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
+        let (path, slash) = match &self.place {
+            Place::File(path) => (path, ""),
+            Place::Directory(path) => (path, "/"),
+        };
+        write!(f, "file:{}{slash}", encoded(&path.to_string_lossy()))?;
+        query.path("base", self.base.as_deref());
+        Ok(())
+    }
+
+    async fn open(&self, _env: Env<'_>) -> Result<AnySink, OpenError> {
+        Ok(AnySink::new(self.sink().await?))
+    }
+
+    async fn read(&self, scope: &Scope, _env: Env<'_>) -> Result<DocumentSet, OpenError> {
+        Ok(self.sink().await?.documents(scope).await?.unwrap_or_default())
+    }
+
+    fn is_for_one_scope(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+}
