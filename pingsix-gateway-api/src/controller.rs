@@ -1,4 +1,4 @@
-//! The composition root: watches, picture, reconciliation, delivery and statuses as one value that runs.
+//! The composition root: watches, world, reconciliation, delivery and statuses as one value that runs.
 //!
 //! ```text
 //! Watches ──► inputs ─┐                                   ┌──► SinkRouter ──► sinks              
@@ -10,16 +10,15 @@
 //!                                                              Elector ──► Leadership ──────┘
 //! ```
 //!
-//! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
-//! that leads writes to the API server.
+//! One task owns the world, without locks. Every replica watches, reconciles and serves. The leader alone writes to the API
+//! server.
 //!
-//! Until everything that is watched has been read once, the feed answers nobody, and after that nobody whose data plane is
-//! not published yet: a PingSIX that starts at the same moment waits instead of getting less than there is. No data plane
-//! waits for another. Afterwards, what the API server cannot be asked about stays as it was.
+//! Before the end of the initial lists, the feed answers no reads. Then the feed answers for each data plane after its first
+//! publication, so a PingSIX that starts at the same moment waits instead of reading an incomplete configuration. No data
+//! plane waits for another. Later, published documents stay as they are while the API server is away.
 //!
-//! The replica is ready when all of it is published that the feed itself is read for. Gateways and IngressClasses of which
-//! it is not known what to publish, as when the API server does not answer for a Secret, are waited for half a minute and
-//! then named in the log.
+//! The replica is ready after the initial publications to its feed. Readiness waits half a minute for Gateways and
+//! IngressClasses with unknown references, such as a Secret without an answer of the API server. Then the log names them.
 
 mod addresses;
 mod attached_sinks;
@@ -76,41 +75,41 @@ use observers::Gates;
 use orphans::OrphanCollector;
 use poll_targets::PollTargets;
 
-/// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
+/// The options of a controller. [`new`](Self::new) has the defaults.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerOptions {
-    /// How objects are translated; its `controller_name` says which classes are ours. Whether parameters may name sinks is
-    /// decided by whether there is [what opens them](Controller::opening).
+    /// The options of translation. The controller serves the classes of `controller_name`. Parameters may name sinks if the
+    /// controller has a [`SinkOpener`](Controller::with_attached_sinks).
     pub translation: pingsix_translate::Options,
-    /// What is watched, and how.
+    /// The options of watches.
     pub watch: WatchOptions,
-    /// How often one Gateway or IngressClass is reconsidered.
+    /// The pace of reconciliations of one Gateway or IngressClass.
     pub pace: Pace,
-    /// What is written into statuses as the place where data planes are reached.
+    /// The addresses of data planes in statuses.
     pub addresses: PublishedAddresses,
-    /// The status pages of PingSIX instances, by their data plane. Of data planes without any, it is known at most that
-    /// somebody reads them.
+    /// The status pages of PingSIX instances, by data plane. Without status pages, connections are the only sign of
+    /// delivery.
     pub status_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    /// Reads status pages.
+    /// The client of status pages.
     pub status_client: StatusClient,
-    /// The authority that keeps the embedded server in certificates; `None` where somebody else does. The server has to be
-    /// started with TLS that is [to come](pingsix_sink::embedded::ServerTls::to_come).
+    /// The certificate authority of the embedded server; `None` for certificates from elsewhere. The server has to start
+    /// with [`ServerTls::to_come`](pingsix_sink::embedded::ServerTls::to_come).
     pub feed_authority: Option<AuthorityOptions>,
-    /// The election among replicas; `None` for one that is alone.
+    /// The leader election; `None` for a single replica.
     pub lease: Option<LeaseOptions>,
-    /// How data planes are run that are to be managed; `None` when that is for others to do.
+    /// The options of managed data planes; `None` if the controller runs none.
     pub provisioning: Option<ProvisioningOptions>,
-    /// How statuses are written.
+    /// The options of status writes.
     pub writer: WriterOptions,
-    /// How Events are written.
+    /// The options of Events.
     pub events: EventOptions,
-    /// How long what is being published may take to come to its end when the controller is stopped.
+    /// The time for pending publications at a shutdown.
     pub drain: Duration,
 }
 
 impl ControllerOptions {
-    /// The defaults, for one replica, whose Events say `instance` (the name of its Pod).
+    /// The defaults for a single replica. Its Events contain `instance`, the name of its Pod.
     pub fn new(translation: pingsix_translate::Options, instance: impl Into<String>) -> Self {
         let name = translation.controller_name.clone();
         Self {
@@ -130,28 +129,28 @@ impl ControllerOptions {
     }
 }
 
-/// A controller could not go on. None of these can be retried by calling the same again at once; a process should end.
+/// An error that ends a controller. The process should end, too, because an immediate retry does not help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
-    /// The times of the election do not go together.
+    /// The times of the election contradict each other.
     #[error("the election cannot be held")]
     Lease(#[from] LeaseOptionsError),
     /// Part of the controller panicked.
     #[error("part of the controller has failed")]
     Task(#[source] JoinError),
-    /// The watches ended, though nobody stopped them.
+    /// The watches ended without a stop.
     #[error("the watches have ended")]
     Watches,
 }
 
-/// How far a controller has come, for whoever asks whether it is ready.
+/// The progress of a controller towards readiness.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Kinds of which not everything is known yet, with what is known of why.
+    /// Kinds without a complete list, and the reason.
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,
-    /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet. Empty once it is ready.
+    /// Referenced Secrets and ConfigMaps without an answer of the API server. Empty once it is ready.
     pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
     /// Whether everything was published once to the targets that this replica serves itself. Shared targets do not
     /// count: PingSIX reads them without this replica. Nor, after half a minute, do Gateways and IngressClasses of which it is
@@ -160,7 +159,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether the replica is ready: whoever reads from it is served.
+    /// Whether the replica is ready to serve its readers.
     pub const fn is_ready(&self) -> bool {
         self.is_published
     }
@@ -208,32 +207,31 @@ impl Controller {
         self
     }
 
-    /// Other replicas serve the same: their readers count as well. They have to be those of the
-    /// [election](ControllerOptions::lease), and an embedded server has its revisions from
-    /// [the store that they share](Replicas::reservations).
+    /// Adds the other replicas of the [election](ControllerOptions::lease): their readers count, too. An embedded server needs
+    /// revisions from the [store of the replicas](Replicas::reservations).
     #[must_use]
     pub fn among(mut self, replicas: Replicas) -> Self {
         self.replicas = Some(replicas);
         self
     }
 
-    /// How far it has come, now and from now on.
+    /// The progress, now and after each change.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
 
-    /// Has others told how it does.
+    /// Connects observers.
     #[must_use]
     pub fn observed_by(mut self, observers: Observers) -> Self {
         self.observers = observers;
         self
     }
 
-    /// Runs until it is stopped, lets what is being published come to its end, then lets go of the lease.
+    /// Runs until it is stopped, waits for pending publications, then releases the lease.
     ///
     /// # Errors
     ///
-    /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
+    /// [`ControllerError`]: the world is not updated any more, and the process should end.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
         let Self { client, sinks, mut options, progress, observers, status, events, replicas, opener } = self;
         options.translation.attached_sinks = opener.is_some();

@@ -51,7 +51,7 @@ pub use keys::{HeldKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};
-pub use wanted::{Need, Provisioned, Standings, Wanted};
+pub use wanted::{Need, Provisioned, ProvisionedOwners, Wanted};
 
 use crate::digest::short_digest;
 use crate::pki::FeedIdentity;

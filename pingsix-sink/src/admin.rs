@@ -128,7 +128,7 @@ impl AdminSink {
     async fn plan(
         &self,
         scope: &Scope,
-        prepared: &[Prepared<'_>],
+        prepared: &[PreparedDocument<'_>],
         memory: &Memory,
     ) -> Result<Plan, SinkError> {
         let listed = self.list().await?;
@@ -237,10 +237,10 @@ impl fmt::Debug for Builder {
 
 impl Sink for AdminSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        let prepared: Vec<Prepared<'_>> = desired
+        let prepared: Vec<PreparedDocument<'_>> = desired
             .documents()
             .iter()
-            .map(|document| Prepared::new(document, desired.scope(), self.publisher.get()))
+            .map(|document| PreparedDocument::new(document, desired.scope(), self.publisher.get()))
             .collect::<Result<_, _>>()?;
         // Held over the requests on purpose: publications of one scope are applied one after the other.
         let mut state = self.state.lock().await;
@@ -321,12 +321,12 @@ impl Sink for AdminSink {
 }
 
 /// A document, and the bytes that are sent for it.
-struct Prepared<'a> {
+struct PreparedDocument<'a> {
     resource: Resource<'a>,
     sent: Document,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedDocument<'a> {
     fn new(document: &'a Document, scope: &Scope, publisher: Option<&String>) -> Result<Self, SinkError> {
         let resource = Resource::decode(document)?;
         let value = Bytes::from(mark::marked(&resource, scope, publisher.map(String::as_str))?.to_string());

@@ -55,7 +55,7 @@ mod error;
 mod fence;
 mod keeper;
 mod mark;
-mod picture;
+mod scope_state;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,7 @@ use client::Client;
 use drift::Drift;
 use fence::Term;
 use keeper::Keeper;
-use picture::Picture;
+use scope_state::ScopeState;
 
 /// The key, inside a scope, by which writers notice each other.
 const GUARD: &str = ".pingsix_graph_revision";
@@ -103,11 +103,11 @@ pub struct EtcdSink {
     drift: Arc<Drift>,
     publisher: Arc<OnceLock<Bytes>>,
     term: Arc<Term>,
-    scopes: Mutex<BTreeMap<Scope, Kept>>,
+    scopes: Mutex<BTreeMap<Scope, FollowedScope>>,
 }
 
 /// A scope and the watch of it.
-struct Kept {
+struct FollowedScope {
     keeper: Arc<Keeper>,
     _watch: DropGuard,
 }
@@ -148,7 +148,7 @@ impl EtcdSink {
     /// [`EtcdError`] when etcd cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
         let list = self.client.list(scope).await?;
-        let documents = Picture::of(scope, &list).documents();
+        let documents = ScopeState::of(scope, &list).documents();
         Ok(match &self.keyring {
             Some(keyring) => opened(keyring, &documents),
             None => documents,
@@ -187,7 +187,8 @@ impl EtcdSink {
             let following = follow(Arc::clone(&keeper), scope.clone());
             tokio::spawn(ended.clone().run_until_cancelled_owned(following));
         }
-        scopes.insert(scope.clone(), Kept { keeper: Arc::clone(&keeper), _watch: ended.drop_guard() });
+        scopes
+            .insert(scope.clone(), FollowedScope { keeper: Arc::clone(&keeper), _watch: ended.drop_guard() });
         Ok(keeper)
     }
 }

@@ -6,8 +6,8 @@ mod parameters;
 
 use std::fmt;
 
-use crate::any::AnySink;
 use crate::desired::{DocumentSet, Scope};
+use crate::dyn_sink::DynSink;
 
 pub use credential::{Credential, CredentialError, CredentialPart, Secret, ServerCredentials};
 pub use error::{OpenError, TargetError};
@@ -42,7 +42,7 @@ pub trait SinkFactory: Sized {
     fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result;
 
     /// Opens the sink. A server connects with the first publication.
-    fn open(&self, env: Env<'_>) -> impl Future<Output = Result<AnySink, OpenError>> + Send;
+    fn open(&self, env: Env<'_>) -> impl Future<Output = Result<DynSink, OpenError>> + Send;
 
     /// Reads the published documents of a scope, and writes nothing.
     fn read(

@@ -52,7 +52,7 @@ pub struct FileSink {
 
 #[derive(Debug)]
 struct Files {
-    place: Place,
+    place: FileLocation,
     base: Option<PathBuf>,
     /// Fair, and held for as long as a publication takes: publications are applied in the order they were made, and one
     /// that its caller gives up comes before the next one, or never.
@@ -61,7 +61,7 @@ struct Files {
 
 /// Where scopes have their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FileLocation {
     /// One file, for one scope.
     File(PathBuf),
     /// A file for each scope: `/pingsix/shop/web` in `pingsix/shop/web.yaml`.
@@ -77,7 +77,7 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FileError`], when what is there cannot be read.
-    pub async fn open(place: Place, base: Option<PathBuf>) -> Result<Self, SinkError> {
+    pub async fn open(place: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
         blocking(move || {
             let mut ledger = Ledger::default();
             for path in place.files()? {
@@ -144,8 +144,8 @@ impl Files {
     ) -> Result<Published, SinkError> {
         let scope = desired.scope();
         match self.place {
-            Place::File(_) => ledger.admit_alone(scope)?,
-            Place::Directory(_) => ledger.admit(scope)?,
+            FileLocation::File(_) => ledger.admit_alone(scope)?,
+            FileLocation::Directory(_) => ledger.admit(scope)?,
         }
         let path = self.place.file(scope)?;
         let resources: Vec<Resource<'_>> =
@@ -202,7 +202,7 @@ impl Files {
     }
 }
 
-impl Place {
+impl FileLocation {
     /// The file of a scope.
     fn file(&self, scope: &Scope) -> Result<PathBuf, FileError> {
         match self {

@@ -26,11 +26,11 @@
 //! lists the guarantees of each sink.
 
 pub mod admin;
-mod any;
 mod chunks;
 pub mod desired;
 pub mod difference;
 pub mod document;
+mod dyn_sink;
 pub mod embedded;
 pub mod error;
 pub mod etcd;
@@ -48,9 +48,9 @@ mod sink;
 pub mod target;
 
 pub use admin::AdminSink;
-pub use any::AnySink;
 pub use desired::{Desired, DocumentSet, Documents, Fingerprint, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
+pub use dyn_sink::DynSink;
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
 pub use etcd::EtcdSink;

@@ -26,7 +26,7 @@ pub struct MemorySink {
 #[derive(Debug, Default)]
 struct Target {
     last: i64,
-    scopes: BTreeMap<Scope, Held>,
+    scopes: BTreeMap<Scope, ScopeContent>,
     history: Vec<(Revision, Scope, Steps)>,
     /// How many writes succeed from now on, if not all.
     writes: Option<usize>,
@@ -34,7 +34,7 @@ struct Target {
 
 /// What a scope holds.
 #[derive(Default)]
-struct Held {
+struct ScopeContent {
     documents: DocumentSet,
     /// What was not published.
     foreign: BTreeMap<Key, Bytes>,
@@ -42,9 +42,9 @@ struct Held {
     revision: Option<Revision>,
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for ScopeContent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held")
+        f.debug_struct("ScopeContent")
             .field("documents", &self.documents)
             .field("foreign", &self.foreign.keys().collect::<Vec<_>>())
             .field("revision", &self.revision)
@@ -116,7 +116,7 @@ impl MemorySink {
     }
 }
 
-impl Held {
+impl ScopeContent {
     /// Takes steps. What is wanted is ours, even if somebody else was there first.
     fn take(&mut self, steps: &[Step]) {
         let changes = steps.iter().map(|step| match step {

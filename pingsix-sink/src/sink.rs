@@ -21,31 +21,30 @@ pub trait Sink: Send + Sync {
     /// [`SinkError::is_retryable`] says whether the same call may succeed later.
     fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
 
-    /// How what is published comes into force.
+    /// How publications come into force.
     fn effect(&self) -> Effect {
         Effect::Live
     }
 
-    /// The scopes that somebody else changed since they were published, now and whenever that changes; publishing them again
-    /// puts that right. `None`, unless told otherwise, when that is not followed.
+    /// The scopes with drift, now and after each change. Another publication of such a scope repairs it. Default: `None`, for
+    /// a sink that does not follow its target.
     fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
         None
     }
 
-    /// Stops following a scope that will not be published again, at least not soon; what it holds stays. Nothing to do, unless
-    /// told otherwise.
+    /// Stops following a scope without further publications. Its documents stay. Default: nothing.
     fn forget(&self, _scope: &Scope) {}
 
-    /// Has what is published from now on marked with a name that nobody else publishes under, where the target can hold
-    /// such marks; they are what [`own_scopes`](Self::own_scopes) goes by. The first call counts.
+    /// Marks later publications with the unique name of a publisher, if the target can hold marks.
+    /// [`own_scopes`](Self::own_scopes) reads these marks. The first call counts.
     fn publish_as(&self, _publisher: &str) {}
 
-    /// Says which term of ours it is, for programs of which one publishes at a time: what a program of a lower term publishes
-    /// from then on is refused, where the target can hold a fence. Never lower than before, nor zero; other targets have none.
+    /// Sets the term of this leader, for programs with leader election. A target with a fence then refuses publications of
+    /// lower terms. A term is greater than zero, and never lower than before. Other targets ignore terms.
     fn fence(&self, _term: u64) {}
 
-    /// The scopes below `root` that hold something which was published under our [name](Self::publish_as), by this process
-    /// or an earlier one, and is not known to be somebody else's now. None where the target holds no such marks.
+    /// The scopes below `root` with documents of our [name](Self::publish_as), from this process or an earlier one. Scopes
+    /// that another publisher has taken over are left out. A target without marks has no such scopes.
     ///
     /// # Errors
     /// As [`publish`](Self::publish), when the target cannot be read.
@@ -54,23 +53,23 @@ pub trait Sink: Send + Sync {
     }
 }
 
-/// How what a sink has published comes into force.
+/// How the publications of a sink come into force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Programs that read the target follow it by themselves.
+    /// Programs that read the target follow its changes.
     Live,
-    /// When a program that reads the target is started again; nothing here can tell whether it was.
+    /// A restart of the programs that read the target is needed. The sink does not learn of a restart.
     OnRestart,
-    /// When whoever reads the target sees to it.
+    /// The reader of the target decides.
     Unknown,
 }
 
-/// What a publication did.
+/// The result of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The revision that brought the scope to its present content.
     /// A publication that changes nothing returns the revision of the one before.
     pub revision: Revision,
-    /// How many documents were written and deleted.
+    /// The numbers of documents that were written and deleted.
     pub changed: Changed,
 }

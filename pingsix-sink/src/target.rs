@@ -14,8 +14,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::any::AnySink;
 use crate::desired::{DocumentSet, Scope};
+use crate::dyn_sink::DynSink;
 
 pub use crate::admin::{ADMIN_KEY_VARIABLE, AdminTarget};
 pub use crate::embedded::EmbeddedTarget;
@@ -72,7 +72,7 @@ macro_rules! registry {
             ///
             /// # Errors
             /// [`OpenError`]. An embedded server cannot be opened by its URL alone.
-            pub async fn open(&self, env: Env<'_>) -> Result<AnySink, OpenError> {
+            pub async fn open(&self, env: Env<'_>) -> Result<DynSink, OpenError> {
                 match self { $(Self::$name(target) => target.open(env).await,)+ }
             }
 

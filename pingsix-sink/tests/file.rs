@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use authority::Authority;
 use documents::{desired, scope};
-use pingsix_sink::file::Place;
+use pingsix_sink::file::FileLocation;
 use pingsix_sink::{Changed, Desired, Effect, FileSink, Sink};
 use pingsix_test_programs::{free_address, pingsix};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Files {
     }
 
     async fn sink(&self) -> FileSink {
-        FileSink::open(Place::File(self.config()), Some(self.base())).await.unwrap()
+        FileSink::open(FileLocation::File(self.config()), Some(self.base())).await.unwrap()
     }
 
     fn read(&self) -> String {
@@ -168,7 +168,7 @@ async fn what_is_not_ours_is_neither_replaced_nor_shadowed() {
         "the target is for one scope: it holds /p/web, and /p/api cannot be published to it"
     );
 
-    let itself = FileSink::open(Place::File(files.base()), Some(files.base())).await.unwrap();
+    let itself = FileSink::open(FileLocation::File(files.base()), Some(files.base())).await.unwrap();
     let error = itself.publish(&web(&[])).await.unwrap_err().to_string();
     assert!(error.contains("is the base configuration"), "{error}");
     assert_eq!(fs::read_to_string(files.base()).unwrap(), BASE);
@@ -200,7 +200,7 @@ async fn a_base_that_cannot_be_used_is_named_and_leaves_the_file_alone() {
 #[tokio::test]
 async fn a_directory_has_a_file_for_each_scope() {
     let directory = tempfile::tempdir().unwrap();
-    let open = || FileSink::open(Place::Directory(directory.path().to_owned()), None);
+    let open = || FileSink::open(FileLocation::Directory(directory.path().to_owned()), None);
     let sink = open().await.unwrap();
     let first = sink.publish(&desired("/p/web", &[("upstreams/u", "{}")])).await.unwrap();
     let second = sink.publish(&desired("/p/web:80", &[("upstreams/u", "{}")])).await.unwrap();
@@ -282,7 +282,7 @@ async fn nobody_else_can_read_the_file_and_nothing_is_left_beside_it() {
     assert_eq!(names, ["base.yaml", "config.yaml", "trap"]);
 
     let directory = files.0.path().join("made/for/it");
-    let sink = FileSink::open(Place::Directory(directory.clone()), None).await.unwrap();
+    let sink = FileSink::open(FileLocation::Directory(directory.clone()), None).await.unwrap();
     sink.publish(&web(&[])).await.unwrap();
     assert_eq!(mode(&directory), 0o700);
 }
@@ -367,7 +367,7 @@ async fn pingsix_loads_the_file_as_it_is_and_routes() {
         ("ssls/s", &ssl.to_string()),
     ]);
     let config = directory.path().join("config.yaml");
-    let sink = FileSink::open(Place::File(config.clone()), Some(base)).await.unwrap();
+    let sink = FileSink::open(FileLocation::File(config.clone()), Some(base)).await.unwrap();
     sink.publish(&state).await.unwrap();
 
     let log = directory.path().join("log");

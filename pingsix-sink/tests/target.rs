@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use pingsix_sink::Target;
-use pingsix_sink::file::Place;
+use pingsix_sink::file::FileLocation;
 use pingsix_sink::target::{
     AdminTarget, Credential, EmbeddedTarget, Endpoint, EtcdTarget, EtcdUser, FileTarget, OpenError,
     PemSource, TargetError, TargetTls,
@@ -47,7 +47,7 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
     let plain = etcd("a", 2379);
-    let file = |path: &str| FileTarget { place: Place::File(path.into()), base: None };
+    let file = |path: &str| FileTarget { place: FileLocation::File(path.into()), base: None };
     let pem = |path: &str| PemSource::File(path.into());
     let tls = |client| Some(TargetTls { ca: pem("/ca.crt"), client });
     vec![
@@ -128,14 +128,14 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
         ("file:///etc/config.yaml", Target::File(file("/etc/config.yaml")), Some("file:/etc/config.yaml")),
         (
             "file:/%2F/a//",
-            Target::File(FileTarget { place: Place::Directory("/a".into()), base: None }),
+            Target::File(FileTarget { place: FileLocation::Directory("/a".into()), base: None }),
             Some("file:/a/"),
         ),
         ("file:config.yaml", Target::File(file("config.yaml")), None),
         (
             "file:/a%20b%3F%25/?base=/c%26d%23",
             Target::File(FileTarget {
-                place: Place::Directory("/a b?%".into()),
+                place: FileLocation::Directory("/a b?%".into()),
                 base: Some(PathBuf::from("/c&d#")),
             }),
             None,

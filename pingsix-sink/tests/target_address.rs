@@ -13,8 +13,8 @@ fn server(url: &str, credentials: &ServerCredentials) -> Result<Target, TargetEr
     Target::server(url, credentials, false)
 }
 
-fn pem(text: &str) -> Option<Vec<u8>> {
-    Some(text.as_bytes().to_vec())
+fn pem(text: &str) -> Vec<u8> {
+    text.as_bytes().to_vec()
 }
 
 fn good(authority: &Authority) -> ServerCredentials {
@@ -23,9 +23,9 @@ fn good(authority: &Authority) -> ServerCredentials {
         user: Some("gateway".to_owned()),
         password: Some("CANARY".to_owned()),
         api_key: Some("CANARY".to_owned()),
-        ca: pem(&authority.pem()),
-        certificate: pem(&one.certificate),
-        key: pem(&one.key),
+        ca: Some(pem(&authority.pem())),
+        certificate: Some(pem(&one.certificate)),
+        key: Some(pem(&one.key)),
     }
 }
 
@@ -87,14 +87,22 @@ async fn what_is_missing_or_of_no_use_is_named_by_its_part() {
         assert!(matches!(error, TargetError::Missing(missing) if missing == part), "{url}: {error}");
     }
     let unusable = [
-        (ServerCredentials { ca: pem("CANARY"), ..good.clone() }, CredentialPart::Ca, "holds no certificate"),
         (
-            ServerCredentials { certificate: pem("CANARY"), ..good.clone() },
+            ServerCredentials { ca: Some(pem("CANARY")), ..good.clone() },
+            CredentialPart::Ca,
+            "holds no certificate",
+        ),
+        (
+            ServerCredentials { certificate: Some(pem("CANARY")), ..good.clone() },
             CredentialPart::Certificate,
             "no certificate",
         ),
-        (ServerCredentials { key: pem("CANARY"), ..good.clone() }, CredentialPart::Key, "private key"),
-        (ServerCredentials { key: pem(&two.key), ..good.clone() }, CredentialPart::Key, "does not belong"),
+        (ServerCredentials { key: Some(pem("CANARY")), ..good.clone() }, CredentialPart::Key, "private key"),
+        (
+            ServerCredentials { key: Some(pem(&two.key)), ..good.clone() },
+            CredentialPart::Key,
+            "does not belong",
+        ),
     ];
     for (credentials, part, problem) in unusable {
         for url in ["etcds://a:1", "admin+https://a:1"] {

@@ -18,7 +18,7 @@ use tracing::info;
 
 use crate::configuration::{Configuration, Kube};
 use crate::sinks::{self, Opened};
-use crate::wiring::{Place, controller_options, instance};
+use crate::wiring::{Replica, controller_options, instance};
 
 /// Runs until it is stopped, or until a part of it ends, which then ends the others.
 pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) -> anyhow::Result<()> {
@@ -39,7 +39,7 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
     }
 
     let (client, namespace) = connect(&configuration.kube).await?;
-    let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let options = controller_options(configuration, &Replica { namespace, instance: instance() })?;
     let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
     let Opened { router, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
     if let Some(etcd) = &etcd {

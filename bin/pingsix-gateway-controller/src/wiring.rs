@@ -21,7 +21,7 @@ use crate::configuration::{Authority, Configuration, Leader, Publish, Tls, Watch
 use crate::values::{SecretChoice, Span, StatusTarget};
 
 /// Who this process is, and where.
-pub(crate) struct Place {
+pub(crate) struct Replica {
     /// The namespace it runs in, or that of the kubeconfig.
     pub(crate) namespace: String,
     /// The name of its Pod, or of its machine.
@@ -88,7 +88,7 @@ impl Tls {
 /// When a file that is named cannot be used, or the times of the election do not go together.
 pub(crate) fn controller_options(
     configuration: &Configuration,
-    place: &Place,
+    place: &Replica,
 ) -> anyhow::Result<ControllerOptions> {
     let mut options = ControllerOptions::new(configuration.translation(), &place.instance);
     watch(&configuration.watch, &mut options);
@@ -114,7 +114,10 @@ pub(crate) fn controller_options(
 }
 
 /// How data planes are run; nothing without an endpoint of the feed that they could reach.
-fn provisioning(configuration: &Configuration, place: &Place) -> anyhow::Result<Option<ProvisioningOptions>> {
+fn provisioning(
+    configuration: &Configuration,
+    place: &Replica,
+) -> anyhow::Result<Option<ProvisioningOptions>> {
     let endpoints = &configuration.feed.endpoint;
     if endpoints.is_empty() {
         return Ok(None);
@@ -183,7 +186,7 @@ fn authority(authority: &Authority, secret: ObjectName) -> anyhow::Result<Author
     Ok(options)
 }
 
-fn lease(leader: &Leader, controller_name: &str, place: &Place) -> anyhow::Result<LeaseOptions> {
+fn lease(leader: &Leader, controller_name: &str, place: &Replica) -> anyhow::Result<LeaseOptions> {
     let namespace = leader.namespace.as_deref().unwrap_or(&place.namespace);
     let mut lease = LeaseOptions::new(namespace, controller_name, &place.instance);
     if let Some(name) = &leader.lease {

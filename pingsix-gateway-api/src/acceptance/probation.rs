@@ -41,12 +41,12 @@ pub(super) struct Record {
     findings: u32,
     /// When that was the last time; `None` until the next beat.
     last: Option<Instant>,
-    held: Option<Held>,
+    held: Option<OnProbation>,
 }
 
 /// A probation.
 #[derive(Debug)]
-struct Held {
+struct OnProbation {
     /// What PingSIX took last when it began.
     content: Content,
     said: Arc<str>,
@@ -80,7 +80,7 @@ impl Acceptance {
             record.last = None;
             if record.findings > FREE {
                 let content = accepted.content.clone();
-                record.held = Some(Held { content, said: said.clone(), end: None });
+                record.held = Some(OnProbation { content, said: said.clone(), end: None });
             }
         }
     }
@@ -108,7 +108,7 @@ impl Acceptance {
         for record in
             self.records.iter().filter_map(|(namespace, record)| Some((namespace, record.held.as_ref()?)))
         {
-            let (namespace, Held { content: before, said, .. }) = record;
+            let (namespace, OnProbation { content: before, said, .. }) = record;
             let mut parts = differences(newest, &before.snapshot);
             parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
             put(&mut content.snapshot, &before.snapshot, &parts);

@@ -1,4 +1,4 @@
-//! Where data planes are reached: what is written into statuses.
+//! The addresses of data planes in statuses.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
@@ -12,20 +12,20 @@ use tokio_util::sync::CancellationToken;
 use crate::fault::Fault;
 use crate::provision::addresses_of_service;
 
-/// Where data planes are reached.
+/// The addresses at which clients reach data planes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublishedAddresses {
-    /// Somebody else says so; statuses are left alone.
+    /// The controller writes no addresses into statuses.
     #[default]
     None,
-    /// Always at these.
+    /// Fixed addresses.
     Fixed(Vec<Address>),
-    /// Where this Service is reached.
+    /// The addresses of a Service.
     Service(ObjectName),
 }
 
-/// Follows the addresses until it is stopped. `None` as long as they are not known.
+/// Follows the addresses until it is stopped. `None` while the addresses are unknown.
 pub(super) fn start(
     client: &Client,
     addresses: &PublishedAddresses,

@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault::Fault;
 
-/// Where a CRD of Gateway API says of which release it is.
+/// The annotation of a Gateway API CRD with its release.
 const VERSION_ANNOTATION: &str = "gateway.networking.k8s.io/bundle-version";
 
-/// The name of every Gateway API CRD, with its version; `None` when they cannot be seen.
+/// The name of every Gateway API CRD, with its version; `None` without permission to read them.
 pub(super) type Bundles = Option<BTreeMap<String, Option<String>>>;
 
-/// Follows the CRDs until it is stopped: their metadata alone, for a schema is large and nobody reads it.
+/// Follows the metadata of the CRDs until it is stopped. Schemas are large and unused.
 pub(super) fn start(
     client: Client,
     stop: CancellationToken,

@@ -1,7 +1,7 @@
-//! What somebody else changes at a target is published again.
+//! Repairs of drift by another publication.
 //!
-//! At once, the first time. Two who publish different things to one scope undo each other's work for ever, so what is
-//! changed again soon after waits, longer each time.
+//! The first repair of a scope is immediate. Two publishers of one scope would undo each other's changes for ever, so each
+//! further repair waits for twice as long as the one before.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +18,10 @@ use super::attached_sinks::{OpenSinks, SinkId};
 /// The shortest time between two repairs of one scope.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The longest.
+/// The longest time between two repairs of one scope.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// How many times as long a scope has to be left in peace until it counts as any other.
+/// The number of pauses without drift after which the pause starts anew.
 const PEACE: u32 = 3;
 
 /// Follows the drift of sinks, and of the open sinks of parameters, until it is stopped. The receiver gets each scope to

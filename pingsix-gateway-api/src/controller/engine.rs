@@ -18,9 +18,9 @@ mod delivered;
 mod ingest;
 mod jobs;
 mod opening;
-mod others;
 mod parameters;
 mod parts;
+mod peers;
 mod provisioning;
 mod publishing;
 mod report;
@@ -55,9 +55,9 @@ use crate::watch::{Input, Watches};
 use crate::world::Effects;
 use ingest::Ingest;
 use jobs::{JobOutcome, RunningJob};
-use others::Others;
 use parts::Shared;
 pub(super) use parts::{Parts, Sources};
+use peers::Peers;
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
 use publishing::Publish;
@@ -89,7 +89,7 @@ pub(super) struct Engine {
     deliveries: Deliveries,
     /// What the status pages of data planes have said.
     pages: BTreeMap<DataPlaneKey, PageReader>,
-    others: Others,
+    others: Peers,
 }
 
 /// The time that a reconsideration has taken so far.
@@ -137,7 +137,7 @@ impl Engine {
         let mut addresses = self.report.addresses.clone();
         let mut bundles = self.report.bundles.clone();
         let provisioning = self.managed.provisioning.as_ref();
-        let mut standings = provisioning.map(|provisioning| provisioning.standings.clone());
+        let mut provisioned = provisioning.map(|provisioning| provisioning.provisioned.clone());
         let mut key = provisioning.map(|provisioning| provisioning.key.clone());
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
         let mut reconsider = Instant::now() + RECONSIDER;
@@ -182,7 +182,7 @@ impl Engine {
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
                 Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),
                 Ok(()) = addresses.changed() => self.look_at_addresses(),
-                () = changed(standings.as_mut()) => self.look_at_standings(),
+                () = changed(provisioned.as_mut()) => self.look_at_provisioned(),
                 () = changed(key.as_mut()) => self.look_at_all_instances(),
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.

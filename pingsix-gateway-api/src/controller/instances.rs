@@ -1,4 +1,4 @@
-//! Asks PingSIX instances how far they are.
+//! Polls the status pages of PingSIX instances.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,26 +16,25 @@ use super::turns::{Turn, Turns};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
 
-/// How often is asked while an answer is awaited.
+/// The interval of polls while a confirmation is pending.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How often is asked when an answer is awaited for long: of an instance that cannot be reached, or whose revisions are those
-/// of another replica, there may never be one.
+/// The interval of polls while a confirmation is pending for a long time. An unreachable instance, or an instance of
+/// another replica, may never confirm.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// In which part of the time that was waited so far is asked again.
+/// The fraction of the time since the publication after which the next poll follows.
 const PART: u32 = 10;
 
-/// How often is asked when all have confirmed.
+/// The interval of polls after all confirmations.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was found out about the instances of a data plane.
+/// The poll results of a data plane.
 pub(super) type Pages = (DataPlaneKey, Instances);
 
-/// Asks the status pages, in every replica: the one that leads says what has come of a publication, and each searches for
-/// what the instances refuse that read from it. Each data plane has its own pace, so that an instance that does not answer
-/// keeps nobody waiting but those beside it, and is asked less and less often. How many questions are under way is bounded
-/// ([`Turns`]). Which pages there are may change at any time.
+/// Polls the status pages at every replica: the leader reports publications, and each replica searches for refusals of
+/// its own readers. Each data plane has its own interval, so a silent instance delays only its own data plane, and is
+/// polled less and less often. [`Turns`] limits concurrent requests. The pages may change at any time.
 pub(super) fn start(
     targets: watch::Receiver<TargetsByOwner>,
     client: &StatusClient,
@@ -52,7 +51,7 @@ pub(super) fn start(
     receiver
 }
 
-/// Keeps one poll for each data plane.
+/// One poll for each data plane.
 struct Polls {
     client: StatusClient,
     for_strangers: StatusClient,
@@ -61,7 +60,7 @@ struct Polls {
 }
 
 impl Polls {
-    /// Runs until it is dropped, and its polls with it.
+    /// Runs with its polls until it is dropped.
     async fn follow(mut self, mut targets: watch::Receiver<TargetsByOwner>) {
         let mut tasks: JoinSet<()> = JoinSet::new();
         let mut running: BTreeMap<DataPlaneKey, (PollTarget, AbortHandle)> = BTreeMap::new();
@@ -102,25 +101,25 @@ impl Polls {
             PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
             PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
         };
-        let questions = Questions { client, turn, is_told };
+        let options = PollOptions { client, turn, is_told };
         let answers = self.answers.clone();
-        Poll { data_plane, urls, coming, questions, heard: BTreeMap::new(), published, answers }
+        Poll { data_plane, urls, coming, options, heard: BTreeMap::new(), published, answers }
     }
 }
 
-/// What is said of a page that a Gateway names and that cannot be read, whatever the cause: the cause would tell its author
-/// what listens where the controller can go.
+/// The only error for an unreadable page of a Gateway. The cause would tell the author which servers the controller can
+/// reach.
 const UNREAD: &str = "its status page cannot be read";
 
-/// How pages are asked.
-struct Questions {
+/// The options of requests to status pages.
+struct PollOptions {
     client: StatusClient,
     turn: Turn,
-    /// Whether it is told why a page cannot be read.
+    /// Whether errors contain the cause.
     is_told: bool,
 }
 
-impl Questions {
+impl PollOptions {
     async fn read(&self, url: &StatusUrl) -> Result<StatusPage, String> {
         let _turn = self.turn.take().await;
         let read = self.client.read(url).await;
@@ -128,16 +127,16 @@ impl Questions {
     }
 }
 
-/// What was heard of an instance.
-struct Heard {
+/// The last result of an instance.
+struct InstanceState {
     page: Result<StatusPage, String>,
-    /// How often in a row there was no page.
+    /// The number of failures in a row.
     failures: u32,
-    /// When it is asked again at the earliest.
+    /// The earliest time of the next poll.
     due: Instant,
 }
 
-/// A bug of a poll is one of the task that runs it.
+/// Passes on the panic of a poll.
 fn pass_on(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()
@@ -146,19 +145,19 @@ fn pass_on(ended: Result<(), JoinError>) {
     }
 }
 
-/// Asks the instances of one data plane.
+/// Polls the instances of one data plane.
 struct Poll {
     data_plane: DataPlaneKey,
     urls: BTreeSet<StatusUrl>,
     coming: BTreeSet<StatusUrl>,
-    questions: Questions,
-    heard: BTreeMap<StatusUrl, Heard>,
+    options: PollOptions,
+    heard: BTreeMap<StatusUrl, InstanceState>,
     published: watch::Receiver<Option<i64>>,
     answers: mpsc::Sender<Pages>,
 }
 
 impl Poll {
-    /// Runs until nobody publishes, or nobody listens.
+    /// Runs until the senders of revisions, or the receiver of results, are dropped.
     async fn run(mut self) {
         // What is awaited, and since when.
         let mut awaited: Option<(Option<i64>, Instant)> = None;
@@ -200,22 +199,22 @@ impl Poll {
 }
 
 impl Poll {
-    /// Asks those that are due.
+    /// Polls the instances that are due.
     async fn ask(&mut self) {
         let now = Instant::now();
         let is_due = |url: &&StatusUrl| self.heard.get(*url).is_none_or(|heard| heard.due <= now);
         let due: Vec<&StatusUrl> = self.urls.union(&self.coming).filter(is_due).collect();
-        let pages = join_all(due.iter().map(|url| self.questions.read(url))).await;
+        let pages = join_all(due.iter().map(|url| self.options.read(url))).await;
         let now = Instant::now();
         for (url, page) in due.into_iter().cloned().zip(pages) {
             let before = self.heard.get(&url).map_or(0, |heard| heard.failures);
             let failures = if page.is_ok() { 0 } else { before.saturating_add(1) };
-            self.heard.insert(url, Heard { page, failures, due: now + back_off(failures) });
+            self.heard.insert(url, InstanceState { page, failures, due: now + back_off(failures) });
         }
     }
 }
 
-/// When to ask a page again that could not be read so often in a row.
+/// The delay of the next poll after this number of failures in a row.
 fn back_off(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     if failures == 0 {
@@ -225,7 +224,7 @@ fn back_off(failures: u32) -> Duration {
     }
 }
 
-/// When to ask again what has been asked for so long.
+/// The interval of polls after this time.
 fn impatience(waited: Duration) -> Duration {
     (waited / PART).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
 }

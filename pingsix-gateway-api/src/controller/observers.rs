@@ -1,4 +1,4 @@
-//! Whoever wants to know how a controller does.
+//! The observers of a controller.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::status::StatusWriter;
 use crate::watch::{FaultCategory, WatchStats};
 use crate::world::World;
 
-/// Whoever wants to know how a controller does; each may be left out.
+/// The observers of a controller. Each is optional.
 #[derive(Debug, Default)]
 pub struct Observers {
-    /// Whether it lives and is ready.
+    /// Liveness and readiness.
     pub health: Option<Health>,
-    /// What it counts.
+    /// Metrics.
     pub metrics: Option<Arc<Metrics>>,
-    /// Questions about what it holds.
+    /// Requests for dumps of its state.
     pub debug: Option<mpsc::Receiver<DebugRequest>>,
 }
 
 /// The gates of readiness.
 #[derive(Debug)]
 pub(super) struct Gates {
-    /// Everything that is watched has been read once.
+    /// Open after the initial lists.
     pub(super) watches: Gate,
-    /// And published, as far as it is known what to publish.
+    /// Open after the initial publications.
     pub(super) published: Gate,
 }
 
@@ -43,7 +43,7 @@ impl Gates {
     }
 }
 
-/// Has metrics read what others count.
+/// Connects metrics to the counters of watches, statuses and the world.
 pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &StatusWriter, world: &World) {
     let stats = watches.clone();
     metrics.observe_watches(move || {
@@ -69,7 +69,7 @@ pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &Sta
     metrics.observe_world(world);
 }
 
-/// Tells metrics who leads, until it is stopped.
+/// Updates the leadership metric until it is stopped.
 pub(super) async fn follow_leadership(
     metrics: Arc<Metrics>,
     mut leadership: Leadership,

@@ -1,11 +1,10 @@
-//! What an earlier process has published of objects that went while none ran: a target that outlives the process still has
-//! it, and no event will ever tell of it.
+//! The orphan collector: withdraws publications of objects that were deleted while no controller ran. No event reports
+//! such objects.
 //!
-//! Targets that can [say who published](pingsix_sink::Sink::publish_as) are asked once by each leader, when it knows
-//! everything that there is. The name is that of the controller and of the cluster, so that nothing of another installation is
-//! taken for ours. What is found is withdrawn only if the API server itself says that its Gateway or IngressClass is not
-//! there, or if what was made of that has no such data plane; and not at all by a controller that does not watch all of the
-//! cluster, for which what it does not see may be there.
+//! A new leader searches each target with [marks](pingsix_sink::Sink::publish_as) once, after the initial lists. The mark
+//! has the names of the controller and of the cluster, so publications of other installations are left alone. An orphan is
+//! withdrawn if the API server has no such Gateway or IngressClass, or if the translation of the owner has no such data
+//! plane. A controller that watches a part of the cluster withdraws no orphans, because it does not see all owners.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,26 +29,26 @@ use crate::fault::{Fault, within};
 use crate::leader::Leadership;
 use crate::watch::{Namespaces, about};
 
-/// Its UID is that of the cluster: it is there from the beginning, and cannot be deleted.
+/// The namespace whose UID identifies the cluster. Kubernetes creates it first, and does not allow its deletion.
 const CLUSTER: &str = "kube-system";
 
-/// How long the API server may take to answer.
+/// The time limit of a request to the API server.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long to wait after something has failed.
+/// The delay after a failure.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// A data plane that nobody has asked for since the start.
+/// A published data plane without a publication of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Orphan {
     pub(super) data_plane: DataPlaneKey,
-    /// Whether the API server does not have the object that it belongs to.
+    /// Whether the owner is missing in the API server.
     pub(super) is_gone: bool,
     /// The sink of parameters with the documents; `None` for the other sinks.
     pub(super) at: Option<SinkId>,
 }
 
-/// Looks for them.
+/// Searches for orphans.
 pub(super) struct OrphanCollector {
     client: Client,
     sinks: Arc<SinkRouter>,
@@ -57,13 +56,13 @@ pub(super) struct OrphanCollector {
     attached: watch::Receiver<OpenSinks>,
     root: String,
     controller: String,
-    /// Whether everything in the cluster is watched.
+    /// Whether the controller watches the whole cluster.
     sees_all: bool,
     leadership: Leadership,
     progress: watch::Receiver<Progress>,
 }
 
-/// Why nothing is known.
+/// An error of a search.
 #[derive(Debug, thiserror::Error)]
 enum SearchError {
     #[error("the API server cannot be asked")]
@@ -73,20 +72,20 @@ enum SearchError {
 }
 
 impl SearchError {
-    /// Whether asking again may help.
+    /// Whether another search may succeed.
     fn may_pass(&self) -> bool {
         match self {
             Self::ApiServer(_) => true,
-            // Whoever may read its own scopes only may not look for others.
+            // A user with permissions for its own scopes cannot list others.
             Self::Target(error) => error.is_retryable() && error.category() != "etcd_permission_denied",
         }
     }
 }
 
-/// What came of a search.
+/// The result of a search.
 struct Search {
     found: Vec<Orphan>,
-    /// Why not everything is known.
+    /// The error of a target or of the API server.
     error: Option<SearchError>,
 }
 
@@ -110,7 +109,7 @@ impl OrphanCollector {
         }
     }
 
-    /// Starts to look, until it is stopped.
+    /// Starts the collector, until it is stopped.
     pub(super) fn start(
         self,
         stop: &CancellationToken,
@@ -124,8 +123,8 @@ impl OrphanCollector {
         receiver
     }
 
-    /// Names the publisher, then looks once for each time that this replica leads; at a sink that is opened while it leads,
-    /// as soon as it is.
+    /// Marks publications, then searches once in each term of leadership. A sink that is opened in the term is searched
+    /// then.
     async fn run(mut self, orphans: mpsc::Sender<Vec<Orphan>>) {
         let publisher = loop {
             match self.publisher().await {
@@ -156,7 +155,7 @@ impl OrphanCollector {
             let fault = error.as_ref().map(|error| {
                 std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
             });
-            // Said once: what cannot be asked cannot be published to either, and that is told elsewhere.
+            // Logged once: publications to such a target fail, too, and are logged.
             if let Some(error) = error.as_ref().filter(|_| complaint != fault) {
                 tracing::warn!(%error, fault, "it is not known what an earlier process may have left at targets");
             }
@@ -172,7 +171,7 @@ impl OrphanCollector {
         }
     }
 
-    /// The name of this controller in this cluster.
+    /// The mark of this controller in this cluster.
     async fn publisher(&self) -> Result<Option<String>, Fault> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let only = ListParams::default().fields(&format!("metadata.name={CLUSTER}"));
@@ -197,7 +196,7 @@ impl OrphanCollector {
                 }
                 Err(fault) => {
                     let fault = SearchError::from(fault);
-                    // Asking such a target again is of no use, but there may be others.
+                    // Another search of this target would fail in the same way.
                     if !fault.may_pass() {
                         answered.push(target);
                     }
@@ -209,7 +208,7 @@ impl OrphanCollector {
             asked.extend(answered);
             return Search { found: Vec::new(), error };
         }
-        // After the targets: whatever is published is there.
+        // After the targets, so that the list has the owners of all publications.
         match self.owners().await {
             Ok(owners) => {
                 asked.extend(answered);
@@ -254,7 +253,7 @@ impl OrphanCollector {
     }
 }
 
-/// The data plane that is published there, if it can be one.
+/// The data plane of a scope, if it is one.
 fn data_plane(scope: &Scope, root: &str) -> Option<DataPlaneKey> {
     let rest = scope.as_str().strip_prefix(root)?;
     let name = |text: &str| {

@@ -1,4 +1,4 @@
-//! Whose instances are asked for their status pages, and which revision they are to confirm.
+//! The instances whose status pages are polled, and the revisions that they have to confirm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use crate::provision::DiagnosticsKey;
 /// The status pages of a data plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct StatusPages {
-    /// Of instances that have to confirm.
+    /// The pages of instances that have to confirm.
     pub(super) urls: BTreeSet<StatusUrl>,
-    /// Of those that may refuse, and need not confirm: they serve nothing yet.
+    /// The pages of instances that do not serve yet. Their refusals count, and their confirmations are not needed.
     pub(super) coming: BTreeSet<StatusUrl>,
     pub(super) key: PageKey,
 }
 
-/// What status pages are shown.
+/// The API key in requests to status pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PageKey {
-    /// Nothing.
+    /// No key.
     #[default]
     None,
     /// The key of the options.
     OfOptions,
-    /// One of their own.
+    /// The key of managed data planes.
     Own(DiagnosticsKey),
 }
 
@@ -41,53 +41,53 @@ impl StatusPages {
 /// The status pages of data planes.
 pub(super) type PagesByPlane = BTreeMap<DataPlaneKey, StatusPages>;
 
-/// A data plane whose instances are asked.
+/// A data plane with polled instances.
 #[derive(Clone, Debug)]
 pub(super) struct PollTarget {
     pub(super) pages: StatusPages,
-    /// The revision that it was published with last.
+    /// The revision of the last publication.
     pub(super) published: watch::Receiver<Option<i64>>,
 }
 
-/// The data planes whose instances are asked, by their owners.
+/// The data planes with polled instances, by owner.
 pub(super) type TargetsByOwner = BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, PollTarget>>;
 
-/// Says whose instances are to be asked, and for which revisions. A publication costs the same however many data planes
-/// there are: it wakes the poll of its own and no other.
+/// The targets of polls and their revisions. A publication wakes the poll of its own data plane alone, so its cost does
+/// not depend on the number of data planes.
 #[derive(Debug, Default)]
 pub(super) struct PollTargets {
     targets: watch::Sender<TargetsByOwner>,
-    /// Has a sender for each data plane among the targets.
+    /// A sender for each data plane of the targets.
     published: BTreeMap<DataPlaneKey, watch::Sender<Option<i64>>>,
 }
 
 impl PollTarget {
-    /// Whether a poll of one is a poll of the other.
+    /// Whether two targets have the same poll.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.pages == other.pages && self.published.same_channel(&other.published)
     }
 }
 
 impl PollTargets {
-    /// As it changes.
+    /// Changes with the targets.
     pub(super) fn subscribe(&self) -> watch::Receiver<TargetsByOwner> {
         self.targets.subscribe()
     }
 
-    /// Whether the instances of a data plane are asked.
+    /// Whether the instances of a data plane are polled.
     pub(super) fn contains(&self, data_plane: &DataPlaneKey) -> bool {
         self.published.contains_key(data_plane)
     }
 
-    /// A data plane was published.
+    /// Sets the revision of a data plane after a publication.
     pub(super) fn publish(&self, data_plane: &DataPlaneKey, revision: Revision) {
         if let Some(published) = self.published.get(data_plane) {
             published.send_if_modified(|held| held.replace(revision.get()) != Some(revision.get()));
         }
     }
 
-    /// Sets the pages of all data planes of an owner. Returns those whose instances are no longer asked; `None` when nothing
-    /// has changed.
+    /// Sets the pages of all data planes of an owner. Returns the data planes without polls now; `None` without a
+    /// change.
     pub(super) fn set(&mut self, owner: &ObjectKey, pages: PagesByPlane) -> Option<BTreeSet<DataPlaneKey>> {
         let mut gone = BTreeSet::new();
         let is_changed = self.targets.send_if_modified(|targets| {

@@ -1,4 +1,4 @@
-//! Data planes that the controller runs: the parts that do so.
+//! The tasks that run managed data planes.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::engine::Provisioning;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::pki::FeedAuthority;
-use crate::provision::{Installation, Parts, Provisioner, Standings, Wanted, shared_key};
+use crate::provision::{Installation, Parts, ProvisionedOwners, Provisioner, Wanted, shared_key};
 use crate::status::EventBoard;
 
-/// How data planes are run that are to be managed. Where the feed has TLS, they get their certificates from the
-/// [authority](ControllerOptions::feed_authority) that the controller keeps.
+/// The options of managed data planes. With TLS at the feed, the [authority](ControllerOptions::feed_authority) of the
+/// controller issues their certificates.
 #[derive(Clone, Debug)]
 pub struct ProvisioningOptions {
-    /// What is the same for all of them. Its controller name and its root have to be those of the translation.
+    /// The settings of all managed data planes. Controller name and root have to be those of the translation.
     pub installation: Installation,
-    /// The Secret with the key of status pages, which is made when it is not there: in the namespace of the controller.
+    /// The Secret with the key of status pages, in the namespace of the controller. A missing Secret is created.
     pub key: ObjectName,
 }
 
-/// What it takes to run data planes.
+/// The dependencies of the tasks.
 pub(super) struct Start<'c> {
     pub(super) client: &'c Client,
     pub(super) provisioning: &'c ProvisioningOptions,
-    /// Of the controller.
+    /// The options of the controller.
     pub(super) options: &'c ControllerOptions,
-    /// Where the feed has TLS.
+    /// The authority of the feed; `None` without TLS.
     pub(super) authority: Option<FeedAuthority>,
     pub(super) events: EventBoard,
     pub(super) metrics: Option<Arc<Metrics>>,
@@ -41,7 +41,7 @@ pub(super) struct Start<'c> {
     pub(super) tasks: &'c mut JoinSet<()>,
 }
 
-/// Starts what runs data planes.
+/// Starts the tasks.
 pub(super) fn start(start: Start<'_>) -> Provisioning {
     let Start { client, provisioning, options, authority, events, metrics, leadership, stop, tasks } = start;
     let ProvisioningOptions { installation, key } = provisioning.clone();
@@ -51,8 +51,8 @@ pub(super) fn start(start: Start<'_>) -> Provisioning {
     tasks.spawn(find_key);
     // With a selector, another installation may serve the Gateways of this name that it does not select.
     let wanted = Wanted { is_partial: options.watch.labels.is_some(), ..Wanted::default() };
-    let (wanted, standings) = (watch::Sender::new(wanted), watch::Sender::new(Standings::new()));
-    let told = standings.subscribe();
+    let (wanted, states) = (watch::Sender::new(wanted), watch::Sender::new(ProvisionedOwners::new()));
+    let told = states.subscribe();
     let provisioner = Provisioner::new(Parts {
         client: client.clone(),
         installation: installation.clone(),
@@ -61,10 +61,10 @@ pub(super) fn start(start: Start<'_>) -> Provisioning {
         authority,
         key: key.clone(),
         wanted: wanted.subscribe(),
-        standings,
+        provisioned: states,
         events,
         metrics,
     });
     tasks.spawn(provisioner.run(leadership.clone(), stop.clone()));
-    Provisioning { installation, wanted, standings: told, key }
+    Provisioning { installation, wanted, provisioned: told, key }
 }

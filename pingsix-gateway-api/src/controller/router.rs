@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
+use pingsix_sink::{Desired, DynSink, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ struct Inner {
     kind: &'static str,
     /// The name in errors.
     name: Option<String>,
-    sink: AnySink,
+    sink: DynSink,
     /// `None` for a sink that all replicas share.
     feed: Option<Arc<dyn Feed>>,
     permits: Semaphore,
@@ -48,14 +48,14 @@ impl SinkHandle {
     /// A sink that all replicas share: the leader publishes there. The kind is a label in metrics. Errors contain the name,
     /// which must not be a secret.
     pub fn shared(kind: &'static str, name: impl Into<String>, sink: impl Sink + 'static) -> Self {
-        Self::new(kind, Some(name.into()), AnySink::new(sink), None)
+        Self::new(kind, Some(name.into()), DynSink::new(sink), None)
     }
 
-    fn new(kind: &'static str, name: Option<String>, sink: AnySink, feed: Option<Arc<dyn Feed>>) -> Self {
+    fn new(kind: &'static str, name: Option<String>, sink: DynSink, feed: Option<Arc<dyn Feed>>) -> Self {
         Self(Arc::new(Inner { kind, name, sink, feed, permits: Semaphore::new(CONCURRENCY) }))
     }
 
-    pub(super) fn sink(&self) -> &AnySink {
+    pub(super) fn sink(&self) -> &DynSink {
         &self.0.sink
     }
 
@@ -507,7 +507,7 @@ mod tests {
         publish(&router, "q").await.unwrap();
         let from = Instant::now();
         assert!(all.await.into_iter().all(|result| result.is_ok()));
-        assert_eq!(from.elapsed(), SLOW * 3 - SLOW / 2);
+        assert_eq!(from.elapsed(), SLOW * 5 / 2);
         assert!(
             begun(&slow).iter().eq(names
                 .iter()

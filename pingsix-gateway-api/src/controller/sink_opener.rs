@@ -58,9 +58,12 @@ fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<S
     let SinkCredentials { username: user, password, api_key, ca, certificate, key } = credentials.clone();
     let credentials = ServerCredentials { user, password, api_key, ca, certificate, key };
     let target = Target::server(&sink.url, &credentials, sink.allow_plaintext);
-    let target = target.map_err(|error| match error {
-        TargetError::Unusable { part, problem } => sink.fault_of(entry(part), problem),
-        error => unusable(&error),
+    let target = target.map_err(|error| {
+        if let TargetError::Unusable { part, problem } = &error {
+            sink.fault_of(entry(*part), problem)
+        } else {
+            unusable(&error)
+        }
     })?;
     let opened =
         target.open(&|_| None).now_or_never().ok_or_else(|| unusable(&"it cannot be opened at once"))?;

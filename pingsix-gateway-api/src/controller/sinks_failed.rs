@@ -6,16 +6,16 @@ use std::sync::Arc;
 use pingsix_sink::error::SinkFault;
 use pingsix_sink::{Published, SinkError};
 
-/// Some of the targets of a data plane could not be published to; the others were.
+/// Publications to some targets of a data plane failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{} of {of} targets failed: {}", failures.len(), listed(failures))]
 pub(super) struct SinksFailed {
     failures: Vec<Arc<Failure>>,
-    /// How many targets there are.
+    /// The number of targets.
     of: usize,
 }
 
-/// A target that could not be published to.
+/// The failure of one target.
 #[derive(Debug)]
 struct Failure {
     target: String,
@@ -23,7 +23,7 @@ struct Failure {
 }
 
 impl SinksFailed {
-    /// One target of so many failed.
+    /// The failure of one target among several.
     pub(super) fn of(target: &str, error: SinkError, of: usize) -> Self {
         Self { failures: vec![Arc::new(Failure { target: target.to_owned(), error })], of }
     }
@@ -38,13 +38,13 @@ impl SinkFault for SinksFailed {
         self.failures.iter().any(|failure| failure.error.is_retryable())
     }
 
-    /// The targets that did not fail hold nothing any more.
+    /// The other targets are empty.
     fn holds_nothing(&self) -> bool {
         self.failures.iter().all(|failure| failure.error.holds_nothing())
     }
 }
 
-/// The common result of all targets, in their order: that of the first one, or all failures. `None` without a target.
+/// The common result of all targets, in their order: the result of the first one, or all failures. `None` without a target.
 pub(super) fn joined(
     results: impl IntoIterator<Item = Result<Published, SinkError>>,
 ) -> Option<Result<Published, SinkError>> {

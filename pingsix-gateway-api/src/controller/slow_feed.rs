@@ -55,7 +55,7 @@ pub(super) fn feeds<const COUNT: usize>() -> (SinkRouter, [Arc<SlowFeed>; COUNT]
 
 /// A sink of all replicas, which can be looked into.
 pub(super) fn shared(kind: &'static str, name: &str, feed: &Arc<SlowFeed>) -> SinkHandle {
-    SinkHandle::shared(kind, name, pingsix_sink::AnySink::from(Arc::clone(feed)))
+    SinkHandle::shared(kind, name, pingsix_sink::DynSink::from(Arc::clone(feed)))
 }
 
 impl SlowFeed {

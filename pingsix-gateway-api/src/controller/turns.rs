@@ -1,8 +1,8 @@
-//! How many questions to status pages are under way at a time.
+//! Limits of concurrent requests to status pages.
 //!
-//! A question to an instance that does not answer takes as long as it may. So that nobody's instances take the place of
-//! another's, a question first takes one of the places of its owner, then one of its namespace, then one of all. What
-//! administrators name has places of its own.
+//! A request to a silent instance takes until its timeout. A request therefore takes a permit of its owner, then a permit of
+//! its namespace, then a permit of all, so that one owner cannot use the permits of others. Pages that administrators name
+//! have separate permits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -10,16 +10,16 @@ use std::sync::{Arc, Weak};
 use pingsix_translate::ObjectKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Questions to the pages of one Gateway or IngressClass.
+/// The most concurrent requests to pages of one Gateway or IngressClass.
 const PER_OWNER: usize = 8;
 
-/// Questions to the pages of all Gateways of a namespace.
+/// The most concurrent requests to pages of all Gateways of a namespace.
 pub(super) const PER_NAMESPACE: usize = 16;
 
-/// All questions to pages that Gateways name, or that are of Pods beside them; and as many of others.
+/// The most concurrent requests to pages that Gateways name or that are of their Pods. Other pages have as many.
 const ALL: usize = 64;
 
-/// Hands out turns.
+/// The semaphores of requests.
 #[derive(Debug)]
 pub(super) struct Turns {
     all: Arc<Semaphore>,
@@ -36,19 +36,19 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// For pages that an owner names, or that are of its Pods.
+    /// The turn for pages that an owner names, and for pages of its Pods.
     pub(super) fn of(&mut self, owner: &ObjectKey) -> Turn {
         let namespace = self.namespaces.of(&owner.name.namespace, PER_NAMESPACE);
         Turn(vec![self.owners.of(owner, PER_OWNER), namespace, self.all.clone()])
     }
 
-    /// For pages of an owner that administrators name.
+    /// The turn for pages of an owner that administrators name.
     pub(super) fn of_administrators(&mut self, owner: &ObjectKey) -> Turn {
         Turn(vec![self.owners.of(owner, PER_OWNER), self.of_administrators.clone()])
     }
 }
 
-/// The places of each, as long as anybody has a turn there.
+/// A semaphore for each key with a turn.
 #[derive(Debug)]
 struct Places<K>(BTreeMap<K, Weak<Semaphore>>);
 
@@ -70,12 +70,13 @@ impl<K: Ord + Clone> Places<K> {
     }
 }
 
-/// The places that a question takes, in this order: whoever waits for a place of all has one of each before.
+/// The semaphores of a request, in the order of acquisition. A request that waits for the last one has permits of the
+/// others.
 #[derive(Clone, Debug)]
 pub(super) struct Turn(Vec<Arc<Semaphore>>);
 
 impl Turn {
-    /// Waits for a place of each; they are free again when the result is dropped.
+    /// Waits for a permit of each semaphore. Dropping the result releases them.
     pub(super) async fn take(&self) -> Vec<OwnedSemaphorePermit> {
         let mut taken = Vec::with_capacity(self.0.len());
         for places in &self.0 {
@@ -97,7 +98,7 @@ mod tests {
         ObjectKey::new(Kind::Gateway, namespace, name)
     }
 
-    /// Takes turns until one has to be waited for.
+    /// Takes turns until one has to wait.
     fn taken(turn: &Turn) -> Vec<Vec<OwnedSemaphorePermit>> {
         std::iter::from_fn(|| turn.take().now_or_never()).collect()
     }

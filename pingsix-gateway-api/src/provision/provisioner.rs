@@ -28,7 +28,7 @@ use super::children::{ChildKey, Children};
 use super::keys::{KeyringFault, Rollout};
 use super::{
     ChildKind, HeldKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
-    Standings, Wanted, names, objects, service_name,
+    ProvisionedOwners, Wanted, names, objects, service_name,
 };
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
@@ -57,7 +57,7 @@ pub(crate) struct Parts {
     pub(crate) authority: Option<FeedAuthority>,
     pub(crate) key: watch::Receiver<Option<InstallationKey>>,
     pub(crate) wanted: watch::Receiver<Wanted>,
-    pub(crate) standings: watch::Sender<Standings>,
+    pub(crate) provisioned: watch::Sender<ProvisionedOwners>,
     pub(crate) events: EventBoard,
     pub(crate) metrics: Option<Arc<Metrics>>,
 }
@@ -415,7 +415,7 @@ impl Provisioner {
             return;
         }
         let wanted = self.parts.wanted.borrow();
-        let standing = |(owner, need): (&ObjectKey, &Need)| {
+        let provisioned = |(owner, need): (&ObjectKey, &Need)| {
             let service = (ChildKind::Service, service_name(&need.infrastructure));
             let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
             let held = self.children.get(&service).filter(|held| held.is_owned_by(uid));
@@ -424,10 +424,10 @@ impl Provisioner {
             let keys = self.held(&need.infrastructure);
             (owner.clone(), Provisioned { addresses, fault, keys })
         };
-        let standings: Standings = wanted.needs.iter().map(standing).collect();
-        self.parts.standings.send_if_modified(|held| {
-            let is_other = *held != standings;
-            *held = standings;
+        let provisioned: ProvisionedOwners = wanted.needs.iter().map(provisioned).collect();
+        self.parts.provisioned.send_if_modified(|held| {
+            let is_other = *held != provisioned;
+            *held = provisioned;
             is_other
         });
     }

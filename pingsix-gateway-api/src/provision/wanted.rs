@@ -93,7 +93,7 @@ pub struct Provisioned {
 }
 
 /// What has become of it, by owner. Of one that is missing here it is not known yet.
-pub type Standings = BTreeMap<ObjectKey, Provisioned>;
+pub type ProvisionedOwners = BTreeMap<ObjectKey, Provisioned>;
 
 #[cfg(test)]
 mod tests {

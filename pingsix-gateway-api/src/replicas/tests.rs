@@ -84,10 +84,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(api: &ApiServer, pod: &str, leadership: Leadership) -> Self {
+    fn start(api: &ApiServer, pod: &str, leadership: &Leadership) -> Self {
         let (feed, stop) = (Arc::<Readers>::default(), CancellationToken::new());
         let replicas = Replicas::new(api.client(), &lease(pod));
-        let router = SinkRouter::from(Arc::clone(&feed)).led_by(&leadership);
+        let router = SinkRouter::from(Arc::clone(&feed)).led_by(leadership);
         let router = Arc::new(router.among(Some(replicas.clone())));
         let task = tokio::spawn(Arc::clone(&router).exchange_readers(stop.clone()));
         Self { feed, router, replicas, stop, task }
@@ -114,7 +114,7 @@ fn nobody() -> Leadership {
 #[tokio::test(start_paused = true)]
 async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
     let api = ApiServer::default();
-    let (one, two) = (Running::start(&api, "one", nobody()), Running::start(&api, "two", nobody()));
+    let (one, two) = (Running::start(&api, "one", &nobody()), Running::start(&api, "two", &nobody()));
     sleep(Duration::from_secs(8)).await;
     assert_eq!(one.readers(), Some(0));
     two.feed.set(3);
@@ -134,8 +134,8 @@ async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_but_renewals_when_nothing_changes() {
     let api = ApiServer::default();
-    let one = Running::start(&api, "one", nobody());
-    let _two = Running::start(&api, "two", nobody());
+    let one = Running::start(&api, "one", &nobody());
+    let _two = Running::start(&api, "two", &nobody());
     one.feed.set(2);
     sleep(Duration::from_secs(30)).await;
     let before = api.writes(&path("replicas")).len();
@@ -156,7 +156,7 @@ async fn nothing_is_written_but_renewals_when_nothing_changes() {
 #[tokio::test(start_paused = true)]
 async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_counts() {
     let api = ApiServer::default();
-    let (one, two) = (Running::start(&api, "one", nobody()), Running::start(&api, "two", nobody()));
+    let (one, two) = (Running::start(&api, "one", &nobody()), Running::start(&api, "two", &nobody()));
     sleep(Duration::from_secs(8)).await;
     let report = |content: &str| {
         let confirmed = Confirmed { content: content.to_owned(), by: ["x".to_owned()].into() };
@@ -190,7 +190,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     sleep(Duration::from_secs(17)).await;
     assert!(!hears(&one, "99"));
     // Nobody has cleared up, and one that starts beside what is left does not count it.
-    let three = Running::start(&api, "three", nobody());
+    let three = Running::start(&api, "three", &nobody());
     for _ in 0..40 {
         sleep(Duration::from_millis(100)).await;
         assert!(!hears(&three, "99") && three.replicas.findings().len() <= 1);
@@ -201,8 +201,8 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
 #[tokio::test(start_paused = true)]
 async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
     let api = ApiServer::default();
-    let one = Running::start(&api, "one", Leadership::always());
-    let two = Running::start(&api, "two", nobody());
+    let one = Running::start(&api, "one", &Leadership::always());
+    let two = Running::start(&api, "two", &nobody());
     two.feed.set(3);
     one.comes_to(3).await;
     two.task.abort();
@@ -219,7 +219,7 @@ async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
 async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
     let api = ApiServer::default();
     let (one, two) =
-        (Running::start(&api, "one", Leadership::always()), Running::start(&api, "two", nobody()));
+        (Running::start(&api, "one", &Leadership::always()), Running::start(&api, "two", &nobody()));
     two.feed.set(3);
     one.comes_to(3).await;
     let is_away = Arc::new(AtomicBool::new(true));

@@ -3,7 +3,7 @@
 //! PingSIX judges the whole configuration, so what it says may quote any document, also those of others, whose secrets
 //! nobody here knows. So what looks like one is concealed: PEM, and whatever is quoted and long.
 
-use super::{AdminError, Prepared};
+use super::{AdminError, PreparedDocument};
 use crate::document::{Document, Key};
 use crate::resource::{ResourceKind, SHOWN, conceal};
 
@@ -15,8 +15,8 @@ const QUOTATION_LIMIT: usize = 40;
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-pub(super) fn refused(sent: &Document, message: String, prepared: &[Prepared<'_>]) -> AdminError {
-    let message = prepared.iter().fold(message, |message, Prepared { resource, .. }| {
+pub(super) fn refused(sent: &Document, message: String, prepared: &[PreparedDocument<'_>]) -> AdminError {
+    let message = prepared.iter().fold(message, |message, PreparedDocument { resource, .. }| {
         conceal(resource.kind, &resource.fields, &message)
     });
     let message = without_long_quotations(&without_pem(&message));

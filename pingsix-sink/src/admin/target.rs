@@ -5,8 +5,8 @@ use std::fmt;
 use http::HeaderValue;
 
 use super::{AdminSink, AdminUrl, AdminUrlError};
-use crate::any::AnySink;
 use crate::desired::{DocumentSet, Scope};
+use crate::dyn_sink::DynSink;
 use crate::error::SinkError;
 use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
 
@@ -84,8 +84,8 @@ impl SinkFactory for AdminTarget {
         Ok(())
     }
 
-    async fn open(&self, env: Env<'_>) -> Result<AnySink, OpenError> {
-        Ok(AnySink::new(self.sink(env)?))
+    async fn open(&self, env: Env<'_>) -> Result<DynSink, OpenError> {
+        Ok(DynSink::new(self.sink(env)?))
     }
 
     async fn read(&self, scope: &Scope, env: Env<'_>) -> Result<DocumentSet, OpenError> {

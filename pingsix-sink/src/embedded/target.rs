@@ -9,9 +9,9 @@ use tonic::Code;
 use tonic::transport::Endpoint;
 
 use super::UNKNOWN_SCOPE;
-use crate::any::AnySink;
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
+use crate::dyn_sink::DynSink;
 use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError};
 use crate::proto::etcdserverpb::RangeRequest;
 use crate::proto::etcdserverpb::kv_client::KvClient;
@@ -56,7 +56,7 @@ impl SinkFactory for EmbeddedTarget {
         f.write_str("embedded:")
     }
 
-    async fn open(&self, _env: Env<'_>) -> Result<AnySink, OpenError> {
+    async fn open(&self, _env: Env<'_>) -> Result<DynSink, OpenError> {
         Err(OpenError::Embedded)
     }
 

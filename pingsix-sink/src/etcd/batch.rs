@@ -15,7 +15,7 @@ use prost::Message as _;
 
 use super::fence::{self, FENCE};
 use super::mark::{MARKS, Mark, Name, RECORD};
-use super::picture::{Change, GUARD_VALUES, Picture};
+use super::scope_state::{Change, GUARD_VALUES, ScopeState};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
@@ -48,12 +48,12 @@ pub(super) struct Batch {
 
 /// Refuses documents that no transaction could carry, before anything is written.
 pub(super) fn check(
-    picture: &Picture,
+    scope_state: &ScopeState,
     scope: &Scope,
     steps: &[Step],
     limits: Limits,
 ) -> Result<(), SinkError> {
-    let mut marks: Vec<usize> = (0..MARKS).map(|index| picture.mark(index).mark.size()).collect();
+    let mut marks: Vec<usize> = (0..MARKS).map(|index| scope_state.mark(index).mark.size()).collect();
     for name in steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| Name::of(step.key())) {
         marks[name.mark()] += RECORD;
     }
@@ -70,17 +70,17 @@ pub(super) fn check(
 
 impl Batch {
     /// How many of the steps fit into one transaction, from the first on; one at least, if there is any.
-    pub(super) fn fitting(picture: &Picture, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
+    pub(super) fn fitting(scope_state: &ScopeState, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
         let mut touched = BTreeSet::new();
         let (mut operations, mut bytes) = (1, frame(scope));
         let fitting = steps.iter().take_while(|step| {
             let mut more = (1, cost(scope, step));
-            let mark = touched_mark(picture, step);
+            let mark = touched_mark(scope_state, step);
             if let Some(index) = mark {
                 more.1 += RECORD;
                 if !touched.contains(&index) {
                     more.0 += 1;
-                    more.1 += cost_of_mark(scope, picture.mark(index).mark.size());
+                    more.1 += cost_of_mark(scope, scope_state.mark(index).mark.size());
                 }
             }
             let fits = operations + more.0 <= limits.operations && bytes + more.1 <= limits.bytes;
@@ -92,13 +92,13 @@ impl Batch {
     }
 
     /// Takes all of the steps.
-    pub(super) fn of(picture: &Picture, scope: &Scope, steps: &[Step]) -> Self {
-        let touched = touched_marks(picture, steps);
-        let change = Change { documents: documents(steps), marks: marks(picture, steps, &touched) };
+    pub(super) fn of(scope_state: &ScopeState, scope: &Scope, steps: &[Step]) -> Self {
+        let touched = touched_marks(scope_state, steps);
+        let change = Change { documents: documents(steps), marks: marks(scope_state, steps, &touched) };
         let guard = beside(scope, GUARD);
         let mut request = TxnRequest::default();
         for (key, value) in &change.documents {
-            request.compare.push(unchanged(scope.full_key(key), picture.modified(key)));
+            request.compare.push(unchanged(scope.full_key(key), scope_state.modified(key)));
             request.success.push(match value {
                 Some(value) => put(scope.full_key(key), value.clone()),
                 None => delete(scope.full_key(key)),
@@ -106,10 +106,10 @@ impl Batch {
         }
         for (index, mark) in &change.marks {
             let key = beside(scope, &Mark::key(*index));
-            request.compare.push(unchanged(key.clone(), picture.mark(*index).modified));
+            request.compare.push(unchanged(key.clone(), scope_state.mark(*index).modified));
             request.success.push(put(key, mark.encode()));
         }
-        request.compare.push(unchanged(guard.clone(), picture.guard().modified));
+        request.compare.push(unchanged(guard.clone(), scope_state.guard().modified));
         request.success.push(put(guard, Bytes::from_static(GUARD_VALUES[0])));
         Self { request, change }
     }
@@ -121,11 +121,11 @@ impl Batch {
 }
 
 /// What writes who publishes, or that nobody does, and nothing else.
-pub(super) fn claim(picture: &Picture, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
+pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
     let (key, guard) = (beside(scope, PUBLISHER), beside(scope, GUARD));
     let compare = vec![
-        unchanged(key.clone(), picture.publisher().modified),
-        unchanged(guard.clone(), picture.guard().modified),
+        unchanged(key.clone(), scope_state.publisher().modified),
+        unchanged(guard.clone(), scope_state.guard().modified),
     ];
     let write = match publisher {
         Some(publisher) => put(key, publisher.clone()),
@@ -136,11 +136,11 @@ pub(super) fn claim(picture: &Picture, scope: &Scope, publisher: Option<&Bytes>)
 }
 
 /// What takes the fence, and writes nothing else but the guard, which every other transaction compares.
-pub(super) fn take_fence(picture: &Picture, scope: &Scope, term: u64) -> TxnRequest {
+pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
     let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
     let compare = vec![
-        unchanged(key.clone(), picture.fence().modified),
-        unchanged(guard.clone(), picture.guard().modified),
+        unchanged(key.clone(), scope_state.fence().modified),
+        unchanged(guard.clone(), scope_state.guard().modified),
     ];
     let success = vec![put(key, fence::value(term)), put(guard, Bytes::from_static(GUARD_VALUES[0]))];
     TxnRequest { compare, success, failure: Vec::new() }
@@ -158,15 +158,15 @@ fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
 }
 
 /// The marks after the steps. Being written anyway, they also lose the records of keys that somebody else deleted.
-fn marks(picture: &Picture, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
+fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
     if touched.is_empty() {
         return BTreeMap::new();
     }
-    let present = picture.names();
+    let present = scope_state.names();
     let mut marks: BTreeMap<usize, Mark> = touched
         .iter()
         .map(|index| {
-            let mut mark = picture.mark(*index).mark.clone();
+            let mut mark = scope_state.mark(*index).mark.clone();
             mark.retain(|name| present.contains(&name));
             (*index, mark)
         })
@@ -183,17 +183,17 @@ fn marks(picture: &Picture, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeM
 }
 
 /// The mark that a step changes: not for a document that is recorded, with the hint it has.
-fn touched_mark(picture: &Picture, step: &Step) -> Option<usize> {
+fn touched_mark(scope_state: &ScopeState, step: &Step) -> Option<usize> {
     let name = Name::of(step.key());
     let is_changed = match step {
-        Step::Create(document) | Step::Update(document) => picture.order(name) != Some(document.order),
+        Step::Create(document) | Step::Update(document) => scope_state.order(name) != Some(document.order),
         Step::Delete { .. } => true,
     };
     is_changed.then_some(name.mark())
 }
 
-fn touched_marks(picture: &Picture, steps: &[Step]) -> BTreeSet<usize> {
-    steps.iter().filter_map(|step| touched_mark(picture, step)).collect()
+fn touched_marks(scope_state: &ScopeState, steps: &[Step]) -> BTreeSet<usize> {
+    steps.iter().filter_map(|step| touched_mark(scope_state, step)).collect()
 }
 
 /// The key of what stands beside the documents.

@@ -1,7 +1,7 @@
 //! One scope: written when it is published, watched in between.
 //!
 //! ```text
-//! publish ─► picture of the scope ─► plan ─► batches ─► transactions
+//! publish ─► scope_state of the scope ─► plan ─► batches ─► transactions
 //!               ▲  list, when there is none or it is not watched      │ a comparison failed: list, plan anew
 //!               └──── events of others ◄── watch ◄────────────────────┘
 //! ```
@@ -24,7 +24,7 @@ use super::drift::Drift;
 use super::error::{EtcdError, Fault};
 use super::fence::{FENCE, Term};
 use super::mark::Mark;
-use super::picture::Picture;
+use super::scope_state::ScopeState;
 use super::{GUARD, PUBLISHER};
 use crate::desired::{Desired, DocumentSet, LIST_LIMIT, Scope};
 use crate::document::InvalidKey;
@@ -54,8 +54,8 @@ pub(super) struct Keeper {
 #[derive(Debug, Default)]
 struct State {
     /// What is there. `None` when that has to be asked.
-    picture: Option<Picture>,
-    /// Whether a watch tells what others do. Without it a picture grows old.
+    content: Option<ScopeState>,
+    /// Whether a watch tells what others do. Without a watch, the content grows old.
     is_watched: bool,
     /// What was published last, with success.
     published: Option<DocumentSet>,
@@ -105,44 +105,44 @@ impl Keeper {
         let (mut changed, mut is_fresh) = (Changed::default(), false);
         for _ in 0..ATTEMPTS {
             // What is taken out does not come back from a publication that fails or is dropped once it writes.
-            let mut picture = match state.picture.take() {
-                Some(picture) if state.is_watched => picture,
+            let mut scope_state = match state.content.take() {
+                Some(scope_state) if state.is_watched => scope_state,
                 Some(_) | None => {
                     let list = self.client.list(&self.scope).await?;
                     is_fresh = true;
                     self.read(&mut state, &list)
                 }
             };
-            let steps = match self.steps(&picture, desired) {
+            let steps = match self.steps(&scope_state, desired) {
                 Ok(steps) => steps,
                 // Somebody may have mended it, and the watch not have told it yet.
                 Err(_) if !is_fresh => continue,
                 Err(error) => {
-                    self.judge(&mut state, &picture);
-                    state.picture = Some(picture);
+                    self.judge(&mut state, &scope_state);
+                    state.content = Some(scope_state);
                     return Err(error);
                 }
             };
             let written = async {
-                self.take_fence(&mut picture).await?;
+                self.take_fence(&mut scope_state).await?;
                 // From before the first document until after the last.
-                self.claim(&mut picture, !desired.documents().is_empty()).await?;
-                self.write(&mut picture, &steps, &mut changed).await?;
-                self.release(&mut picture).await
+                self.claim(&mut scope_state, !desired.documents().is_empty()).await?;
+                self.write(&mut scope_state, &steps, &mut changed).await?;
+                self.release(&mut scope_state).await
             };
             match written.await {
                 Ok(()) => {
-                    picture.settle(desired.documents().clone());
-                    let revision = picture.revision();
+                    scope_state.settle(desired.documents().clone());
+                    let revision = scope_state.revision();
                     state.published = Some(desired.documents().clone());
                     state.highest = state.highest.max(revision.get());
                     // What is created may have taken the place of something of somebody else's.
                     if is_fresh || changed.created > 0 {
-                        self.note_foreign(&mut state, &picture);
+                        self.note_foreign(&mut state, &scope_state);
                     }
                     self.drift.set(&self.scope, false);
-                    self.log(&picture, revision, changed);
-                    state.picture = Some(picture);
+                    self.log(&scope_state, revision, changed);
+                    state.content = Some(scope_state);
                     return Ok(Published { revision, changed });
                 }
                 Err(Failed::Comparison) => {
@@ -161,86 +161,99 @@ impl Keeper {
     }
 
     /// What leads to what is desired, if it may be written.
-    fn steps(&self, picture: &Picture, desired: &Desired) -> Result<Steps, SinkError> {
-        let steps = plan(&picture.documents(), desired.documents());
-        if !steps.is_empty() && !picture.guard().is_known {
+    fn steps(&self, scope_state: &ScopeState, desired: &Desired) -> Result<Steps, SinkError> {
+        let steps = plan(&scope_state.documents(), desired.documents());
+        if !steps.is_empty() && !scope_state.guard().is_known {
             let key = format!("{}/{GUARD}", self.scope);
             return Err(EtcdError::Guard { key }.into());
         }
-        check(picture, &self.scope, steps.as_slice(), self.limits)?;
+        check(scope_state, &self.scope, steps.as_slice(), self.limits)?;
         Ok(steps)
     }
 
     /// Has the scope refuse what programs of earlier terms write, or finds that it refuses what we do.
-    async fn take_fence(&self, picture: &mut Picture) -> Result<(), Failed> {
+    async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
         let Some(own) = self.term.get() else { return Ok(()) };
-        let held = picture.fence().term;
+        let held = scope_state.fence().term;
         if held > own {
             return Err(EtcdError::Fenced { scope: self.scope.clone(), held, own }.into());
         }
         // Whoever's protocol it is that the guard is of, it is not ours to write.
-        if held == own || !picture.guard().is_known {
+        if held == own || !scope_state.guard().is_known {
             return Ok(());
         }
-        let answer = self.client.txn(&self.scope, take_fence(picture, &self.scope, own)).await?;
+        let answer = self.client.txn(&self.scope, take_fence(scope_state, &self.scope, own)).await?;
         if !answer.succeeded {
             return Err(Failed::Comparison);
         }
-        picture.fenced(answer.header.map_or(0, |header| header.revision), own);
+        scope_state.fenced(answer.header.map_or(0, |header| header.revision), own);
         Ok(())
     }
 
     /// Has the scope say who publishes it.
-    async fn claim(&self, picture: &mut Picture, is_wanted: bool) -> Result<(), Failed> {
+    async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), Failed> {
         let publisher = self.publisher.get();
         // Whoever's protocol it is that the guard is of, it is not ours to write.
         if !is_wanted
             || publisher.is_none()
-            || picture.publisher().name.as_ref() == publisher
-            || !picture.guard().is_known
+            || scope_state.publisher().name.as_ref() == publisher
+            || !scope_state.guard().is_known
         {
             return Ok(());
         }
-        self.write_publisher(picture, publisher).await
+        self.write_publisher(scope_state, publisher).await
     }
 
     /// Has the scope say so no more, when nothing of ours is left.
-    async fn release(&self, picture: &mut Picture) -> Result<(), Failed> {
+    async fn release(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
         let publisher = self.publisher.get();
-        if publisher.is_none() || picture.publisher().name.as_ref() != publisher || !picture.is_empty() {
+        if publisher.is_none()
+            || scope_state.publisher().name.as_ref() != publisher
+            || !scope_state.is_empty()
+        {
             return Ok(());
         }
-        self.write_publisher(picture, None).await
+        self.write_publisher(scope_state, None).await
     }
 
-    async fn write_publisher(&self, picture: &mut Picture, publisher: Option<&Bytes>) -> Result<(), Failed> {
-        let answer = self.client.txn(&self.scope, claim(picture, &self.scope, publisher)).await?;
+    async fn write_publisher(
+        &self,
+        scope_state: &mut ScopeState,
+        publisher: Option<&Bytes>,
+    ) -> Result<(), Failed> {
+        let answer = self.client.txn(&self.scope, claim(scope_state, &self.scope, publisher)).await?;
         if !answer.succeeded {
             return Err(Failed::Comparison);
         }
-        picture.claimed(answer.header.map_or(0, |header| header.revision), publisher.cloned());
+        scope_state.claimed(answer.header.map_or(0, |header| header.revision), publisher.cloned());
         Ok(())
     }
 
     /// Takes all steps: in one transaction if they fit, else in units as far as these fit.
-    async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
-        let fitting =
-            |picture: &Picture, rest: &[Step]| Batch::fitting(picture, &self.scope, rest, self.limits);
+    async fn write(
+        &self,
+        scope_state: &mut ScopeState,
+        steps: &Steps,
+        changed: &mut Changed,
+    ) -> Result<(), Failed> {
+        let fitting = |scope_state: &ScopeState, rest: &[Step]| {
+            Batch::fitting(scope_state, &self.scope, rest, self.limits)
+        };
         let all = steps.as_slice();
         // A transaction without steps would write the guard, for nothing.
         if all.is_empty() {
             return Ok(());
         }
-        if fitting(picture, all) == all.len() {
-            return self.commit(picture, all, changed).await;
+        if fitting(scope_state, all) == all.len() {
+            return self.commit(scope_state, all, changed).await;
         }
-        let units = units(steps, &picture.documents());
+        let units = units(steps, &scope_state.documents());
         let mut written = 0;
         while let rest = &units.steps().as_slice()[written..]
             && !rest.is_empty()
         {
-            let taken = &rest[..units.whole(written, fitting(picture, rest))];
-            self.commit(picture, taken, changed).await?;
+            let taken = &rest[..units.whole(written, fitting(scope_state, rest))];
+            self.commit(scope_state, taken, changed).await?;
             written += taken.len();
         }
         Ok(())
@@ -249,11 +262,11 @@ impl Keeper {
     /// Takes these steps in one transaction.
     async fn commit(
         &self,
-        picture: &mut Picture,
+        scope_state: &mut ScopeState,
         steps: &[Step],
         changed: &mut Changed,
     ) -> Result<(), Failed> {
-        let batch = Batch::of(picture, &self.scope, steps);
+        let batch = Batch::of(scope_state, &self.scope, steps);
         let bytes = batch.bytes();
         let answer = self.client.txn(&self.scope, batch.request).await?;
         if !answer.succeeded {
@@ -261,23 +274,23 @@ impl Keeper {
         }
         tracing::debug!(scope = %self.scope, steps = steps.len(), bytes, "wrote a transaction");
         *changed = changed.with(steps);
-        picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
+        scope_state.committed(answer.header.map_or(0, |header| header.revision), batch.change);
         Ok(())
     }
 
-    /// Makes a list the picture to work with.
-    fn read(&self, state: &mut State, list: &RangeResponse) -> Picture {
-        let picture = Picture::of(&self.scope, list);
-        if picture.listed() < state.highest {
+    /// Makes a list the content of the scope.
+    fn read(&self, state: &mut State, list: &RangeResponse) -> ScopeState {
+        let scope_state = ScopeState::of(&self.scope, list);
+        if scope_state.listed() < state.highest {
             // Nothing that is written can mend this: readers compare with the revisions they saw.
             tracing::error!(
-                scope = %self.scope, revision = picture.listed(), before = state.highest,
+                scope = %self.scope, revision = scope_state.listed(), before = state.highest,
                 "the revision of etcd went back, as that of a restored backup does: PingSIX ignores changes until it \
                  has passed the old one, or is restarted"
             );
         }
-        state.highest = picture.listed();
-        picture
+        state.highest = scope_state.listed();
+        scope_state
     }
 
     /// Follows what others do to the scope until it has to be listed again; the error is why it could not go on.
@@ -288,16 +301,16 @@ impl Keeper {
         // Whatever happens from here on is not told.
         let mut state = self.state.lock().await;
         state.is_watched = false;
-        state.picture = None;
+        state.content = None;
         result
     }
 
-    /// Sees to it that there is a picture, and gives the revision that the watch goes on after.
+    /// Lists the scope unless its content is known. Returns the revision after which the watch begins.
     async fn look(&self) -> Result<i64, EtcdError> {
         let publications = {
             let state = self.state.lock().await;
-            if let Some(picture) = &state.picture {
-                return Ok(picture.listed());
+            if let Some(scope_state) = &state.content {
+                return Ok(scope_state.listed());
             }
             state.publications
         };
@@ -305,11 +318,11 @@ impl Keeper {
         let list = self.client.list(&self.scope).await?;
         let mut state = self.state.lock().await;
         if state.publications == publications {
-            let picture = self.read(&mut state, &list);
-            self.judge(&mut state, &picture);
-            state.picture = Some(picture);
+            let scope_state = self.read(&mut state, &list);
+            self.judge(&mut state, &scope_state);
+            state.content = Some(scope_state);
         }
-        let listed = state.picture.as_ref().map(Picture::listed);
+        let listed = state.content.as_ref().map(ScopeState::listed);
         Ok(listed.unwrap_or_else(|| list.header.map_or(0, |header| header.revision)))
     }
 
@@ -333,11 +346,11 @@ impl Keeper {
                 backoff.reset();
             }
             // A publication failed or was dropped while it wrote: what is there has to be asked again.
-            let Some(mut picture) = state.picture.take() else { return Ok(()) };
-            if picture.apply(&response.events) {
-                self.judge(&mut state, &picture);
+            let Some(mut scope_state) = state.content.take() else { return Ok(()) };
+            if scope_state.apply(&response.events) {
+                self.judge(&mut state, &scope_state);
             }
-            state.picture = Some(picture);
+            state.content = Some(scope_state);
         }
     }
 
@@ -357,28 +370,28 @@ impl Keeper {
     }
 
     /// Compares what is there with what was published.
-    fn judge(&self, state: &mut State, picture: &Picture) {
-        self.note_foreign(state, picture);
+    fn judge(&self, state: &mut State, scope_state: &ScopeState) {
+        self.note_foreign(state, scope_state);
         let Some(published) = &state.published else { return };
-        let steps = plan(&picture.documents(), published).len();
+        let steps = plan(&scope_state.documents(), published).len();
         if self.drift.set(&self.scope, steps > 0) && steps > 0 {
             tracing::warn!(scope = %self.scope, steps, "somebody else changed what was published");
         }
     }
 
-    fn note_foreign(&self, state: &mut State, picture: &Picture) {
-        let foreign = picture.foreign();
+    fn note_foreign(&self, state: &mut State, scope_state: &ScopeState) {
+        let foreign = scope_state.foreign();
         for key in foreign.difference(&state.foreign) {
             tracing::warn!(scope = %self.scope, %key, "a key that is not ours lies in the scope, and is left alone");
         }
         state.foreign = foreign;
     }
 
-    fn log(&self, picture: &Picture, revision: Revision, changed: Changed) {
+    fn log(&self, scope_state: &ScopeState, revision: Revision, changed: Changed) {
         if changed.is_empty() {
             return;
         }
-        let (scope, bytes) = (&self.scope, picture.size());
+        let (scope, bytes) = (&self.scope, scope_state.size());
         tracing::info!(
             %scope, %revision, changed.created, changed.updated, changed.deleted, bytes,
             "published"

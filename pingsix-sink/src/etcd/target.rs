@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Builder, ClientTls, EtcdSink};
-use crate::any::AnySink;
 use crate::desired::{DocumentSet, Scope};
+use crate::dyn_sink::DynSink;
 use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
 use crate::factory::{decoded, encoded};
 use crate::resource::Keyring;
@@ -141,8 +141,8 @@ impl SinkFactory for EtcdTarget {
         Ok(())
     }
 
-    async fn open(&self, env: Env<'_>) -> Result<AnySink, OpenError> {
-        Ok(AnySink::new(self.builder(env)?.build()?))
+    async fn open(&self, env: Env<'_>) -> Result<DynSink, OpenError> {
+        Ok(DynSink::new(self.builder(env)?.build()?))
     }
 
     async fn read(&self, scope: &Scope, env: Env<'_>) -> Result<DocumentSet, OpenError> {

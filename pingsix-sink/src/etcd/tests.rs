@@ -1,4 +1,4 @@
-//! Properties of batches and pictures, against a model of etcd's store.
+//! Properties of batches and scope states, against a model of etcd's store.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::batch::{Batch, Limits, MIN_OPERATIONS, check};
-use super::picture::Picture;
+use super::scope_state::ScopeState;
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
 use crate::plan::plan;
@@ -110,37 +110,37 @@ proptest! {
     ) {
         let (scope, limits) = (scope(), Limits { operations, bytes });
         let mut store = Store { revision: 1, ..Store::default() };
-        let mut picture = Picture::of(&scope, &store.list());
+        let mut scope_state = ScopeState::of(&scope, &store.list());
         for (desired, interference) in states {
-            let steps = plan(&picture.documents(), &desired);
-            check(&picture, &scope, steps.as_slice(), limits).unwrap();
+            let steps = plan(&scope_state.documents(), &desired);
+            check(&scope_state, &scope, steps.as_slice(), limits).unwrap();
             let mut rest = steps.as_slice();
             let mut echoes = Vec::new();
             while !rest.is_empty() {
-                let fitting = Batch::fitting(&picture, &scope, rest, limits);
+                let fitting = Batch::fitting(&scope_state, &scope, rest, limits);
                 prop_assert!(fitting > 0);
                 // Fewer than fit do as well, as those of one unit are.
                 let (taken, after) = rest.split_at(fitting.div_ceil(1 + rest.len() % 2));
-                let batch = Batch::of(&picture, &scope, taken);
+                let batch = Batch::of(&scope_state, &scope, taken);
                 let request = &batch.request;
                 prop_assert!(request.compare.len() <= operations && request.success.len() <= operations);
                 prop_assert!(request.encoded_len() <= bytes, "{} bytes", request.encoded_len());
-                echoes.push(store.txn(request).expect("the picture is right"));
-                picture.committed(store.revision, batch.change);
+                echoes.push(store.txn(request).expect("the scope_state is right"));
+                scope_state.committed(store.revision, batch.change);
                 rest = after;
             }
-            prop_assert_eq!(contents(&picture.documents()), contents(&desired));
+            prop_assert_eq!(contents(&scope_state.documents()), contents(&desired));
 
             // What a watch repeats of our own says nothing new, and a restart finds the same.
             for events in &echoes {
-                prop_assert!(!picture.apply(events));
+                prop_assert!(!scope_state.apply(events));
             }
-            let listed = Picture::of(&scope, &store.list());
-            prop_assert_eq!(listed.documents(), picture.documents());
-            prop_assert_eq!(listed.revision(), picture.revision());
-            prop_assert_eq!(listed.foreign(), picture.foreign());
-            picture.settle(desired.clone());
-            prop_assert_eq!(picture.revision(), listed.revision());
+            let listed = ScopeState::of(&scope, &store.list());
+            prop_assert_eq!(listed.documents(), scope_state.documents());
+            prop_assert_eq!(listed.revision(), scope_state.revision());
+            prop_assert_eq!(listed.foreign(), scope_state.foreign());
+            scope_state.settle(desired.clone());
+            prop_assert_eq!(scope_state.revision(), listed.revision());
 
             for (kind, id, value) in interference {
                 let key = Bytes::from(format!("/p/web/{}/{id}", ["z", "m", "a"][usize::from(kind)]));
@@ -149,12 +149,12 @@ proptest! {
                     Some(byte) => store.put(&key, &Bytes::from(vec![byte])),
                     None => store.delete(&key),
                 };
-                prop_assert!(picture.apply(&[event]));
+                prop_assert!(scope_state.apply(&[event]));
             }
-            let listed = Picture::of(&scope, &store.list());
-            prop_assert!(listed.documents().same_content(&picture.documents()));
-            prop_assert_eq!(listed.revision(), picture.revision());
-            prop_assert_eq!(listed.foreign(), picture.foreign());
+            let listed = ScopeState::of(&scope, &store.list());
+            prop_assert!(listed.documents().same_content(&scope_state.documents()));
+            prop_assert_eq!(listed.revision(), scope_state.revision());
+            prop_assert_eq!(listed.foreign(), scope_state.foreign());
         }
     }
 
@@ -164,25 +164,25 @@ proptest! {
     ) {
         let scope = scope();
         let mut store = Store { revision: 1, ..Store::default() };
-        let publish = |store: &mut Store, picture: &mut Picture, desired: &DocumentSet| {
-            let steps = plan(&picture.documents(), desired);
+        let publish = |store: &mut Store, scope_state: &mut ScopeState, desired: &DocumentSet| {
+            let steps = plan(&scope_state.documents(), desired);
             if steps.is_empty() {
                 return None;
             }
-            let batch = Batch::of(picture, &scope, steps.as_slice());
+            let batch = Batch::of(scope_state, &scope, steps.as_slice());
             let is_done = store.txn(&batch.request).is_some();
             if is_done {
-                picture.committed(store.revision, batch.change);
+                scope_state.committed(store.revision, batch.change);
             }
             Some(is_done)
         };
-        let mut picture = Picture::of(&scope, &store.list());
-        publish(&mut store, &mut picture, &before);
-        let mut stale = Picture::of(&scope, &store.list());
-        let is_changed = publish(&mut store, &mut picture, &other).is_some();
+        let mut scope_state = ScopeState::of(&scope, &store.list());
+        publish(&mut store, &mut scope_state, &before);
+        let mut stale = ScopeState::of(&scope, &store.list());
+        let is_changed = publish(&mut store, &mut scope_state, &other).is_some();
         if is_changed {
             prop_assert_ne!(publish(&mut store, &mut stale, &after), Some(true));
-            prop_assert_eq!(contents(&Picture::of(&scope, &store.list()).documents()), contents(&other));
+            prop_assert_eq!(contents(&ScopeState::of(&scope, &store.list()).documents()), contents(&other));
         }
     }
 }
@@ -201,9 +201,9 @@ fn writers_that_share_no_key_notice_each_other() {
         .unwrap()
     };
     let batch = |store: &Store, desired: &DocumentSet| {
-        let picture = Picture::of(&scope, &store.list());
-        let steps = plan(&picture.documents(), desired);
-        Batch::of(&picture, &scope, steps.as_slice())
+        let scope_state = ScopeState::of(&scope, &store.list());
+        let steps = plan(&scope_state.documents(), desired);
+        Batch::of(&scope_state, &scope, steps.as_slice())
     };
     let mut store = Store { revision: 1, ..Store::default() };
     let first = batch(&store, &set("1", "1"));

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{FileSink, Place};
-use crate::any::AnySink;
+use super::{FileLocation, FileSink};
 use crate::desired::{DocumentSet, Scope};
+use crate::dyn_sink::DynSink;
 use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError, decoded, encoded};
 
 /// PingSIX's static configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTarget {
     /// One file, or with a slash at the end one for each scope.
-    pub place: Place,
+    pub place: FileLocation,
     /// The configuration that documents are added to: `base`.
     pub base: Option<PathBuf>,
 }
@@ -48,24 +48,24 @@ impl SinkFactory for FileTarget {
         let place = match path.trim_end_matches('/') {
             "" if path.is_empty() => return Err(fault("path", "missing")),
             "" => return Err(fault("path", "the root directory is no place for them")),
-            directory if directory.len() < path.len() => Place::Directory(directory.into()),
-            file => Place::File(file.into()),
+            directory if directory.len() < path.len() => FileLocation::Directory(directory.into()),
+            file => FileLocation::File(file.into()),
         };
         Ok(Self { place, base: parameters.path("base")? })
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
         let (path, slash) = match &self.place {
-            Place::File(path) => (path, ""),
-            Place::Directory(path) => (path, "/"),
+            FileLocation::File(path) => (path, ""),
+            FileLocation::Directory(path) => (path, "/"),
         };
         write!(f, "file:{}{slash}", encoded(&path.to_string_lossy()))?;
         query.path("base", self.base.as_deref());
         Ok(())
     }
 
-    async fn open(&self, _env: Env<'_>) -> Result<AnySink, OpenError> {
-        Ok(AnySink::new(self.sink().await?))
+    async fn open(&self, _env: Env<'_>) -> Result<DynSink, OpenError> {
+        Ok(DynSink::new(self.sink().await?))
     }
 
     async fn read(&self, scope: &Scope, _env: Env<'_>) -> Result<DocumentSet, OpenError> {
@@ -73,6 +73,6 @@ impl SinkFactory for FileTarget {
     }
 
     fn is_for_one_scope(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.place, FileLocation::File(_))
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
     if moves.is_empty() {
         return steps;
     }
-    let mut writes = Order::new(&steps, &moves).writes().into_iter();
+    let mut writes = TopologicalSort::new(&steps, &moves).writes().into_iter();
     let mut all = Vec::with_capacity(steps.len());
     for step in &steps {
         if !is_certificate(step.key()) {
@@ -87,7 +87,7 @@ impl Write {
 }
 
 /// Sorts steps topologically.
-struct Order {
+struct TopologicalSort {
     /// For each step, those that give a name to it and have not done so yet.
     givers: BTreeMap<usize, BTreeSet<usize>>,
     /// For each step, those that take a name from it.
@@ -98,7 +98,7 @@ struct Order {
     waiting: BTreeSet<usize>,
 }
 
-impl Order {
+impl TopologicalSort {
     fn new(steps: &[Step], moves: &BTreeSet<(usize, usize)>) -> Self {
         let mut order = Self {
             givers: BTreeMap::new(),

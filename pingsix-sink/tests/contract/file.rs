@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use pingsix_sink::file::Place;
+use pingsix_sink::file::FileLocation;
 use pingsix_sink::{Desired, FileSink, Published, Scope, Sink, SinkError};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -72,7 +72,7 @@ impl Target for File {
 
     async fn open(&self) -> Watched {
         let directory = self.directory.path().to_owned();
-        let sink = FileSink::open(Place::Directory(directory.clone()), None).await.unwrap();
+        let sink = FileSink::open(FileLocation::Directory(directory.clone()), None).await.unwrap();
         Watched { sink: Resources(sink), directory, seen: Arc::clone(&self.seen) }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pingsix_sink::etcd::ClientTls;
 use pingsix_sink::target::ServerCredentials;
-use pingsix_sink::{AnySink, EtcdSink, Sink as _, Target};
+use pingsix_sink::{DynSink, EtcdSink, Sink as _, Target};
 use pingsix_test_programs::{Etcd, find};
 
 use crate::authority::{Authority, NAME};
@@ -180,7 +180,7 @@ async fn an_address_is_opened_with_material_in_memory() {
         ..ServerCredentials::default()
     };
     let web = desired("/p/web", &[("routes/r", "1")]);
-    let open = async |password: &str| -> AnySink {
+    let open = async |password: &str| -> DynSink {
         Target::server(&address, &login(password), false).unwrap().open(&|_| None).await.unwrap()
     };
     open(PASSWORD).await.publish(&web).await.unwrap();

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use bytes::Bytes;
-use pingsix_sink::file::Place;
+use pingsix_sink::file::FileLocation;
 use pingsix_sink::{Desired, Document, DocumentSet, FileSink, Key, OrderHint, Owner, Scope, Sink as _};
 
 use crate::serve::Served;
@@ -29,7 +29,7 @@ fn publish(manifests: &Manifests, file: &Path) {
     let desired = Desired::new(Scope::new(prefix).unwrap(), DocumentSet::new(documents).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let sink = FileSink::open(Place::File(file.to_owned()), None).await.unwrap();
+        let sink = FileSink::open(FileLocation::File(file.to_owned()), None).await.unwrap();
         sink.publish(&desired).await.unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! How far publications have come.
+//! The progress of publications.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::Engine;
 use crate::delivery::Instances;
 
 impl Engine {
-    /// Tells whoever reads status pages which revision to look for.
+    /// Sets the revision that polls of status pages wait for.
     pub(super) fn publish_revision(&self, data_plane: &DataPlaneKey) {
         if let Some(revision) = self.deliveries.revision(data_plane) {
             self.parts.targets.publish(data_plane, revision);
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// Takes note of what status pages say, of instances that follow what is published.
+    /// Records the status pages of instances that follow the sink.
     pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
         // They may have been asked for the last time before this was heard.
@@ -56,7 +56,7 @@ impl Engine {
         self.observe(data_plane, pages);
     }
 
-    /// Where a data plane is published.
+    /// The scope of a data plane.
     pub(super) fn scope(&self, data_plane: &DataPlaneKey) -> Option<Scope> {
         Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)).ok()
     }
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Takes note of instances, of which nothing new was heard.
+    /// Records instances again, without new pages.
     pub(super) fn weigh(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         if self.deliveries.observe(data_plane, instances) {
             self.tell_progress(data_plane);

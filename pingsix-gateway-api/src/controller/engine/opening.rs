@@ -1,31 +1,30 @@
 //! The owners that readiness waits for.
 //!
-//! A replica is ready when every owner that was there when everything was known has been published once to the targets that
-//! [open](crate::controller::router::SinkRouter::opens): then another replica may end. Two things keep no replica from being
-//! ready: a target that is read without the feed, which may be silent or refuse for ever, and an owner for which the API
-//! server does not answer.
+//! A replica is ready after one publication of every owner of the initial lists to the targets that
+//! [open](crate::controller::router::SinkRouter::opens). Then another replica may end. Readiness does not wait for shared
+//! targets, which may be silent or refuse for ever, nor for owners without an answer of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 
-/// A data plane at one of its targets.
-type Place = (DataPlaneKey, usize);
+/// A data plane, and the index of one of its targets.
+type TargetKey = (DataPlaneKey, usize);
 
-/// Owners of which not everything is where the feed is read from.
+/// The owners with publications that readiness waits for.
 #[derive(Debug, Default)]
 pub(super) struct Opening(BTreeMap<ObjectKey, Outstanding>);
 
 #[derive(Debug, Default)]
 struct Outstanding {
-    /// There is something to say of it.
+    /// The translation is known.
     is_known: bool,
-    /// There is something to publish that cannot be handed out yet.
+    /// A publication waits for encryption keys.
     is_withheld: bool,
-    /// Where something is being published.
-    awaited: BTreeSet<Place>,
-    /// Where it has come, or never will.
-    settled: BTreeSet<Place>,
+    /// The targets of publications that have not ended.
+    awaited: BTreeSet<TargetKey>,
+    /// The targets with a publication, and the targets that will never accept one.
+    settled: BTreeSet<TargetKey>,
 }
 
 impl Opening {
@@ -34,7 +33,7 @@ impl Opening {
         self.0 = owners.into_iter().map(|owner| (owner, Outstanding::default())).collect();
     }
 
-    /// Nobody is waited for.
+    /// Whether readiness waits for no owner.
     pub(super) fn is_over(&self) -> bool {
         self.0.is_empty()
     }
@@ -44,18 +43,18 @@ impl Opening {
         self.0.keys()
     }
 
-    /// Whether anything is being published.
+    /// Whether a publication is pending.
     pub(super) fn is_publishing(&self) -> bool {
         self.0.values().any(|outstanding| !outstanding.awaited.is_empty())
     }
 
-    /// Whether there is something to say of every owner.
+    /// Whether the translations of all owners are known.
     pub(super) fn is_all_known(&self) -> bool {
         self.0.values().all(|outstanding| outstanding.is_known)
     }
 
-    /// It is known what there is of an owner, which may have to be withheld: nothing but what is
-    /// [awaited](Self::awaits) from now on.
+    /// The translation of an owner is known, and may be withheld. [`awaits`](Self::awaits) names its publications from
+    /// now on.
     pub(super) fn reconsidered(&mut self, owner: &ObjectKey, is_withheld: bool) {
         if let Some(outstanding) = self.0.get_mut(owner) {
             outstanding.is_known = true;
@@ -64,24 +63,24 @@ impl Opening {
         }
     }
 
-    /// A data plane of an owner is being published to these targets.
+    /// A publication of a data plane to these targets has begun.
     pub(super) fn awaits(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: Vec<usize>) {
         let Some(Outstanding { awaited, settled, .. }) = self.0.get_mut(owner) else { return };
-        let places = targets.into_iter().map(|target| (data_plane.clone(), target));
+        let targets_of_plane = targets.into_iter().map(|target| (data_plane.clone(), target));
         // It has it already, if an older edition; what changes all the time would never be there otherwise.
-        awaited.extend(places.filter(|place| !settled.contains(place)));
+        awaited.extend(targets_of_plane.filter(|target| !settled.contains(target)));
     }
 
-    /// These targets have a publication of a data plane of an owner, or will never take it.
+    /// These targets have a publication of a data plane, or will never accept one.
     pub(super) fn settled(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: BTreeSet<usize>) {
         let Some(outstanding) = self.0.get_mut(owner) else { return };
-        for place in targets.into_iter().map(|target| (data_plane.clone(), target)) {
-            outstanding.awaited.remove(&place);
-            outstanding.settled.insert(place);
+        for target in targets.into_iter().map(|target| (data_plane.clone(), target)) {
+            outstanding.awaited.remove(&target);
+            outstanding.settled.insert(target);
         }
     }
 
-    /// Waits for an owner no longer, if nothing of it is still to come.
+    /// Stops waiting for an owner without pending publications.
     pub(super) fn look_at(&mut self, owner: &ObjectKey) {
         let is_there = |it: &Outstanding| it.is_known && !it.is_withheld && it.awaited.is_empty();
         if self.0.get(owner).is_some_and(is_there) {

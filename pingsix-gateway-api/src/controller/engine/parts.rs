@@ -1,4 +1,4 @@
-//! What an engine is made of, and where it hears from.
+//! The parts of an engine and its inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::ingest::Ingest;
-use super::others::Others;
+use super::peers::Peers;
 use super::provisioning::{Managed, Provisioning};
 use super::publishing::Publish;
 use super::report::Report;
@@ -32,7 +32,7 @@ use crate::reconcile::{Pace, Reconciler};
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::Input;
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub(in crate::controller) struct Parts {
     pub(in crate::controller) reconciler: Reconciler,
     pub(in crate::controller) sinks: Arc<SinkRouter>,
@@ -40,7 +40,7 @@ pub(in crate::controller) struct Parts {
     pub(in crate::controller) events: EventBoard,
     pub(in crate::controller) readers: Readers,
     pub(in crate::controller) progress: watch::Sender<Progress>,
-    /// Whether this replica writes.
+    /// The leadership of this replica.
     pub(in crate::controller) leadership: Leadership,
     pub(in crate::controller) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(in crate::controller) bundles: watch::Receiver<Bundles>,
@@ -50,29 +50,29 @@ pub(in crate::controller) struct Parts {
     pub(in crate::controller) pace: Pace,
     /// The status pages of the options.
     pub(in crate::controller) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    /// The instances whose status pages are asked.
+    /// The instances whose status pages are polled.
     pub(in crate::controller) targets: PollTargets,
-    /// How data planes are run; `None` when others run all of them.
+    /// The tasks of managed data planes; `None` if the controller runs none.
     pub(in crate::controller) provisioning: Option<Provisioning>,
-    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    /// Whether all Secrets are listed, or referenced Secrets alone.
     pub(in crate::controller) lists_secrets: bool,
-    /// How long what is being published may take to come to its end when everything stops.
+    /// The time for pending publications at a shutdown.
     pub(in crate::controller) drain: Duration,
 }
 
-/// Where an engine hears from.
+/// The inputs of an engine.
 pub(in crate::controller) struct Sources {
     pub(in crate::controller) inputs: mpsc::Receiver<Input>,
     pub(in crate::controller) pages: mpsc::Receiver<Pages>,
-    /// Scopes that somebody else has changed.
+    /// Scopes with drift.
     pub(in crate::controller) drifted: mpsc::Receiver<Scope>,
-    /// What an earlier process has left.
+    /// Publications of earlier processes without owners.
     pub(in crate::controller) orphans: mpsc::Receiver<Vec<Orphan>>,
     pub(in crate::controller) debug: Option<mpsc::Receiver<DebugRequest>>,
     pub(in crate::controller) stop: CancellationToken,
 }
 
-/// What all stages use.
+/// The parts that all stages use.
 pub(super) struct Shared {
     pub(super) reconciler: Reconciler,
     pub(super) sinks: Arc<SinkRouter>,
@@ -104,7 +104,7 @@ impl Engine {
             },
             deliveries: Deliveries::default(),
             pages: BTreeMap::new(),
-            others: Others::default(),
+            others: Peers::default(),
         }
     }
 }

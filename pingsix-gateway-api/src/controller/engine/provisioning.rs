@@ -17,7 +17,7 @@ use super::ingest::Ingest;
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, Standings, Wanted,
+    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, ProvisionedOwners, Wanted,
     judge_addresses, service_name, status_ports,
 };
 use crate::reconcile::Reconciler;
@@ -31,7 +31,7 @@ const KEPT: &str = "The Gateway is not accepted. What was published for it befor
 pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) installation: Arc<Installation>,
     pub(in crate::controller) wanted: watch::Sender<Wanted>,
-    pub(in crate::controller) standings: watch::Receiver<Standings>,
+    pub(in crate::controller) provisioned: watch::Receiver<ProvisionedOwners>,
     pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Managed {
     /// Whose Service it is.
     owners: BTreeMap<ObjectName, ObjectKey>,
     /// What was last told of.
-    pub(super) standings: Standings,
+    pub(super) provisioned: ProvisionedOwners,
     /// Those that ask for data planes which this controller cannot run.
     refused: BTreeSet<ObjectKey>,
 }
@@ -154,7 +154,7 @@ impl Managed {
 
     /// Where the Service of an owner is reached; `None` as long as that is not known.
     pub(super) fn addresses(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
-        Some(self.standings.get(owner)?.addresses.clone())
+        Some(self.provisioned.get(owner)?.addresses.clone())
     }
 
     /// Adds what keeps an accepted Gateway from being programmed besides its configuration.
@@ -184,26 +184,26 @@ impl Managed {
     }
 
     /// Whether it is not known yet what has become of what should run for an owner.
-    pub(super) fn is_standing_unknown(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
+    pub(super) fn is_provisioning_unknown(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
         self.provisioning.is_some()
             && reconciler.infrastructure(owner).is_some()
-            && !self.standings.contains_key(owner)
+            && !self.provisioned.contains_key(owner)
     }
 
     fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
         if self.provisioning.is_none() {
             return Some((Reason::NoResources, NOT_RUN.to_owned()));
         }
-        let Some(standing) = self.standings.get(owner) else {
+        let Some(provisioned_owner) = self.provisioned.get(owner) else {
             let service = service_name(infrastructure);
             let message = format!("It is not known yet whether Service \"{service}\" has an address.");
             return Some((Reason::AddressNotAssigned, message));
         };
-        if let Some(fault) = &standing.fault {
+        if let Some(fault) = &provisioned_owner.fault {
             return Some((Reason::NoResources, fault.clone()));
         }
         let service = format!("\"{}\"", service_name(infrastructure));
-        match judge_addresses(&infrastructure.addresses, &standing.addresses, &service) {
+        match judge_addresses(&infrastructure.addresses, &provisioned_owner.addresses, &service) {
             Ok(()) => None,
             Err(AddressFault::NotAssigned(message)) => Some((Reason::AddressNotAssigned, message)),
             Err(AddressFault::NotUsable(message)) => Some((Reason::AddressNotUsable, message)),
@@ -230,16 +230,18 @@ impl Engine {
     }
 
     /// The provisioner has told what has become of what should run.
-    pub(super) fn look_at_standings(&mut self) {
+    pub(super) fn look_at_provisioned(&mut self) {
         let Some(provisioning) = &mut self.managed.provisioning else { return };
-        let standings = provisioning.standings.borrow_and_update().clone();
-        let held = std::mem::take(&mut self.managed.standings);
-        let known: BTreeSet<&ObjectKey> = held.keys().chain(standings.keys()).collect();
+        let provisioned = provisioning.provisioned.borrow_and_update().clone();
+        let held = std::mem::take(&mut self.managed.provisioned);
+        let known: BTreeSet<&ObjectKey> = held.keys().chain(provisioned.keys()).collect();
         let changed: Vec<ObjectKey> =
-            known.into_iter().filter(|owner| held.get(*owner) != standings.get(*owner)).cloned().collect();
+            known.into_iter().filter(|owner| held.get(*owner) != provisioned.get(*owner)).cloned().collect();
         let has_other_keys = |owner: &ObjectKey| {
-            let keys = |standings: &Standings| standings.get(owner).map(|standing| standing.keys.clone());
-            keys(&held) != keys(&standings)
+            let keys = |provisioned: &ProvisionedOwners| {
+                provisioned.get(owner).map(|provisioned_owner| provisioned_owner.keys.clone())
+            };
+            keys(&held) != keys(&provisioned)
         };
         let world = self.parts.reconciler.world();
         let rekeyed = changed.iter().filter(|owner| {
@@ -248,7 +250,7 @@ impl Engine {
                 && has_other_keys(owner)
         });
         let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
-        self.managed.standings = standings;
+        self.managed.provisioned = provisioned;
         // Another key may encrypt now.
         self.push(rekeyed);
         for owner in changed {

@@ -141,7 +141,7 @@ impl Managed {
         if self.provisioning.is_none() {
             return Some(HeldKeys::Nobody);
         }
-        Some(self.standings.get(owner)?.keys.clone())
+        Some(self.provisioned.get(owner)?.keys.clone())
     }
 }
 

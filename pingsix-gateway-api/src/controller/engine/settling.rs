@@ -56,7 +56,7 @@ impl Report {
         let planes = view.reconciler.data_planes(owner);
         let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
         if !view.deliveries.of(&planes).values().any(is_pending)
-            && !view.managed.is_standing_unknown(view.reconciler, owner)
+            && !view.managed.is_provisioning_unknown(view.reconciler, owner)
         {
             return false;
         }

@@ -1,7 +1,7 @@
-//! Where the data planes of an owner are published: where its parameters say, or to the feed.
+//! The sink of an owner's parameters.
 //!
-//! What was published elsewhere before stays there: a PingSIX may still read it. As long as a sink cannot be used, nothing is
-//! published, neither there nor elsewhere; where the data planes were published last, they can still be withdrawn.
+//! A replaced sink keeps its documents, because a PingSIX may still read them. While a sink is unusable, its data planes are
+//! published nowhere. Withdrawals still go to the last sink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,37 +14,37 @@ use super::Engine;
 use crate::controller::attached_sinks::{AttachError, SinkId};
 use crate::controller::orphans::Orphan;
 
-/// What is known of the sinks of owners.
+/// The state of the sinks that parameters name.
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
-    /// Owners whose sink cannot be used, and why.
+    /// Owners with an unusable sink, and the error.
     faults: BTreeMap<ObjectKey, AttachError>,
-    /// Data planes that were published nowhere because of that: there is nothing to withdraw.
+    /// Data planes that were never published because of an error. Their withdrawal is empty.
     nowhere: BTreeSet<DataPlaneKey>,
-    /// What an earlier process has left at several sinks is withdrawn from one after the other.
+    /// Orphans of one data plane at several sinks, which are withdrawn one after the other.
     orphans: BTreeMap<DataPlaneKey, Vec<Orphan>>,
 }
 
 impl Sinks {
-    /// Why nothing of an owner is published.
+    /// The error that keeps an owner from being published.
     pub(super) fn fault(&self, owner: &ObjectKey) -> Option<AttachError> {
         self.faults.get(owner).cloned()
     }
 
-    /// Whether there is nothing to withdraw of a data plane. It is asked once.
+    /// Whether a data plane was never published. The first call clears the answer.
     pub(super) fn was_nowhere(&mut self, data_plane: &DataPlaneKey) -> bool {
         self.nowhere.remove(data_plane)
     }
 }
 
 impl Engine {
-    /// Sees where the data planes of an owner are to be published, before what was made of it is.
+    /// Attaches the data planes of an owner to the sink of its parameters, before their publication.
     pub(super) fn look_at_sink(&mut self, owner: &ObjectKey) {
         let planes = self.parts.reconciler.data_planes(owner);
         let attached = self.parts.reconciler.attached(owner);
         let sink = attached.and_then(|attached| attached.sink.clone());
         if sink.is_none() && self.parts.reconciler.is_kept(owner) {
-            // What was published before stays as it is, and where it is.
+            // The publication of an earlier process stays at its sink.
             self.publish.sinks.faults.remove(owner);
             return;
         }
@@ -89,8 +89,8 @@ impl Engine {
         self.parts.sinks.attached().id_of(&self.scope(data_plane)?)
     }
 
-    /// Has what was left of a data plane withdrawn where it lies. Returns whether that can be done now: where it lies may not
-    /// be published to any more, and what lies elsewhere comes first.
+    /// Attaches the data plane of an orphan to the sink that holds the orphan. Returns whether the withdrawal can begin: the
+    /// sink may be closed, and an orphan at another sink may come first.
     pub(super) fn reach_for(&mut self, orphan: &Orphan) -> bool {
         let Orphan { data_plane, at, .. } = orphan;
         let owner = data_plane.owner();
@@ -110,19 +110,19 @@ impl Engine {
         is_open
     }
 
-    /// Whether what was left of a data plane lies where its owner publishes.
+    /// Whether an orphan is at the sink of its owner.
     pub(super) fn lies_at_home(&self, orphan: &Orphan, planes: &[DataPlaneKey]) -> bool {
         planes.iter().find_map(|data_plane| self.attached_to(data_plane)) == orphan.at
     }
 
-    /// A data plane is withdrawn. It may lie elsewhere too.
+    /// Withdraws the orphans of a data plane at other sinks, after a withdrawal.
     pub(super) fn withdraw_next(&mut self, data_plane: &DataPlaneKey) {
         if let Some(orphans) = self.publish.sinks.orphans.remove(data_plane) {
             self.withdraw(orphans);
         }
     }
 
-    /// What is wrong with an owner, its sink included.
+    /// The problems of an owner, with those of its sink.
     pub(super) fn problems_of(&self, owner: &ObjectKey) -> Vec<Problem> {
         let reconciler = &self.parts.reconciler;
         let mut problems = reconciler.problems(owner).to_vec();

@@ -1,5 +1,5 @@
-//! The stages of the start: everything is read; then the feed answers, of each data plane from its first publication on; then
-//! the replica is ready.
+//! The stages of the start: the initial lists, the opening of the feed, and readiness. An open feed answers for each data
+//! plane after its first publication.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use super::Engine;
 use crate::controller::Progress;
 
-/// For how long readiness waits for owners of which it is not known what to publish: each of them is the matter of a tenant.
+/// The time for which readiness waits for owners with unknown references. A tenant may cause them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many owners a line of the log names.
+/// The most owners in a line of the log.
 const NAMED: usize = 8;
 
 impl Engine {
-    /// Goes from one stage of the start to the next, when it is time.
+    /// Advances to the next stage of the start.
     pub(super) fn advance(&mut self) {
         if self.report.is_complete {
             return;
@@ -75,13 +75,13 @@ impl Engine {
         });
     }
 
-    /// Whether nobody has to be waited for any more before this replica is ready.
+    /// Whether readiness waits for no owner any more.
     fn is_due(&self) -> bool {
         let is_late = self.report.ready_by.is_some_and(|ready_by| ready_by <= Instant::now());
         self.publish.opening.is_over() || is_late && !self.publish.opening.is_publishing()
     }
 
-    /// Has readiness say what is missing. Anybody may ask for it, so it names no object.
+    /// Sets the message of readiness. The page has no authentication, so the message names no object.
     fn explain(&self, progress: &Progress) {
         let Some(gates) = &self.report.gates else { return };
         // Once known, always known: a kind that is installed later keeps nobody waiting.

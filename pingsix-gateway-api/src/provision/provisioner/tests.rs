@@ -62,7 +62,7 @@ impl Stage {
             authority: Some(authority),
             key: watch::channel(InstallationKey::new(&[7; 32])).1,
             wanted: wanted.subscribe(),
-            standings: watch::Sender::new(Standings::new()),
+            provisioned: watch::Sender::new(ProvisionedOwners::new()),
             events: events.clone(),
             metrics: Some(Arc::clone(&metrics)),
         });

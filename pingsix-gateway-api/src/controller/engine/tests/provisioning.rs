@@ -11,13 +11,13 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
 use crate::provision::{
-    HeldKeys, InstallationKey, Keyring, KeyringFault, Provisioned, Standings, Wanted as Needs,
+    HeldKeys, InstallationKey, Keyring, KeyringFault, Provisioned, ProvisionedOwners, Wanted as Needs,
 };
 
 /// The other ends of what the engine is connected with.
 struct Ends {
     wanted: watch::Receiver<Needs>,
-    standings: watch::Sender<Standings>,
+    provisioned: watch::Sender<ProvisionedOwners>,
     pages: watch::Receiver<TargetsByOwner>,
     key: watch::Sender<Option<InstallationKey>>,
 }
@@ -32,13 +32,13 @@ impl Rig {
     fn managing_with(parameters: Value, classes: Vec<Value>) -> (Self, Ends) {
         let mut rig = Self::new();
         let (wanted, needs) = watch::channel(Needs::default());
-        let (standings, told) = watch::channel(Standings::new());
+        let (provisioned, told) = watch::channel(ProvisionedOwners::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
         let pages = rig.engine.parts.targets.subscribe();
         rig.engine.managed.provisioning = Some(Provisioning {
             installation: Arc::new(installation()),
             wanted,
-            standings: told,
+            provisioned: told,
             key: known,
         });
         for kind in Kind::ALL {
@@ -60,7 +60,7 @@ impl Rig {
         }
         assert_eq!(needs.borrow().is_complete, has_none, "not before everything was looked at");
         rig.settle();
-        (rig, Ends { wanted: needs, standings, pages, key })
+        (rig, Ends { wanted: needs, provisioned, pages, key })
     }
 
     /// Two slices of the Service, with these endpoints: address, whether it is ready, whether it is terminating.
@@ -83,9 +83,9 @@ impl Rig {
         );
     }
 
-    fn stand(&mut self, ends: &Ends, standing: Provisioned) {
-        ends.standings.send_replace(Standings::from([(web(), standing)]));
-        self.engine.look_at_standings();
+    fn stand(&mut self, ends: &Ends, provisioned: Provisioned) {
+        ends.provisioned.send_replace(ProvisionedOwners::from([(web(), provisioned)]));
+        self.engine.look_at_provisioned();
     }
 
     /// All instances confirm what was published.
@@ -618,7 +618,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
     assert!(given(&ends).unwrap_err().to_string().contains("does not exist"));
-    let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.standings);
+    let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.provisioned);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));

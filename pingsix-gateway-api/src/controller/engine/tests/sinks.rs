@@ -1,7 +1,7 @@
 //! Sinks that parameters name.
 
 use parking_lot::Mutex;
-use pingsix_sink::{AnySink, Desired, MemorySink, Published, Sink, SinkError};
+use pingsix_sink::{Desired, DynSink, MemorySink, Published, Sink, SinkError};
 use pingsix_translate::ObjectName;
 
 use super::*;
@@ -63,7 +63,7 @@ impl World {
             Ok(SinkHandle::shared(
                 "memory",
                 sink.url.clone(),
-                AnySink::new(Login(Arc::clone(server), password)),
+                DynSink::new(Login(Arc::clone(server), password)),
             ))
         })
     }

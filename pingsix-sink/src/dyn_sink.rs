@@ -13,10 +13,10 @@ use crate::sink::{Effect, Published, Sink};
 
 /// A sink of any kind. Clones are the same sink.
 #[derive(Clone)]
-pub struct AnySink(Arc<dyn Erased>);
+pub struct DynSink(Arc<dyn ErasedSink>);
 
 /// [`Sink`] without the type of its future.
-trait Erased: Send + Sync {
+trait ErasedSink: Send + Sync {
     fn publish_boxed<'a>(&'a self, desired: &'a Desired) -> BoxFuture<'a, Result<Published, SinkError>>;
     fn effect_erased(&self) -> Effect;
     fn drifted_erased(&self) -> Option<watch::Receiver<BTreeSet<Scope>>>;
@@ -26,7 +26,7 @@ trait Erased: Send + Sync {
     fn own_scopes_boxed<'a>(&'a self, root: &'a Scope) -> BoxFuture<'a, Result<BTreeSet<Scope>, SinkError>>;
 }
 
-impl<S: Sink> Erased for S {
+impl<S: Sink> ErasedSink for S {
     fn publish_boxed<'a>(&'a self, desired: &'a Desired) -> BoxFuture<'a, Result<Published, SinkError>> {
         Box::pin(self.publish(desired))
     }
@@ -56,20 +56,20 @@ impl<S: Sink> Erased for S {
     }
 }
 
-impl AnySink {
+impl DynSink {
     /// Forgets which kind of sink it is.
     pub fn new(sink: impl Sink + 'static) -> Self {
         Self(Arc::new(sink))
     }
 }
 
-impl<S: Sink + 'static> From<Arc<S>> for AnySink {
+impl<S: Sink + 'static> From<Arc<S>> for DynSink {
     fn from(sink: Arc<S>) -> Self {
         Self(sink)
     }
 }
 
-impl Sink for AnySink {
+impl Sink for DynSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         self.0.publish_boxed(desired).await
     }
@@ -99,8 +99,8 @@ impl Sink for AnySink {
     }
 }
 
-impl fmt::Debug for AnySink {
+impl fmt::Debug for DynSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnySink").finish_non_exhaustive()
+        f.debug_struct("DynSink").finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
-//! What replicas tell each other of data planes beside their readers, and what follows from it.
+//! Reports of confirmations and findings between replicas.
 //!
-//! Of an instance that reads from another replica, its status page tells nothing here: revisions of that one are others.
-//! But that one knows, so it tells which of its instances have confirmed what, and the same content is told by the same
-//! fingerprint wherever it was made. What PingSIX refuses is told as well (`acceptance/findings.rs`).
+//! The status page of an instance has the revisions of the replica that it reads from, and other replicas issue other
+//! revisions. The replica therefore reports the confirmations of its instances, with a fingerprint of the content, which is
+//! equal at all replicas. The report has the findings, too (`acceptance/findings.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::digest::short_digest;
 use crate::reconcile::Publication;
 use crate::replicas::{Confirmed, ReplicaReport};
 
-/// For how long an instance that had confirmed counts as one that has while replicas are not at the same content: each sees
-/// a change in its own time, and what was said of a Gateway does not turn to and fro with each.
+/// The time for which an earlier confirmation counts while replicas have different content. Replicas see a change at
+/// different times, and the status of a Gateway must not flip with each change.
 const AGREE: Duration = Duration::from_secs(10);
 
-/// What there is to tell others of, and what they told.
+/// The report for other replicas, and the state of their reports.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct Peers {
     report: ReplicaReport,
-    /// What was last made for each data plane, and what stands for it.
+    /// The last documents of each data plane, and their fingerprint.
     contents: BTreeMap<DataPlaneKey, (DocumentSet, Fingerprint)>,
-    /// When another replica last told that an instance had what is wanted here.
+    /// The last time at which another replica reported that an instance has confirmed the content.
     agreed: BTreeMap<(DataPlaneKey, StatusUrl), Instant>,
 }
 
 impl Engine {
-    /// Takes note of what is to be published for an owner, before secrets are encrypted: that gives something else each
-    /// time. `current` are all its data planes.
+    /// Records the documents of an owner before encryption, which gives different bytes each time. `current` has all
+    /// data planes of the owner.
     pub(super) fn note_contents(
         &mut self,
         owner: &ObjectKey,
@@ -65,7 +65,7 @@ impl Engine {
         self.tell_findings(owner);
     }
 
-    /// Tells others what was found of an owner that PingSIX refuses.
+    /// Reports the findings of an owner to other replicas.
     pub(super) fn tell_findings(&mut self, owner: &ObjectKey) {
         let Some(replicas) = self.parts.sinks.replicas() else { return };
         let acceptance = self.parts.reconciler.acceptance(owner);
@@ -78,7 +78,7 @@ impl Engine {
         replicas.say(&self.others.report);
     }
 
-    /// Tells others which of these instances have what is published here, and sees which have it by what others tell.
+    /// Reports the confirmations of these instances to other replicas, and applies the confirmations of their reports.
     pub(super) fn compare(
         &mut self,
         data_plane: &DataPlaneKey,
@@ -86,7 +86,7 @@ impl Engine {
         pages: &mut BTreeMap<StatusUrl, Result<StatusPage, String>>,
     ) {
         let Some(replicas) = self.parts.sinks.replicas() else { return };
-        let Others { report, contents, agreed } = &mut self.others;
+        let Peers { report, contents, agreed } = &mut self.others;
         agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));
         let Some((_, fingerprint)) = contents.get(data_plane) else { return };
         let (content, now) = (fingerprint.to_string(), Instant::now());
@@ -119,7 +119,7 @@ impl Engine {
         replicas.say(report);
     }
 
-    /// Other replicas have told something.
+    /// Applies the reports of other replicas.
     pub(super) fn look_at_replicas(&mut self) {
         self.look_at_readers();
         let Some(replicas) = self.parts.sinks.replicas() else { return };

@@ -19,13 +19,13 @@ pub(super) const GUARD_VALUES: [&[u8]; 2] = [b"pingsix-graph-v1", b"1"];
 
 /// A scope as of a list, and of every event and every transaction of ours since.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct ScopeState {
     scope: Scope,
     /// The revision of the list: events up to it say nothing new.
     listed: i64,
     /// The revisions of our transactions since, whose events say nothing new either.
     ours: BTreeSet<i64>,
-    held: BTreeMap<Key, Held>,
+    entries: BTreeMap<Key, Entry>,
     /// Keys that no document could have: they are somebody else's.
     strange: BTreeSet<Bytes>,
     marks: [Marked; MARKS],
@@ -45,7 +45,7 @@ struct Settled {
 
 /// A key that is there.
 #[derive(Debug)]
-struct Held {
+struct Entry {
     name: Name,
     value: Bytes,
     modified: i64,
@@ -72,14 +72,14 @@ pub(super) struct Guard {
     pub(super) is_known: bool,
 }
 
-impl Picture {
+impl ScopeState {
     /// Reads a list.
     pub(super) fn of(scope: &Scope, list: &RangeResponse) -> Self {
-        let mut picture = Self {
+        let mut scope_state = Self {
             scope: scope.clone(),
             listed: list.header.as_ref().map_or(0, |header| header.revision),
             ours: BTreeSet::new(),
-            held: BTreeMap::new(),
+            entries: BTreeMap::new(),
             strange: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
@@ -88,9 +88,9 @@ impl Picture {
             settled: None,
         };
         for kv in &list.kvs {
-            picture.put(kv);
+            scope_state.put(kv);
         }
-        picture
+        scope_state
     }
 
     /// The revision that a watch goes on after.
@@ -119,7 +119,7 @@ impl Picture {
 
     /// Whether nothing is ours.
     pub(super) fn is_empty(&self) -> bool {
-        !self.held.values().any(|held| self.order(held.name).is_some())
+        !self.entries.values().any(|held| self.order(held.name).is_some())
     }
 
     /// Takes note that a transaction of ours has written who publishes.
@@ -136,7 +136,7 @@ impl Picture {
 
     /// When a key was last written; zero if it is not there.
     pub(super) fn modified(&self, key: &Key) -> i64 {
-        self.held.get(key).map_or(0, |held| held.modified)
+        self.entries.get(key).map_or(0, |held| held.modified)
     }
 
     /// The order hint in the record of a key, if it is ours.
@@ -151,7 +151,7 @@ impl Picture {
             return settled.documents.clone();
         }
         let owner = Owner::new("an earlier publication");
-        let ours = self.held.iter().filter_map(|(key, held)| {
+        let ours = self.entries.iter().filter_map(|(key, held)| {
             let (order, value) = (self.order(held.name)?, held.value.clone());
             Some(Document { key: key.clone(), value, order, owner: owner.clone() })
         });
@@ -160,7 +160,7 @@ impl Picture {
 
     /// The keys under the scope that are somebody else's, without those that PingSIX does not read.
     pub(super) fn foreign(&self) -> BTreeSet<String> {
-        let held = self.held.iter().filter(|(_, held)| self.order(held.name).is_none());
+        let held = self.entries.iter().filter(|(_, held)| self.order(held.name).is_none());
         let strange =
             self.strange.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
         held.map(|(key, _)| self.scope.full_key(key))
@@ -177,7 +177,7 @@ impl Picture {
         if let Some(settled) = &self.settled {
             return settled.revision;
         }
-        let documents = self.held.values().filter(|held| self.order(held.name).is_some());
+        let documents = self.entries.values().filter(|held| self.order(held.name).is_some());
         let marks = self.marks.iter().map(|marked| marked.modified);
         let last = documents.map(|held| held.modified).chain(marks).max();
         last.and_then(Revision::new).unwrap_or(Revision::MIN)
@@ -186,9 +186,9 @@ impl Picture {
     /// The bytes of keys and values that PingSIX reads in one list.
     pub(super) fn size(&self) -> usize {
         let prefix = self.scope.as_str().len() + 1;
-        let held: usize = self.held.iter().map(|(key, held)| key.as_str().len() + held.value.len()).sum();
+        let held: usize = self.entries.iter().map(|(key, held)| key.as_str().len() + held.value.len()).sum();
         let marks: usize = self.marks.iter().map(|marked| marked.mark.size()).sum();
-        held + marks + self.held.len() * (prefix + PER_KEY)
+        held + marks + self.entries.len() * (prefix + PER_KEY)
     }
 
     /// Takes note of events, and says whether one of them was not our doing.
@@ -221,10 +221,10 @@ impl Picture {
             match value {
                 Some(value) => {
                     let name = Name::of(&key);
-                    self.held.insert(key, Held { name, value, modified: revision });
+                    self.entries.insert(key, Entry { name, value, modified: revision });
                 }
                 None => {
-                    self.held.remove(&key);
+                    self.entries.remove(&key);
                 }
             }
         }
@@ -241,20 +241,20 @@ impl Picture {
 
     /// The names of the keys that are there.
     pub(super) fn names(&self) -> BTreeSet<Name> {
-        self.held.values().map(|held| held.name).collect()
+        self.entries.values().map(|held| held.name).collect()
     }
 
     fn put(&mut self, kv: &KeyValue) {
         match self.place(&kv.key) {
-            Place::Guard => {
+            KeyRole::Guard => {
                 let is_known = GUARD_VALUES.contains(&&*kv.value);
                 self.guard = Guard { modified: kv.mod_revision, is_known };
             }
-            Place::Publisher => {
+            KeyRole::Publisher => {
                 self.publisher = Publisher { name: Some(kv.value.clone()), modified: kv.mod_revision };
             }
-            Place::Fence => self.fence = Fence::read(&kv.value, kv.mod_revision),
-            Place::Mark(index) => {
+            KeyRole::Fence => self.fence = Fence::read(&kv.value, kv.mod_revision),
+            KeyRole::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
                     tracing::warn!(scope = %self.scope, %key, "the record of what is ours is damaged");
@@ -262,11 +262,11 @@ impl Picture {
                 });
                 self.marks[index] = Marked { mark, modified: kv.mod_revision };
             }
-            Place::Document(key) => {
+            KeyRole::Document(key) => {
                 let name = Name::of(&key);
-                self.held.insert(key, Held { name, value: kv.value.clone(), modified: kv.mod_revision });
+                self.entries.insert(key, Entry { name, value: kv.value.clone(), modified: kv.mod_revision });
             }
-            Place::Strange => {
+            KeyRole::Strange => {
                 self.strange.insert(kv.key.clone());
             }
         }
@@ -274,33 +274,33 @@ impl Picture {
 
     fn delete(&mut self, key: &Bytes) {
         match self.place(key) {
-            Place::Guard => self.guard = Guard { modified: 0, is_known: true },
-            Place::Publisher => self.publisher = Publisher::default(),
-            Place::Fence => self.fence = Fence::default(),
-            Place::Mark(index) => self.marks[index] = Marked::default(),
-            Place::Document(key) => {
-                self.held.remove(&key);
+            KeyRole::Guard => self.guard = Guard { modified: 0, is_known: true },
+            KeyRole::Publisher => self.publisher = Publisher::default(),
+            KeyRole::Fence => self.fence = Fence::default(),
+            KeyRole::Mark(index) => self.marks[index] = Marked::default(),
+            KeyRole::Document(key) => {
+                self.entries.remove(&key);
             }
-            Place::Strange => {
+            KeyRole::Strange => {
                 self.strange.remove(key);
             }
         }
     }
 
-    fn place(&self, key: &[u8]) -> Place {
+    fn place(&self, key: &[u8]) -> KeyRole {
         let inside = std::str::from_utf8(key)
             .ok()
             .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
         match inside {
-            Some(GUARD) => Place::Guard,
-            Some(PUBLISHER) => Place::Publisher,
-            Some(FENCE) => Place::Fence,
+            Some(GUARD) => KeyRole::Guard,
+            Some(PUBLISHER) => KeyRole::Publisher,
+            Some(FENCE) => KeyRole::Fence,
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
-                (Some(index), _) => Place::Mark(index),
-                (None, Ok(key)) => Place::Document(key),
-                (None, Err(_)) => Place::Strange,
+                (Some(index), _) => KeyRole::Mark(index),
+                (None, Ok(key)) => KeyRole::Document(key),
+                (None, Err(_)) => KeyRole::Strange,
             },
-            None => Place::Strange,
+            None => KeyRole::Strange,
         }
     }
 }
@@ -317,7 +317,7 @@ pub(super) struct Change {
 }
 
 /// What a key under the scope is for.
-enum Place {
+enum KeyRole {
     Guard,
     Publisher,
     Fence,
