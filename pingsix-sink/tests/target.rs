@@ -44,7 +44,6 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
 }
 
 /// URLs, what they mean, and how they are shown if that differs.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
     let plain = etcd("a", 2379);
     let file = |path: &str| FileTarget { place: FileLocation::File(path.into()), base: None };
