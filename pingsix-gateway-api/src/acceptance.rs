@@ -116,7 +116,7 @@ pub struct Acceptance {
     /// What PingSIX took last.
     accepted: Option<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
-    held_back: Vec<HeldBack>,
+    held_back: Vec<RefusedParts>,
     /// What other replicas have found, and is in quarantine here as well.
     adopted: BTreeMap<Origin, Adopted>,
     /// What other replicas hold back, of what is here as it is there.
@@ -170,7 +170,7 @@ struct Quarantined {
 
 /// Parts that stay as they were when PingSIX took them, or absent.
 #[derive(Debug)]
-struct HeldBack {
+struct RefusedParts {
     said: Arc<str>,
     retries: Backoff,
     parts: BTreeSet<ObjectKey>,
@@ -230,7 +230,7 @@ impl Acceptance {
     /// What is there, with what is at fault held back and in quarantine.
     fn wanted(&mut self, newest: &OwnerSnapshot) -> Content {
         let mut snapshot = newest.clone();
-        for HeldBack { parts, held, .. } in &self.held_back {
+        for RefusedParts { parts, held, .. } in &self.held_back {
             put(&mut snapshot, held, parts);
         }
         let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
@@ -505,7 +505,7 @@ impl Acceptance {
                 let version = only(&search.goal().snapshot, &parts);
                 let held = only(search.before(), &parts);
                 let is_proven = false;
-                self.held_back.push(HeldBack {
+                self.held_back.push(RefusedParts {
                     said,
                     retries,
                     parts: parts.clone(),

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
-use pingsix_translate::pingsix::{Config, DocumentKey, Held};
+use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
 
@@ -191,7 +191,7 @@ fn desired(
     Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
 }
 
-fn delivered(key: &DocumentKey, document: &Held, owner: Owner) -> Result<Document, SinkError> {
+fn delivered(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result<Document, SinkError> {
     Ok(Document {
         key: Key::new(key.to_string())?,
         value: document.json(),

@@ -71,16 +71,16 @@ pub fn permissions(options: &ControllerOptions) -> Permissions {
 const READ: &[&str] = &["list", "watch"];
 
 /// Where something is allowed: nothing for everywhere.
-type Place = Option<String>;
+type NamespaceScope = Option<String>;
 
 /// What is asked: group, resource, and the name of the only object it is asked of.
 type Target = (&'static str, String, Option<String>);
 
 #[derive(Debug, Default)]
-struct Wanted(BTreeMap<Place, BTreeMap<Target, BTreeSet<&'static str>>>);
+struct Wanted(BTreeMap<NamespaceScope, BTreeMap<Target, BTreeSet<&'static str>>>);
 
 impl Wanted {
-    fn add(&mut self, place: Place, target: Target, verbs: &[&'static str]) {
+    fn add(&mut self, place: NamespaceScope, target: Target, verbs: &[&'static str]) {
         self.0.entry(place).or_default().entry(target).or_default().extend(verbs);
     }
 
@@ -174,7 +174,7 @@ impl Wanted {
 }
 
 /// Where namespaced objects are watched.
-fn places(namespaces: &Namespaces) -> Vec<Place> {
+fn places(namespaces: &Namespaces) -> Vec<NamespaceScope> {
     match namespaces {
         Namespaces::All => vec![None],
         Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),

@@ -69,7 +69,7 @@ mod builder;
 mod connection;
 mod error;
 mod lists;
-mod news;
+mod log_limiter;
 mod pace;
 mod publication;
 mod readers;

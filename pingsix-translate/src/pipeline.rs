@@ -1,11 +1,11 @@
 //! The translation of one snapshot, stage by stage.
 
+mod cache;
 mod diff;
-mod frame;
 mod gateway;
+mod gateway_context;
 mod infrastructure;
 mod ingress;
-mod memo;
 mod owner;
 mod route_slab;
 mod shared;
@@ -16,22 +16,22 @@ use std::sync::Arc;
 
 pub use translation::Translation;
 
+use self::cache::TranslationCache;
 use self::gateway::OfGateway;
 use self::ingress::{OfIngressClass, of_another_controller};
-use self::memo::Memo;
 use self::owner::{Owner, Served};
 use self::shared::Shared;
 #[cfg(doc)]
 use crate::SharedMap;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::few::Few;
 use crate::lower::{
     DataPlane, Lowered, LoweredStreams, RouteInput, StreamPlane, lower_plane, lower_plane_to_change,
     lower_streams,
 };
 use crate::model::{DataPlaneKey, Options, Problem};
-use crate::references::{Reading, References};
+use crate::references::{ReferenceCache, References};
+use crate::small_set::SmallSet;
 use crate::snapshot::{IngressSnapshot, Snapshot};
 use crate::status::Refusals;
 
@@ -88,8 +88,8 @@ pub struct Translator {
 /// What the last translation left, by the kind of its owner.
 #[derive(Debug)]
 enum KindOfMemo {
-    Gateway(Box<Memo<OfGateway>>),
-    IngressClass(Box<Memo<OfIngressClass>>),
+    Gateway(Box<TranslationCache<OfGateway>>),
+    IngressClass(Box<TranslationCache<OfIngressClass>>),
 }
 
 /// What a translation took.
@@ -144,10 +144,10 @@ impl Translator {
 
 /// Translates by what the last translation has left, or else everything. Returns what this one leaves.
 fn change_or_begin<O: Owner>(
-    memo: Option<Box<Memo<O>>>,
+    memo: Option<Box<TranslationCache<O>>>,
     snapshot: &O::Snapshot,
     options: &Options,
-) -> (Translation, Box<Memo<O>>, Effort) {
+) -> (Translation, Box<TranslationCache<O>>, Effort) {
     if let Some(mut memo) = memo
         && let Ok((translation, routes)) = memo.change(snapshot, options)
     {
@@ -159,14 +159,14 @@ fn change_or_begin<O: Owner>(
         planes.map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
     let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
     let (translation, judged) = attached.judge(snapshot, options, lowered);
-    let memo = Box::new(Memo::new(snapshot, judged, planes, &translation));
+    let memo = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
     (translation, memo, Effort::Whole)
 }
 
 /// Everything up to lowering.
 #[derive(Debug)]
 struct Attached<O> {
-    reading: Arc<Reading>,
+    reading: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
     shared: Shared,
@@ -190,7 +190,7 @@ struct JudgedRoutes<O> {
 struct JudgedRoute {
     problems: Vec<Problem>,
     /// The listeners that count the route as attached.
-    counted: Few<usize>,
+    counted: SmallSet<usize>,
 }
 
 impl<O: Owner> Attached<O> {

@@ -10,7 +10,7 @@ mod demand;
 mod precedence;
 
 pub(crate) use backend_tls::{BackendTls, PolicyTarget};
-pub(crate) use demand::{Carried, Demand, InEffect};
+pub(crate) use demand::{Demand, InEffect, Payload};
 pub(crate) use precedence::BackendTlsPolicies;
 
 #[cfg(test)]

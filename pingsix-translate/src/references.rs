@@ -1,17 +1,17 @@
 //! References: grants, certificates and authorities. Each reference ends resolved, or refused with the field at fault.
 
 mod authority;
+mod cache;
 mod certificate;
 mod grant;
-mod reading;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use cache::ReferenceCache;
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use grant::Grants;
-pub(crate) use reading::Reading;
 
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::{Namespace, Referents, Service};
@@ -23,21 +23,21 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 #[derive(Debug)]
 pub(crate) struct References<'a> {
     referents: &'a Referents,
-    reading: Arc<Reading>,
+    reading: Arc<ReferenceCache>,
 }
 
 impl<'a> References<'a> {
     pub(crate) fn new(referents: &'a Referents) -> Self {
-        Self::with(referents, Arc::new(Reading::new(referents)))
+        Self::with(referents, Arc::new(ReferenceCache::new(referents)))
     }
 
     /// The same, of which some was read before.
-    pub(crate) const fn with(referents: &'a Referents, reading: Arc<Reading>) -> Self {
+    pub(crate) const fn with(referents: &'a Referents, reading: Arc<ReferenceCache>) -> Self {
         Self { referents, reading }
     }
 
     /// What was read.
-    pub(crate) const fn reading(&self) -> &Arc<Reading> {
+    pub(crate) const fn reading(&self) -> &Arc<ReferenceCache> {
         &self.reading
     }
 

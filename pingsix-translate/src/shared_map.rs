@@ -78,7 +78,7 @@ impl<K, V> SharedMap<K, V> {
 
 impl<K: Ord, V> SharedMap<K, V> {
     /// Where a key is or belongs.
-    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Place
+    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Position
     where
         K: Borrow<Q>,
     {
@@ -86,13 +86,13 @@ impl<K: Ord, V> SharedMap<K, V> {
         let branch = self.branches.partition_point(|chunks| chunks.first().is_some_and(is_before));
         let branch = branch.saturating_sub(1);
         let Some(chunks) = self.branches.get(branch) else {
-            return Place { branch, chunk: 0, found: Err(0) };
+            return Position { branch, chunk: 0, found: Err(0) };
         };
         let chunk = chunks.partition_point(is_before).saturating_sub(1);
         let found = chunks
             .get(chunk)
             .map_or(Err(0), |entries| entries.binary_search_by(|entry| entry.0.borrow().cmp(key)));
-        Place { branch, chunk, found }
+        Position { branch, chunk, found }
     }
 
     /// The value of a key.
@@ -100,7 +100,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Place { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.place(key);
         self.branches.get(branch)?.get(chunk)?.get(found.ok()?).map(|entry| &entry.1)
     }
 
@@ -114,7 +114,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 
     /// The entries from a key on.
     pub fn from_key<'m>(&'m self, key: &K) -> impl Iterator<Item = (&'m K, &'m V)> + use<'m, K, V> {
-        let Place { branch, chunk, found: Ok(at) | Err(at) } = self.place(key);
+        let Position { branch, chunk, found: Ok(at) | Err(at) } = self.place(key);
         let first = self.branches.get(branch).into_iter().flat_map(move |chunks| chunks.iter().skip(chunk));
         let rest = self.branches.iter().skip(branch + 1).flat_map(|chunks| chunks.iter());
         let entries = first.chain(rest).flat_map(|chunk| chunk.iter());
@@ -123,7 +123,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 
     /// Puts a value under a key. Returns whether there was one.
     pub fn insert(&mut self, key: K, value: V) -> bool {
-        let Place { branch, chunk, found } = self.place(&key);
+        let Position { branch, chunk, found } = self.place(&key);
         let entry = Arc::new((key, value));
         let Some(chunks) = self.branches.get_mut(branch) else {
             self.branches.push(Arc::new(vec![Arc::new(vec![entry])]));
@@ -159,7 +159,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         K: Borrow<Q> + Clone,
         V: Clone,
     {
-        let Place { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.place(key);
         let at = found.ok()?;
         let chunks = unshared(self.branches.get_mut(branch)?, BRANCH);
         let entry = unshared(chunks.get_mut(chunk)?, CHUNK).get_mut(at)?;
@@ -171,7 +171,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Place { branch, chunk, found: Ok(at) } = self.place(key) else { return false };
+        let Position { branch, chunk, found: Ok(at) } = self.place(key) else { return false };
         let chunks = unshared(&mut self.branches[branch], BRANCH);
         let entries = unshared(&mut chunks[chunk], CHUNK);
         entries.remove(at);
@@ -250,7 +250,7 @@ fn unshared<T>(node: &mut Arc<Vec<Arc<T>>>, width: usize) -> &mut Vec<Arc<T>> {
 }
 
 /// Where a key is or belongs: the branch, the chunk of it, and the place in that.
-struct Place {
+struct Position {
     branch: usize,
     chunk: usize,
     found: Result<usize, usize>,

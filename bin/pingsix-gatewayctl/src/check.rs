@@ -11,7 +11,7 @@ use pingsix_translate::stream::StreamKind;
 use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, ReportOutput};
-use crate::finding::{Finding, Level, Place, Tally, counted, print_grouped, reason};
+use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
 use crate::manifest::{self, read_all};
 use crate::plane::Translated;
 use crate::{Exit, Streams, yaml};
@@ -76,13 +76,14 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
                 bail!("no PingSIX configuration in {}", file.name);
             }
             for chunk in chunks {
-                let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
+                let place =
+                    DocumentLocation { file: file.name.clone(), document: chunk.number, line: chunk.line };
                 match yaml::decode(chunk.text) {
                     Ok(value) => checked.add(&place, &value, &options),
                     Err(error) => {
                         let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
                         checked.findings.push(Finding {
-                            place: Some(Place { line, ..place }),
+                            place: Some(DocumentLocation { line, ..place }),
                             object: String::new(),
                             field: String::new(),
                             severity: Level::Error,
@@ -101,7 +102,7 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
 }
 
 impl Checked {
-    fn add(&mut self, place: &Place, value: &Value, options: &ValidateOptions) {
+    fn add(&mut self, place: &DocumentLocation, value: &Value, options: &ValidateOptions) {
         // Judged by PingSIX's rules, they would be full of faults that are none.
         if value.get(StreamKind::StreamRoute.segment()).is_some() {
             self.findings.push(Finding {
@@ -124,7 +125,7 @@ impl Checked {
     }
 }
 
-fn finding(place: &Place, violation: Violation) -> Finding {
+fn finding(place: &DocumentLocation, violation: Violation) -> Finding {
     let (severity, consequence) = match violation.severity {
         Severity::Misbehaves => (Level::Warning, ""),
         Severity::RejectedLate => (Level::Error, " PingSIX accepts the change and then fails to publish it."),

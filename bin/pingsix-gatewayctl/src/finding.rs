@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Where a document stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct DocumentLocation {
     /// The file as it was named, or found below what was named.
     pub(crate) file: String,
     /// The document in the file, from 1.
@@ -18,7 +18,7 @@ pub(crate) struct Place {
     pub(crate) line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DocumentLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line == 0 { f.write_str(&self.file) } else { write!(f, "{}:{}", self.file, self.line) }
     }
@@ -59,7 +59,7 @@ impl From<Severity> for Level {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Finding {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<DocumentLocation>,
     /// Kind, namespace and name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) object: String,
@@ -102,7 +102,7 @@ pub(crate) mod reason {
 }
 
 impl Finding {
-    pub(crate) fn of(problem: &Problem, place: Option<&Place>) -> Self {
+    pub(crate) fn of(problem: &Problem, place: Option<&DocumentLocation>) -> Self {
         Self {
             place: place.cloned(),
             object: problem.object.to_string(),
@@ -170,7 +170,7 @@ impl fmt::Display for Tally {
 
 /// Prints findings under the object they are about.
 pub(crate) fn print_grouped(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-    let mut groups: BTreeMap<(Option<&Place>, &str), Vec<&Finding>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<&DocumentLocation>, &str), Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
         groups.entry((finding.place.as_ref(), &finding.object)).or_default().push(finding);
     }

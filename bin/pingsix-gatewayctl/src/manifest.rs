@@ -12,7 +12,7 @@ use anyhow::bail;
 use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
-use crate::finding::{Finding, Level, Place, reason};
+use crate::finding::{DocumentLocation, Finding, Level, reason};
 use crate::yaml::Chunk;
 use decode::{Decoded, decode};
 pub(crate) use endpoints::SuppliedEndpoints;
@@ -22,7 +22,7 @@ pub(crate) use files::{FileText, Origin, list, read_all};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileObjects {
     /// The objects in order.
-    pub(crate) objects: Vec<(Place, Object)>,
+    pub(crate) objects: Vec<(DocumentLocation, Object)>,
     /// Objects that are named but cannot be decoded.
     pub(crate) undecodable: BTreeSet<ObjectKey>,
     /// Whether part of the file cannot be read, so that nobody knows what it holds.
@@ -31,7 +31,7 @@ pub(crate) struct FileObjects {
     without_manifests: bool,
     pub(crate) findings: Vec<Finding>,
     /// Kinds that translation does not read, and where they occur first.
-    unknown_kinds: BTreeMap<(String, String), (Place, usize)>,
+    unknown_kinds: BTreeMap<(String, String), (DocumentLocation, usize)>,
 }
 
 impl FileObjects {
@@ -42,7 +42,7 @@ impl FileObjects {
             Ok(text) => text,
             Err(error) => {
                 decoded.broken = true;
-                let place = Place { file: file.name.clone(), document: 1, line: 0 };
+                let place = DocumentLocation { file: file.name.clone(), document: 1, line: 0 };
                 let message = format!("The file cannot be read: {error}.");
                 decoded.findings.push(about(place, Level::Error, reason::UNREADABLE, message));
                 return decoded;
@@ -51,7 +51,8 @@ impl FileObjects {
         let chunks = crate::yaml::split(text);
         let documents = chunks.len();
         for chunk in chunks {
-            let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
+            let place =
+                DocumentLocation { file: file.name.clone(), document: chunk.number, line: chunk.line };
             match crate::yaml::decode(chunk.text) {
                 Ok(value) => decoded.add_document(&place, value, &chunk),
                 Err(error) => {
@@ -60,7 +61,7 @@ impl FileObjects {
                     let message =
                         format!("The document is not valid YAML: {}.", error.message.trim_end_matches('.'));
                     decoded.findings.push(about(
-                        Place { line, ..place },
+                        DocumentLocation { line, ..place },
                         Level::Error,
                         reason::NOT_YAML,
                         message,
@@ -75,13 +76,13 @@ impl FileObjects {
         decoded
     }
 
-    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>) {
+    fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, chunk: &Chunk<'_>) {
         let decoded = decode(value);
         let Decoded::List(items) = decoded else { return self.add(place, decoded) };
         let lines = chunk.item_lines(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let line = lines.get(index).copied().unwrap_or(place.line);
-            self.add(&Place { line, ..place.clone() }, decode(item));
+            self.add(&DocumentLocation { line, ..place.clone() }, decode(item));
         }
     }
 
@@ -101,7 +102,7 @@ impl FileObjects {
         }
     }
 
-    fn add(&mut self, place: &Place, decoded: Decoded) {
+    fn add(&mut self, place: &DocumentLocation, decoded: Decoded) {
         match decoded {
             Decoded::Nothing => {}
             Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
@@ -141,7 +142,7 @@ impl FileObjects {
     }
 }
 
-fn about(place: Place, severity: Level, reason: &str, message: String) -> Finding {
+fn about(place: DocumentLocation, severity: Level, reason: &str, message: String) -> Finding {
     Finding {
         place: Some(place),
         object: String::new(),
@@ -156,7 +157,7 @@ fn about(place: Place, severity: Level, reason: &str, message: String) -> Findin
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) objects: Objects,
-    pub(crate) places: BTreeMap<ObjectKey, Place>,
+    pub(crate) places: BTreeMap<ObjectKey, DocumentLocation>,
     pub(crate) findings: Vec<Finding>,
     /// How many objects there are, without those made up.
     pub(crate) count: usize,
@@ -169,7 +170,7 @@ impl Manifests {
         supplied: &[SuppliedEndpoints],
     ) -> Self {
         let mut all = Self::default();
-        let mut unknown: BTreeMap<&(String, String), (&Place, usize)> = BTreeMap::new();
+        let mut unknown: BTreeMap<&(String, String), (&DocumentLocation, usize)> = BTreeMap::new();
         for file in files {
             all.findings.extend(file.findings.iter().cloned());
             for (kind, (place, count)) in &file.unknown_kinds {
@@ -190,7 +191,7 @@ impl Manifests {
         all
     }
 
-    fn insert(&mut self, place: &Place, object: &Object) {
+    fn insert(&mut self, place: &DocumentLocation, object: &Object) {
         let key = object.key();
         if let Some(first) = self.places.get(&key) {
             self.findings.push(Finding {
@@ -219,7 +220,7 @@ impl Manifests {
     }
 
     /// Where an object stands, with its key.
-    pub(crate) fn place(&self, key: &ObjectKey) -> Option<&Place> {
+    pub(crate) fn place(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
         self.places.get(key)
     }
 

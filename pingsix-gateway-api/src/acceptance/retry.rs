@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::parts::differences;
 use super::search::Content;
-use super::{Acceptance, DraftNumber, Heard, HeldBack, Verdict, verdict};
+use super::{Acceptance, DraftNumber, Heard, RefusedParts, Verdict, verdict};
 use crate::world::OwnerSnapshot;
 
 /// What is tried again.
@@ -140,7 +140,8 @@ impl Acceptance {
         match what {
             Tried::Source(source) => self.quarantined.get_mut(source).map(|held| &mut held.retries),
             Tried::Parts(parts) => {
-                let mut held = self.held_back.iter_mut().filter(|held: &&mut HeldBack| held.parts == *parts);
+                let mut held =
+                    self.held_back.iter_mut().filter(|held: &&mut RefusedParts| held.parts == *parts);
                 held.next().map(|held| &mut held.retries)
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pingsix_sink::{Desired, Document, Key};
 use pingsix_translate::pingsix::validate::{may_conflict, validate_document};
-use pingsix_translate::pingsix::{self, Config, DocumentKey, Held, ResourceKind};
+use pingsix_translate::pingsix::{self, Config, DocumentKey, LazyDocument, ResourceKind};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
 
 use super::quarantine::is_ours_to_tell;
@@ -114,7 +114,7 @@ impl Last {
                 }
                 (ResourceKind::Upstream | ResourceKind::Route, _) => {}
             }
-            if let Some(pingsix::Document::Route(route)) = document.map(Held::document)
+            if let Some(pingsix::Document::Route(route)) = document.map(LazyDocument::document)
                 && (route.service_id.is_some() || may_conflict(route))
             {
                 return None;

@@ -23,7 +23,7 @@ use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_c
 
 /// What was made of an owner, so that only what is different has to be made again.
 #[derive(Debug, Default)]
-pub(super) struct Memo {
+pub(super) struct OwnerCache {
     translator: Option<Translator>,
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Job {
     pub(super) options: Arc<Options>,
     /// What was made for its data planes before.
     pub(super) before: BTreeMap<DataPlaneKey, DataPlane>,
-    pub(super) memo: Memo,
+    pub(super) memo: OwnerCache,
     /// What certificates are judged by.
     pub(super) now: Timestamp,
     /// See [`Reconciled::awaited`](super::Reconciled::awaited).
@@ -49,7 +49,7 @@ pub(crate) struct Done {
     pub(super) owner: ObjectKey,
     pub(super) number: DraftNumber,
     pub(super) trial: Option<Trial>,
-    pub(super) memo: Memo,
+    pub(super) memo: OwnerCache,
     pub(super) awaited: BTreeSet<ObjectKey>,
     pub(super) made: Made,
     pub(super) bridged: Bridged,
@@ -118,7 +118,7 @@ impl Job {
 }
 
 impl Bridged {
-    fn all(&mut self, translation: &Translation, memo: &mut Memo, options: &Options, now: Timestamp) {
+    fn all(&mut self, translation: &Translation, memo: &mut OwnerCache, options: &Options, now: Timestamp) {
         let Translation { data_planes, stream_planes, verdicts, .. } = translation;
         self.problems.clone_from(&verdicts.problems);
         self.planes(data_planes, memo, options);
@@ -133,7 +133,12 @@ impl Bridged {
         self.problems.dedup();
     }
 
-    fn planes(&mut self, planes: &BTreeMap<DataPlaneKey, DataPlane>, memo: &mut Memo, options: &Options) {
+    fn planes(
+        &mut self,
+        planes: &BTreeMap<DataPlaneKey, DataPlane>,
+        memo: &mut OwnerCache,
+        options: &Options,
+    ) {
         for (key, plane) in planes {
             let bridged = memo.bridges.entry(key.clone()).or_default().bridge(key, plane, options);
             self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));

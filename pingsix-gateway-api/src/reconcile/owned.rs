@@ -11,7 +11,7 @@ use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
 use tokio::time::Instant;
 
 use super::Reconciler;
-use super::job::Memo;
+use super::job::OwnerCache;
 use super::waits::Waits;
 use crate::acceptance::{Acceptance, DraftNumber, Heard, Reception, named_sources};
 use crate::world::{Changed, Extract, OwnerSnapshot};
@@ -41,7 +41,7 @@ pub(super) struct Owned {
     /// What came, went or changed since.
     pub(super) changed: Changed,
     /// While a [job](super::job::Job) runs, that has it.
-    pub(super) memo: Memo,
+    pub(super) memo: OwnerCache,
     pub(super) acceptance: Acceptance,
     /// What is published in the place of `planes`, during a trial.
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,

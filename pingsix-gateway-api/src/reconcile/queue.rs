@@ -51,10 +51,10 @@ pub struct Queue {
     pace: Pace,
     waiting: BTreeMap<ObjectKey, Waiting>,
     /// Those that are not due yet, by when they are.
-    later: BTreeSet<Place>,
+    later: BTreeSet<QueueEntry>,
     /// Those that are due, by their turns.
-    light: BTreeSet<Place>,
-    heavy: BTreeSet<Place>,
+    light: BTreeSet<QueueEntry>,
+    heavy: BTreeSet<QueueEntry>,
     arrivals: u64,
     /// Until when an owner rests.
     resting: BTreeMap<ObjectKey, Instant>,
@@ -66,7 +66,7 @@ pub struct Queue {
 }
 
 /// A time, the number of an arrival, and who arrived.
-type Place = (Instant, u64, ObjectKey);
+type QueueEntry = (Instant, u64, ObjectKey);
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -129,7 +129,7 @@ impl Queue {
     /// The owner whose turn it is, among those for whom there is capacity. It is no longer in the queue.
     pub(crate) fn turn(&mut self, now: Instant, capacity: Capacity) -> Option<Turn> {
         self.make_ready(now);
-        let turn = |place: Option<&Place>| place.map(|(turn, ..)| *turn);
+        let turn = |place: Option<&QueueEntry>| place.map(|(turn, ..)| *turn);
         let (light, heavy) = (turn(self.light.first()), turn(self.heavy.first()));
         let is_light = match (light, heavy.filter(|_| capacity == Capacity::Any)) {
             (Some(light), Some(heavy)) => light <= heavy,
@@ -163,7 +163,7 @@ impl Queue {
 
     /// When there may be a [turn](Self::turn); `None` when nobody waits.
     pub(crate) fn next_turn(&self, capacity: Capacity) -> Option<Instant> {
-        let first = |places: &BTreeSet<Place>| {
+        let first = |places: &BTreeSet<QueueEntry>| {
             let (.., owner) = places.first()?;
             Some(self.waiting.get(owner)?.due)
         };

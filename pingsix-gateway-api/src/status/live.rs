@@ -76,9 +76,9 @@ impl fmt::Debug for Readers {
 }
 
 /// Makes a reader of a store.
-struct Reading;
+struct StatusReader;
 
-impl PerKind for Reading {
+impl PerKind for StatusReader {
     type Output = Box<dyn Picture>;
 
     fn run<K: Stored>(&self, world: &World) -> Box<dyn Picture> {
@@ -89,7 +89,7 @@ impl PerKind for Reading {
 impl Readers {
     /// Of all stores.
     pub fn of(world: &World) -> Self {
-        let readers = Kind::ALL.iter().map(|kind| (*kind, with_kind(&Reading, *kind, world)));
+        let readers = Kind::ALL.iter().map(|kind| (*kind, with_kind(&StatusReader, *kind, world)));
         Self(Arc::new(readers.collect()))
     }
 

@@ -17,12 +17,12 @@ use super::options::NameBounds;
 
 /// Objects of one kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct KindInNamespace {
     pub(super) kind: Kind,
     pub(super) namespace: Arc<str>,
 }
 
-impl Place {
+impl KindInNamespace {
     /// Where an object is.
     pub(super) fn of(key: &ObjectKey) -> Self {
         Self { kind: key.kind, namespace: key.name.namespace.clone() }
@@ -75,7 +75,7 @@ pub(super) struct Terms {
 /// Which watches there are to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allotment {
-    pub(super) shares: BTreeMap<Place, Share>,
+    pub(super) shares: BTreeMap<KindInNamespace, Share>,
     /// Kinds of which all namespaces are watched, or would be if it were allowed.
     pub(super) cluster: BTreeSet<Kind>,
 }
@@ -85,7 +85,7 @@ const WIDE: usize = 2;
 
 /// Allots watches. What is watched widely stays so until it needs half of what a bound allows, so that one name more or
 /// less does not go back and forth.
-pub(super) fn allot(needs: &BTreeMap<Place, Need>, terms: &Terms) -> Allotment {
+pub(super) fn allot(needs: &BTreeMap<KindInNamespace, Need>, terms: &Terms) -> Allotment {
     let most = terms.bounds.watches.max(WIDE);
     let cluster = if terms.is_everywhere { clustered(needs, terms, most) } else { BTreeSet::new() };
     let mut allotment = Allotment { shares: BTreeMap::new(), cluster };
@@ -126,7 +126,7 @@ pub(super) fn allot(needs: &BTreeMap<Place, Need>, terms: &Terms) -> Allotment {
 }
 
 /// The kinds of which all namespaces have to be watched: the fewest, for the rest to fit.
-fn clustered(needs: &BTreeMap<Place, Need>, terms: &Terms, most: usize) -> BTreeSet<Kind> {
+fn clustered(needs: &BTreeMap<KindInNamespace, Need>, terms: &Terms, most: usize) -> BTreeSet<Kind> {
     let mut floors: BTreeMap<Kind, usize> = BTreeMap::new();
     for (place, need) in needs {
         *floors.entry(place.kind).or_default() += need.names.min(WIDE);
@@ -147,7 +147,7 @@ fn clustered(needs: &BTreeMap<Place, Need>, terms: &Terms, most: usize) -> BTree
 }
 
 /// Which places have a watch of their namespace.
-fn widened(places: &[(&Place, &Need)], per_namespace: usize, most: usize) -> Vec<bool> {
+fn widened(places: &[(&KindInNamespace, &Need)], per_namespace: usize, most: usize) -> Vec<bool> {
     let was_wide = |need: &Need| need.width == Some(Width::Namespace);
     let mut wide: Vec<bool> = places
         .iter()
@@ -176,7 +176,7 @@ fn widened(places: &[(&Place, &Need)], per_namespace: usize, most: usize) -> Vec
 
 /// How many objects of each place with a watch of its namespace may be watched by name as well: the same number for all,
 /// as high as there is room.
-fn level(places: &[(&Place, &Need)], wide: &[bool], per_namespace: usize, most: usize) -> usize {
+fn level(places: &[(&KindInNamespace, &Need)], wide: &[bool], per_namespace: usize, most: usize) -> usize {
     let (mut sizes, mut cost) = (Vec::new(), 0);
     for ((_, need), is_wide) in places.iter().zip(wide) {
         if *is_wide {
@@ -205,8 +205,8 @@ mod tests {
 
     const BOUNDS: NameBounds = NameBounds { names_per_namespace: 8, watches: 40 };
 
-    fn place(kind: Kind, namespace: &str) -> Place {
-        Place { kind, namespace: namespace.into() }
+    fn place(kind: Kind, namespace: &str) -> KindInNamespace {
+        KindInNamespace { kind, namespace: namespace.into() }
     }
 
     fn terms() -> Terms {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Secrets of namespaces.
-    fn needs(names: &[usize]) -> BTreeMap<Place, Need> {
+    fn needs(names: &[usize]) -> BTreeMap<KindInNamespace, Need> {
         let needs = names.iter().enumerate();
         needs
             .map(|(index, names)| {
@@ -228,8 +228,8 @@ mod tests {
     }
 
     /// How many watches there are at most.
-    fn watches(needs: &BTreeMap<Place, Need>, allotment: &Allotment) -> usize {
-        let of = |(place, share): (&Place, &Share)| match share.width {
+    fn watches(needs: &BTreeMap<KindInNamespace, Need>, allotment: &Allotment) -> usize {
+        let of = |(place, share): (&KindInNamespace, &Share)| match share.width {
             Width::Name => needs[place].names,
             Width::Namespace => 1 + share.by_name,
             // One of a name each, and only while names come.
@@ -239,8 +239,11 @@ mod tests {
     }
 
     /// The same needs, watched as allotted.
-    fn taken(needs: &BTreeMap<Place, Need>, allotment: &Allotment) -> BTreeMap<Place, Need> {
-        let width = |place: &Place| allotment.shares.get(place).map(|share| share.width);
+    fn taken(
+        needs: &BTreeMap<KindInNamespace, Need>,
+        allotment: &Allotment,
+    ) -> BTreeMap<KindInNamespace, Need> {
+        let width = |place: &KindInNamespace| allotment.shares.get(place).map(|share| share.width);
         needs.iter().map(|(place, need)| (place.clone(), Need { width: width(place), ..*need })).collect()
     }
 

@@ -9,7 +9,7 @@ use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
 use tokio::sync::Semaphore;
 
-use super::allotment::{Place, Share};
+use super::allotment::{KindInNamespace, Share};
 use super::fault::Step;
 use super::input::{Fed, Input};
 use super::stream::{Ground, Selection, StreamItem, list_watch};
@@ -63,7 +63,7 @@ impl Speaker {
     }
 
     /// The scope in which it watches objects of a place.
-    pub(super) fn scope(self, place: &Place) -> Option<Scope> {
+    pub(super) fn scope(self, place: &KindInNamespace) -> Option<Scope> {
         match self {
             Self::Name => None,
             Self::Namespace => Some(Scope::of(place)),

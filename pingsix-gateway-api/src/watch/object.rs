@@ -141,7 +141,8 @@ impl<K: WatchedKind> Watched<K> {
         let is_same_content = match (&self.content, &other.content) {
             (Content::Decoded(one), Content::Decoded(other)) => one.says_the_same(other),
             (Content::Undecodable(one), Content::Undecodable(other)) => one == other,
-            (Content::Decoded(_), Content::Undecodable(_)) | (Content::Undecodable(_), Content::Decoded(_)) => false,
+            (Content::Decoded(_), Content::Undecodable(_))
+            | (Content::Undecodable(_), Content::Decoded(_)) => false,
         };
         is_same_content && self.uid == other.uid
     }

@@ -25,7 +25,7 @@ use futures::stream::{Abortable, BoxStream, SelectAll, StreamExt as _};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::allotment::Place;
+use super::allotment::KindInNamespace;
 use super::input::{Answer, Closed, Input, send};
 use super::named::{Named, Referents, Sight, Speaker, can_exist};
 use super::options::{SecretWatch, WatchOptions};
@@ -46,7 +46,7 @@ pub(super) struct Referenced {
     inputs: mpsc::Sender<Input>,
     wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     streams: SelectAll<Abortable<BoxStream<'static, Heard>>>,
-    places: BTreeMap<Place, Referents>,
+    places: BTreeMap<KindInNamespace, Referents>,
     /// Referents that no object can have.
     impossible: BTreeSet<ObjectKey>,
     wide: BTreeMap<Scope, WideWatch>,
@@ -131,7 +131,7 @@ impl Referenced {
                 }
                 continue;
             }
-            let held = self.places.entry(Place::of(&key)).or_default();
+            let held = self.places.entry(KindInNamespace::of(&key)).or_default();
             if !held.objects.contains_key(&key.name) {
                 held.unsettled.insert(key.name.clone());
                 let (told, delivered) = (State::Unknown, None);
@@ -168,7 +168,7 @@ impl Referenced {
 
     /// Hands on what the watch of one object has found out, if it speaks for the object.
     async fn hear_named(&mut self, key: ObjectKey, sight: Sight) -> Result<(), Closed> {
-        let place = Place::of(&key);
+        let place = KindInNamespace::of(&key);
         let is_free = self.is_free(&place, &key.name);
         let Some(named) = self.named(&place, &key.name) else { return Ok(()) };
         let (state, event) = match sight {
@@ -197,7 +197,7 @@ impl Referenced {
     }
 
     /// Whether the watch that speaks for an object has ended, or is forbidden.
-    fn is_free(&self, place: &Place, name: &ObjectName) -> bool {
+    fn is_free(&self, place: &KindInNamespace, name: &ObjectName) -> bool {
         let named = self.places.get(place).and_then(|held| held.objects.get(name));
         let scope = named.and_then(|named| named.speaker.scope(place));
         scope.is_some_and(|scope| self.wide.get(&scope).is_none_or(|wide| wide.forbidden.is_some()))
@@ -245,7 +245,7 @@ impl Referenced {
     }
 
     /// The places of a scope in which something is referred to.
-    fn covered(&self, scope: &Scope) -> Vec<Place> {
+    fn covered(&self, scope: &Scope) -> Vec<KindInNamespace> {
         self.places.keys().filter(|place| scope.covers(place)).cloned().collect()
     }
 
@@ -257,7 +257,7 @@ impl Referenced {
         state: State,
         event: Option<Input>,
     ) -> Result<(), Closed> {
-        let place = Place { kind: scope.kind, namespace: name.namespace.clone() };
+        let place = KindInNamespace { kind: scope.kind, namespace: name.namespace.clone() };
         let is_free = self.is_free(&place, &name);
         let Some(named) = self.named(&place, &name) else { return Ok(()) };
         // That an unknown object is gone says nothing: there may be another one of its name.
@@ -274,7 +274,7 @@ impl Referenced {
     }
 
     /// Hands on what is not in a list that was read to its end.
-    async fn take_list(&mut self, scope: &Scope, place: &Place) -> Result<(), Closed> {
+    async fn take_list(&mut self, scope: &Scope, place: &KindInNamespace) -> Result<(), Closed> {
         let (Some(wide), Some(held)) = (self.wide.get(scope), self.places.get_mut(place)) else {
             return Ok(());
         };
@@ -300,13 +300,13 @@ impl Referenced {
         self.fill(place).await
     }
 
-    fn named(&mut self, place: &Place, name: &ObjectName) -> Option<&mut Named> {
+    fn named(&mut self, place: &KindInNamespace, name: &ObjectName) -> Option<&mut Named> {
         self.places.get_mut(place)?.objects.get_mut(name)
     }
 
     /// Says what is new: the object first, then what is known about it.
     async fn tell(&mut self, key: &ObjectKey, state: State, event: Option<Input>) -> Result<(), Closed> {
-        let Some(held) = self.places.get_mut(&Place::of(key)) else { return Ok(()) };
+        let Some(held) = self.places.get_mut(&KindInNamespace::of(key)) else { return Ok(()) };
         let Some(named) = held.objects.get_mut(&key.name) else { return Ok(()) };
         let mut inputs = Vec::with_capacity(2);
         let answer = match &state {

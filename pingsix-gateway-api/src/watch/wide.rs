@@ -12,7 +12,7 @@ use kube_runtime::watcher;
 use pingsix_translate::{Kind, ObjectName};
 use tokio::sync::Semaphore;
 
-use super::allotment::Place;
+use super::allotment::KindInNamespace;
 use super::fault::Step;
 use super::input::{Fed, Input};
 use super::stream::{Ground, Selection, StreamItem, list_watch};
@@ -28,7 +28,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// That of a namespace.
-    pub(super) fn of(place: &Place) -> Self {
+    pub(super) fn of(place: &KindInNamespace) -> Self {
         Self { kind: place.kind, namespace: Some(place.namespace.clone()) }
     }
 
@@ -37,7 +37,7 @@ impl Scope {
         Self { kind, namespace: None }
     }
 
-    pub(super) fn covers(&self, place: &Place) -> bool {
+    pub(super) fn covers(&self, place: &KindInNamespace) -> bool {
         self.kind == place.kind
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == place.namespace)
     }

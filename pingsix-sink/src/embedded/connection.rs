@@ -28,7 +28,7 @@ use tonic::transport::server::Connected;
 use super::access::Certificate;
 use super::answers::PER_CONNECTION;
 use super::replica::Replica;
-use super::shares::{Holder, Identity, Place};
+use super::shares::{Holder, Identity, Permit};
 use super::stats::Gauge;
 use crate::document::Digest;
 
@@ -45,7 +45,7 @@ pub(super) struct Peer {
     cut: CancellationToken,
     /// Whom its connection, streams and watches are charged to.
     holder: Mutex<Holder>,
-    place: Place,
+    place: Permit,
     /// The token it has shown while that was good.
     token: Mutex<Option<Digest>>,
     /// For answers that it has not read.

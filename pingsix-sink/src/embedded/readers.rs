@@ -79,7 +79,7 @@ impl Open {
 
 impl Readers {
     /// Counts a watch, and has its stream woken, until what is returned is dropped.
-    pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> Reading {
+    pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> WatchGuard {
         let mut open = self.0.open.lock();
         open.last += 1;
         let id = open.last;
@@ -90,7 +90,7 @@ impl Readers {
         open.watches.insert(id, OpenWatch { range, stream });
         drop(open);
         self.0.changes.send_modify(|changes| *changes += 1);
-        Reading { readers: self.clone(), id }
+        WatchGuard { readers: self.clone(), id }
     }
 
     /// Wakes the streams of the watches that want keys of `scope`, and no others: with a stream for each of many scopes, a
@@ -121,12 +121,12 @@ impl Readers {
 
 /// A watch that is open.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct WatchGuard {
     readers: Readers,
     id: u64,
 }
 
-impl Drop for Reading {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.readers.0.open.lock().leave(self.id);
         self.readers.0.changes.send_modify(|changes| *changes += 1);
@@ -161,7 +161,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..200 {
             let readers = Readers::default();
-            let mut open: Vec<Reading> = Vec::new();
+            let mut open: Vec<WatchGuard> = Vec::new();
             for _ in 0..rng.usize(0..12) {
                 let path = PATHS[rng.usize(0..PATHS.len())];
                 let range = match rng.usize(0..5) {

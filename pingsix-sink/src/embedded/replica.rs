@@ -12,7 +12,7 @@ use super::answers::Answers;
 use super::batch::Batches;
 use super::builder::Options;
 use super::lists::Lists;
-use super::news::News;
+use super::log_limiter::LogLimiter;
 use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::rests::Rests;
@@ -39,7 +39,7 @@ pub(super) struct Replica {
     /// later publication, and then replace it.
     publishing: AsyncMutex<()>,
     /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
-    held: Mutex<BTreeMap<Scope, Held>>,
+    held: Mutex<BTreeMap<Scope, PublishedScope>>,
     store: RwLock<Store>,
     supply: Supply,
     pub(super) options: Options,
@@ -58,11 +58,11 @@ pub(super) struct Replica {
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
     /// What was logged of connections.
-    pub(super) news: News,
+    pub(super) news: LogLimiter,
 }
 
 #[derive(Debug)]
-struct Held {
+struct PublishedScope {
     documents: DocumentSet,
     revision: Revision,
 }
@@ -107,7 +107,7 @@ impl Replica {
             rests: Rests::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
-            news: News::default(),
+            news: LogLimiter::default(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Replica {
         let size = store.size_of(scope).unwrap_or_default();
         // Whoever moves the revision holds the lock of what is held, so nothing has changed meanwhile.
         let before = std::mem::replace(&mut *self.store.write(), store);
-        held.insert(scope.clone(), Held { documents: desired.documents().clone(), revision });
+        held.insert(scope.clone(), PublishedScope { documents: desired.documents().clone(), revision });
         drop(held);
         drop(before);
         if !changed.is_empty() {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::news::News;
+use super::log_limiter::LogLimiter;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
 use crate::proto::etcdserverpb::auth_server::AuthServer;
@@ -49,7 +49,7 @@ pub(super) struct Services {
     shutdown: CancellationToken,
     tasks: TaskTracker,
     /// The unknown prefixes that were logged.
-    unknown: Arc<News>,
+    unknown: Arc<LogLimiter>,
 }
 
 /// How clients reach a listener.

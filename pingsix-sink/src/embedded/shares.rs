@@ -93,7 +93,7 @@ struct Taken {
 
 /// A place that is taken until this is dropped, or until somebody with fewer needs it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Permit {
     shares: Shares,
     number: u64,
 }
@@ -114,7 +114,7 @@ impl Shares {
     }
 
     /// Takes a place; `None` when there is none for this holder. `cut` closes its connection.
-    pub(super) fn take(&self, holder: Holder, cut: CancellationToken) -> Option<Place> {
+    pub(super) fn take(&self, holder: Holder, cut: CancellationToken) -> Option<Permit> {
         let mut places = self.0.places.lock();
         let displaced = if places.taken.len() < self.0.limit {
             None
@@ -130,7 +130,7 @@ impl Shares {
             self.0.displaced.add(1);
             displaced.cut.cancel();
         }
-        Some(Place { shares: self.clone(), number })
+        Some(Permit { shares: self.clone(), number })
     }
 }
 
@@ -184,7 +184,7 @@ fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
     }
 }
 
-impl Place {
+impl Permit {
     /// Charges the place to another identity from now on.
     pub(super) fn pass_to(&self, identity: Identity) {
         let mut places = self.shares.0.places.lock();
@@ -200,7 +200,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.free();
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     /// A place, and what closes its connection.
-    type Open = (Place, CancellationToken);
+    type Open = (Permit, CancellationToken);
 
     fn open(shares: &Shares, holder: &Holder) -> Option<Open> {
         let cut = CancellationToken::new();

@@ -34,7 +34,7 @@ struct State {
     /// By where they are in memory.
     buffers: BTreeMap<usize, Buffer>,
     /// In the order in which they began.
-    readings: BTreeMap<u64, Reading>,
+    readings: BTreeMap<u64, PendingRead>,
     last: u64,
 }
 
@@ -47,7 +47,7 @@ struct Buffer {
 
 /// Something that one client has not read.
 #[derive(Debug)]
-struct Reading {
+struct PendingRead {
     buffer: usize,
     /// Closes the connection.
     cut: CancellationToken,
@@ -87,7 +87,7 @@ impl Unread {
         if shared.readings == 1 {
             state.bytes += bytes.len();
         }
-        state.readings.insert(id, Reading { buffer, cut });
+        state.readings.insert(id, PendingRead { buffer, cut });
         let mut slowest = Vec::new();
         while state.bytes > self.0.limit
             && let Some((_, reading)) = state.readings.pop_first()

@@ -13,7 +13,7 @@ use crate::model::{Hostname, Kind, Reason, Refusal};
 
 /// Marks the listeners that lose; each range is one owner's, in order of precedence.
 pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<Item = Range<usize>>) {
-    let mut taken: BTreeMap<Socket, Taken> = BTreeMap::new();
+    let mut taken: BTreeMap<Socket, PortClaim> = BTreeMap::new();
     for owner in owners {
         let later: Vec<(usize, Conflict)> = owner
             .clone()
@@ -33,7 +33,10 @@ pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<I
         for (socket, indices) in own {
             for index in indices {
                 if Socket::claimed(&listeners[index]).is_some() {
-                    taken.entry(socket).or_insert_with(|| Taken::new(index)).add(index, &listeners[index]);
+                    taken
+                        .entry(socket)
+                        .or_insert_with(|| PortClaim::new(index))
+                        .add(index, &listeners[index]);
                 }
             }
         }
@@ -128,13 +131,13 @@ fn distinction(listener: &Listener) -> Option<&Hostname> {
 }
 
 /// Who has a port.
-struct Taken {
+struct PortClaim {
     /// One of them; the others use the port in the same way.
     first: usize,
     by_hostname: BTreeMap<Option<Hostname>, usize>,
 }
 
-impl Taken {
+impl PortClaim {
     fn new(first: usize) -> Self {
         Self { first, by_hostname: BTreeMap::new() }
     }

@@ -12,9 +12,9 @@ use crate::model::{
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
-use crate::rare::Rare;
 use crate::references::References;
 use crate::snapshot::ServicePort;
+use thin_vec::ThinVec;
 
 /// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,12 +145,12 @@ pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
     /// nothing else anyway.
-    pub(crate) unresolved: Rare<Refusal>,
+    pub(crate) unresolved: ThinVec<Refusal>,
     /// What cannot be done with the backends the references lead to; their share of the traffic answers
     /// [`Traffic::failure`].
-    pub(crate) refused: Rare<Refusal>,
+    pub(crate) refused: ThinVec<Refusal>,
     /// What policies had to say.
-    pub(crate) policies: Rare<PolicyUse>,
+    pub(crate) policies: ThinVec<PolicyUse>,
 }
 
 impl ResolvedRule {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
-use crate::rare::Rare;
 use crate::snapshot::{EndpointSlice, EndpointState};
+use thin_vec::ThinVec;
 
 /// Addresses that take traffic: at least one, sorted, without repetitions.
 ///
@@ -13,7 +13,7 @@ use crate::snapshot::{EndpointSlice, EndpointState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoints {
     v4: Box<[SocketAddrV4]>,
-    v6: Rare<SocketAddrV6>,
+    v6: ThinVec<SocketAddrV6>,
 }
 
 impl Endpoints {

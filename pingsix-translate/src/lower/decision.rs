@@ -9,7 +9,7 @@ use super::condition::lower_conditions;
 use super::document::{Lowering, Writer};
 use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
-use super::table::{Audience, Row, Standing};
+use super::table::{Audience, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
@@ -20,9 +20,9 @@ use crate::pingsix::{self, Plugins};
 impl<'a> Writer<'a, '_> {
     fn action(&self, row: &Row<'_>) -> Action {
         match row.standing {
-            Standing::Served => self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(),
-            Standing::Refused => Action::status(self.failure(row)),
-            Standing::Unavailable | Standing::Guard => Action::status(UNAVAILABLE),
+            RowState::Served => self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(),
+            RowState::Refused => Action::status(self.failure(row)),
+            RowState::Unavailable | RowState::Guard => Action::status(UNAVAILABLE),
         }
     }
 

@@ -17,8 +17,8 @@ use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
 use crate::normalise::{PathKind, Rule};
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind};
-use crate::rare::Rare;
+use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind};
+use thin_vec::ThinVec;
 
 /// The documents of a data plane.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) struct WrittenRoute {
     /// The upstreams that were asked for.
     pub(super) uses: Uses,
     /// What is refused because of it, each rule once.
-    pub(super) refused: Rare<(RuleRef, Refusal)>,
+    pub(super) refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
     pub(super) room: usize,
     /// Bytes of room that its patterns take.
@@ -109,7 +109,7 @@ impl<'a> Lowering<'a> {
         let closed = close(&matched, room)?;
 
         let mut naming = Naming::default();
-        let mut documents: Vec<(DocumentKey, Held)> = Vec::with_capacity(table.len());
+        let mut documents: Vec<(DocumentKey, LazyDocument)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
         let mut written = Vec::with_capacity(table.len());
         let mut asked_for = BTreeSet::new();
@@ -120,7 +120,7 @@ impl<'a> Lowering<'a> {
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
             closed.put_into(&mut document);
             let key = DocumentKey { kind: ResourceKind::Route, id };
-            let document = Held::written(&Document::Route(document));
+            let document = LazyDocument::written(&Document::Route(document));
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             asked_for.extend(uses.iter().copied());
@@ -132,7 +132,7 @@ impl<'a> Lowering<'a> {
         for (certificate, document) in self.plane.certificates.documents(is_shown) {
             let id = id_of_certificate(&certificate, &mut naming.ids);
             let key = DocumentKey { kind: ResourceKind::Ssl, id: id.clone() };
-            documents.push((key.clone(), Held::written(&Document::Ssl(document.ssl()))));
+            documents.push((key.clone(), LazyDocument::written(&Document::Ssl(document.ssl()))));
             provenance.push((key, document.provenance()));
             certificates.insert(certificate, id);
         }
@@ -140,7 +140,7 @@ impl<'a> Lowering<'a> {
             if let Some((key, (document, origin))) =
                 naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))
             {
-                documents.push((key.clone(), Held::written(&Document::Upstream(document))));
+                documents.push((key.clone(), LazyDocument::written(&Document::Upstream(document))));
                 provenance.push((key, origin));
             }
         }
@@ -178,7 +178,7 @@ pub(super) struct Drafted {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
-    pub(super) refused: Rare<(RuleRef, Refusal)>,
+    pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 
 /// Of what several Routes refuse of one rule, what the first of them says counts.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol};
-use crate::few::Few;
 use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
+use crate::small_set::SmallSet;
 
 /// A rule of the translation: index of the route, index of the rule in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ pub(crate) struct ZoneListeners {
 
 impl ZoneListeners {
     /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
-    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &Few<usize>) -> bool {
+    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &SmallSet<usize>) -> bool {
         let speaks = |entrance: &Entrance| entrance.protocol == protocol;
         let mut members = self.listeners.iter().zip(&self.entrances);
         self.entrances.iter().any(speaks)

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::budget::{Admission, Kept};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::table::{Audience, Row, Standing, Zone};
+use super::table::{Audience, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
 use crate::backends::ResolvedRule;
-use crate::few::Few;
 use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Match, Route};
+use crate::small_set::SmallSet;
 
 /// A route with what the earlier stages found out about it.
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) struct Attachments {
     /// One per parentRef that is ours.
     pub(crate) parents: Box<[Attachment]>,
     /// Listeners attached to through any of them.
-    listeners: Few<usize>,
+    listeners: SmallSet<usize>,
 }
 
 impl Attachments {
@@ -41,7 +41,7 @@ impl Attachments {
 
     /// Of a route that every data plane of the translation serves.
     pub(crate) fn everywhere() -> Self {
-        Self { parents: Box::default(), listeners: Few::One(EVERY_PORT) }
+        Self { parents: Box::default(), listeners: SmallSet::One(EVERY_PORT) }
     }
 }
 
@@ -233,8 +233,8 @@ pub(super) fn rows<'a>(
     let route = &input.route;
     let specificity = hostname_precedence(original);
     let (served, audience) = match audience {
-        Ok(audience) => (Standing::Served, audience),
-        Err(_) => (Standing::Refused, Audience::Everybody),
+        Ok(audience) => (RowState::Served, audience),
+        Err(_) => (RowState::Refused, Audience::Everybody),
     };
     let matches = route.rules.iter().enumerate().flat_map(move |(rule, content)| {
         let rule = RuleRef { route: position, rule };
@@ -243,9 +243,9 @@ pub(super) fn rows<'a>(
     matches.filter_map(move |(rule, content, matched)| {
         let (conditions, audience, standing) = match kept(rule, matched) {
             Kept::Served => (&*matched.conditions, audience, served),
-            Kept::InPlace => (&*matched.conditions, Audience::Everybody, Standing::Unavailable),
-            Kept::Closed => (&[][..], Audience::Everybody, Standing::Unavailable),
-            Kept::Behind => (&[][..], Audience::Everybody, Standing::Guard),
+            Kept::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
+            Kept::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
+            Kept::Behind => (&[][..], Audience::Everybody, RowState::Guard),
             Kept::Nothing => return None,
         };
         Some(Row {

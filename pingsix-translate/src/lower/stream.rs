@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use self::admit::{Shared, admit, no_room};
 use self::document::{Writer, origin};
-use self::place::{Contender, Place, Wanted, places, stream_listeners};
+use self::place::{Contender, StreamMatch, Wanted, places, stream_listeners};
 use super::budget::oldest_first;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
@@ -91,7 +91,7 @@ struct Lowering<'a> {
     routes: &'a [Arc<RouteInput>],
     backends: &'a Backends,
     prefix: &'a str,
-    places: &'a BTreeMap<Place, Wanted>,
+    places: &'a BTreeMap<StreamMatch, Wanted>,
     /// Whether guards are written.
     is_guarded: bool,
 }
@@ -125,7 +125,7 @@ impl Lowering<'_> {
                 others.iter().map(|other| origin(&self.routes[other.route])).collect();
             writer.route(place, listener, &self.routes[winner.route], shadowed);
             for other in others {
-                let lost: &mut BTreeSet<&Place> =
+                let lost: &mut BTreeSet<&StreamMatch> =
                     losses.entry((other.route, place.listener, winner.route)).or_default();
                 lost.insert(place);
             }
@@ -144,7 +144,12 @@ impl Lowering<'_> {
 }
 
 /// Says that a route gets nothing of some places.
-fn loss(loser: &RouteInput, listener: &Listener, winner: &RouteInput, places: &BTreeSet<&Place>) -> Problem {
+fn loss(
+    loser: &RouteInput,
+    listener: &Listener,
+    winner: &RouteInput,
+    places: &BTreeSet<&StreamMatch>,
+) -> Problem {
     let names: Vec<String> =
         places.iter().filter_map(|place| Some(place.name.as_ref()?.to_string())).collect();
     let name = named(listener);

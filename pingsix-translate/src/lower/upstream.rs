@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use super::id::{Ids, Name};
 use crate::backends::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
-use crate::few::Few;
 use crate::model::{Kind, ObjectKey, Provenance, Traffic};
 use crate::normalise::{Exchange, LONGEST_TIMEOUT};
 use crate::packed::pack;
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::responder::status_host;
+use crate::small_set::SmallSet;
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
@@ -40,7 +40,7 @@ struct Named {
 }
 
 /// The upstreams that a Route uses.
-pub(super) type Uses = Few<UpstreamKey>;
+pub(super) type Uses = SmallSet<UpstreamKey>;
 
 /// What an upstream stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,8 @@ use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
 use crate::model::{FieldPath, Reason, Refusal, field};
-use crate::rare::Rare;
 use crate::snapshot::GrpcRoute;
+use thin_vec::ThinVec;
 
 /// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
@@ -63,7 +63,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         host,
         // GRPCRoutes have neither timeouts nor retries.
         exchange: Exchange::default(),
-        limits: Rare::default(),
+        limits: ThinVec::default(),
         refusals: refusals.into(),
     }
 }

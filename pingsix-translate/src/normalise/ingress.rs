@@ -9,8 +9,8 @@ use crate::model::{
     Age, FieldPath, Hostname, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
 };
-use crate::rare::Rare;
 use crate::snapshot::Ingress;
+use thin_vec::ThinVec;
 
 /// Characters that other controllers read as part of a pattern in a path of type `ImplementationSpecific`.
 const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
@@ -60,8 +60,8 @@ pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &
         parent_refs: Arc::default(),
         hostnames: Hostnames::Named(Box::new([host.clone()])),
         rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
-        refusals: Rare::default(),
-        limits: Rare::default(),
+        refusals: ThinVec::default(),
+        limits: ThinVec::default(),
     }
 }
 
@@ -134,8 +134,8 @@ impl Reader {
             parent_refs: Arc::default(),
             hostnames,
             rules,
-            refusals: Rare::default(),
-            limits: Rare::default(),
+            refusals: ThinVec::default(),
+            limits: ThinVec::default(),
         }
     }
 
@@ -188,11 +188,11 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         index,
         matches: matches.into(),
         backends: backends.into(),
-        mirrors: Rare::default(),
+        mirrors: ThinVec::default(),
         filters: None,
         host: None,
         exchange: Exchange::default(),
-        limits: Rare::default(),
+        limits: ThinVec::default(),
         refusals: refusals.into(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Condition, Exchange, Filters, Mirror, Path};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
 use crate::model::{Limit, ParentRef, Refusal, Traffic};
-use crate::rare::Rare;
+use thin_vec::ThinVec;
 
 /// A route of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,9 +21,9 @@ pub(crate) struct Route {
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
-    pub(crate) refusals: Rare<Refusal>,
+    pub(crate) refusals: ThinVec<Refusal>,
     /// What is not quite as asked besides rules.
-    pub(crate) limits: Rare<Limit>,
+    pub(crate) limits: ThinVec<Limit>,
 }
 
 /// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
@@ -127,16 +127,16 @@ pub(crate) struct Rule {
     /// Where matching requests go.
     pub(crate) backends: Box<[BackendRef]>,
     /// Where copies of them were to go, of filters that are refused: the references are judged all the same.
-    pub(crate) mirrors: Rare<Mirror>,
+    pub(crate) mirrors: ThinVec<Mirror>,
     /// What becomes of requests and responses on the way; `None` when nothing.
     pub(crate) filters: Option<Arc<Filters>>,
     /// What backends see as Host; `None` is what the client sent.
     pub(crate) host: Option<Hostname>,
     pub(crate) exchange: Exchange,
     /// What is done, though not quite as asked.
-    pub(crate) limits: Rare<Limit>,
+    pub(crate) limits: ThinVec<Limit>,
     /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
-    pub(crate) refusals: Rare<Refusal>,
+    pub(crate) refusals: ThinVec<Refusal>,
 }
 
 /// One match of a rule: all parts must hold.

@@ -8,8 +8,8 @@ use super::assemble::{RouteFrame, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
 use super::{Exchange, Hostnames, Route, Rule};
 use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
-use crate::rare::Rare;
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
+use thin_vec::ThinVec;
 
 /// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
@@ -81,11 +81,11 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         index: 0,
         matches: Arc::default(),
         backends: backends.into(),
-        mirrors: Rare::default(),
+        mirrors: ThinVec::default(),
         filters: None,
         host: None,
         exchange: Exchange::default(),
-        limits: Rare::default(),
+        limits: ThinVec::default(),
         refusals: refusals.into(),
     }
 }

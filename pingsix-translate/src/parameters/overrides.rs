@@ -50,7 +50,7 @@ pub(super) fn trim(own: Named<'_>, class: Option<Named<'_>>, at: &FieldPath) -> 
 }
 
 /// A field that a Gateway may set only if its class allows it.
-struct Cut {
+struct OverridableField {
     field: &'static str,
     needed: Override,
     /// Why what is set is more than the class allows, if it is.
@@ -59,15 +59,15 @@ struct Cut {
     remove: fn(&mut Managed) -> bool,
 }
 
-impl Cut {
+impl OverridableField {
     /// A field without a bound.
     const fn new(field: &'static str, needed: Override, remove: fn(&mut Managed) -> bool) -> Self {
         Self { field, needed, beyond: |_, _| None, remove }
     }
 }
 
-const CUTS: [Cut; 7] = [
-    Cut {
+const CUTS: [OverridableField; 7] = [
+    OverridableField {
         field: "replicas",
         needed: Override::Replicas,
         beyond: |managed, bounds| {
@@ -79,11 +79,11 @@ const CUTS: [Cut; 7] = [
         },
         remove: |managed| managed.replicas.take().is_some(),
     },
-    Cut::new("resources", Override::Resources, |managed| managed.resources.take().is_some()),
-    Cut::new("responder.resources", Override::Resources, |managed| {
+    OverridableField::new("resources", Override::Resources, |managed| managed.resources.take().is_some()),
+    OverridableField::new("responder.resources", Override::Resources, |managed| {
         managed.responder.as_mut().is_some_and(|responder| responder.resources.take().is_some())
     }),
-    Cut {
+    OverridableField {
         field: "scheduling.priorityClassName",
         needed: Override::PriorityClass,
         beyond: |managed, bounds| {
@@ -105,15 +105,17 @@ const CUTS: [Cut; 7] = [
                 .is_some_and(|scheduling| scheduling.priority_class_name.take().is_some())
         },
     },
-    Cut::new("scheduling", Override::Scheduling, |managed| {
+    OverridableField::new("scheduling", Override::Scheduling, |managed| {
         let Some(scheduling) = &mut managed.scheduling else { return false };
         let priority_class_name = scheduling.priority_class_name.take();
         let is_set = *scheduling != Scheduling::default();
         *scheduling = Scheduling { priority_class_name, ..Scheduling::default() };
         is_set
     }),
-    Cut::new("disruptionBudget", Override::Scheduling, |managed| managed.disruption_budget.take().is_some()),
-    Cut::new("service", Override::Service, |managed| managed.service.take().is_some()),
+    OverridableField::new("disruptionBudget", Override::Scheduling, |managed| {
+        managed.disruption_budget.take().is_some()
+    }),
+    OverridableField::new("service", Override::Service, |managed| managed.service.take().is_some()),
 ];
 
 /// Says what a Gateway must not say.

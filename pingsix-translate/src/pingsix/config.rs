@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::kind::canonical_prefix;
-use super::{Document, DocumentKey, GlobalRule, Held, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
+use super::{
+    Document, DocumentKey, GlobalRule, KeyError, LazyDocument, ResourceKind, Route, Service, Ssl, Upstream,
+};
 use crate::shared_map::SharedMap;
 
 /// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
@@ -11,7 +13,7 @@ pub(crate) const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config(SharedMap<DocumentKey, Held>);
+pub struct Config(SharedMap<DocumentKey, LazyDocument>);
 
 impl Config {
     /// No documents.
@@ -31,17 +33,17 @@ impl Config {
     }
 
     /// Puts a document under a key of its kind.
-    pub(crate) fn put(&mut self, key: DocumentKey, document: Held) {
+    pub(crate) fn put(&mut self, key: DocumentKey, document: LazyDocument) {
         self.0.insert(key, document);
     }
 
     /// The document of a key.
     pub fn get(&self, key: &DocumentKey) -> Option<&Document> {
-        self.0.get(key).map(Held::document)
+        self.0.get(key).map(LazyDocument::document)
     }
 
     /// The document of a key, as it is held.
-    pub fn held(&self, key: &DocumentKey) -> Option<&Held> {
+    pub fn held(&self, key: &DocumentKey) -> Option<&LazyDocument> {
         self.0.get(key)
     }
 
@@ -59,7 +61,7 @@ impl Config {
 
     /// As [`detached`](Self::detached) for one document.
     pub fn detach(&mut self, key: &DocumentKey) {
-        if let Some(document) = self.0.get(key).map(Held::detached) {
+        if let Some(document) = self.0.get(key).map(LazyDocument::detached) {
             self.0.insert(key.clone(), document);
         }
     }
@@ -104,7 +106,7 @@ impl Config {
     }
 
     /// The documents, sharing those that are the same with the configurations they came from.
-    pub const fn documents(&self) -> &SharedMap<DocumentKey, Held> {
+    pub const fn documents(&self) -> &SharedMap<DocumentKey, LazyDocument> {
         &self.0
     }
 
@@ -234,7 +236,7 @@ impl Config {
 }
 
 /// The bytes a document takes in a list response, without those of the prefix.
-pub(crate) fn listed_bytes(key: &DocumentKey, document: &Held) -> usize {
+pub(crate) fn listed_bytes(key: &DocumentKey, document: &LazyDocument) -> usize {
     key.len() + document.json_len() + FRAMING
 }
 
@@ -245,9 +247,9 @@ impl FromIterator<(DocumentKey, Document)> for Config {
     }
 }
 
-impl FromIterator<(DocumentKey, Held)> for Config {
+impl FromIterator<(DocumentKey, LazyDocument)> for Config {
     /// The kind of a key must be that of its document.
-    fn from_iter<I: IntoIterator<Item = (DocumentKey, Held)>>(documents: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = (DocumentKey, LazyDocument)>>(documents: I) -> Self {
         Self(documents.into_iter().collect())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::JudgedRoute;
 use super::Translation;
 use super::diff::{Identity, LastObjects, ReferentsDiff};
-use super::frame::{Frame, JudgedBefore};
+use super::gateway_context::{GatewayContext, JudgedBefore};
 use super::owner::{Owner, Served, Update, Updated};
 use super::route_slab::Source;
 use super::shared::Shared;
@@ -24,7 +24,7 @@ use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 #[derive(Debug)]
 pub(super) struct OfGateway {
     last: LastGateway,
-    frame: Frame,
+    frame: GatewayContext,
 }
 
 impl Owner for OfGateway {
@@ -35,7 +35,7 @@ impl Owner for OfGateway {
     }
 
     fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
-        Self { last: LastGateway::new(snapshot), frame: Frame::new(snapshot, references, options) }
+        Self { last: LastGateway::new(snapshot), frame: GatewayContext::new(snapshot, references, options) }
     }
 
     fn take_routes(&mut self, snapshot: &Snapshot, mut take: impl FnMut(&Self, Route)) {
@@ -90,7 +90,7 @@ impl Owner for OfGateway {
         let objects = self.last.update(snapshot, diff);
         let is_reframed = objects.is_of_frame || concerns_frame(diff, snapshot);
         if is_reframed {
-            self.reframe(Frame::new(snapshot, references, options), &mut update)?;
+            self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
         }
         self.find_routes(&mut update);
         let normalised = objects.routes.into_iter().map(|(key, route)| {
@@ -126,7 +126,7 @@ impl Owner for OfGateway {
 
 impl OfGateway {
     /// Puts another frame in the place of the one before. Routes for which policies demand something else are attached again.
-    fn reframe(&mut self, frame: Frame, update: &mut Update<'_, Self>) -> Result<(), Stale> {
+    fn reframe(&mut self, frame: GatewayContext, update: &mut Update<'_, Self>) -> Result<(), Stale> {
         if !frame.takes_routes_like(&self.frame) {
             return Err(Stale);
         }

@@ -37,7 +37,7 @@ use crate::model::{
 };
 use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Carried};
+use crate::policy::{BackendTlsPolicies, Payload};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -50,7 +50,7 @@ pub(super) struct OfIngressClass {
     class: Arc<IngressClass>,
     default_classes: Vec<Arc<str>>,
     last_ingresses: LastObjects<Arc<Ingress>>,
-    frame: Frame,
+    frame: ClassContext,
     /// The data plane, or none if the class is not served.
     planes: Vec<Plane>,
     hosts: Hosts,
@@ -71,7 +71,7 @@ pub(super) struct OfIngressClass {
 
 /// What the class and its parameters say.
 #[derive(Debug)]
-struct Frame {
+struct ClassContext {
     key: DataPlaneKey,
     is_served: bool,
     parameters: Parameters,
@@ -105,7 +105,7 @@ fn verdicts(ingresses: SharedMap<Arc<ObjectKey>, ()>, problems: Vec<Problem>) ->
     }
 }
 
-impl Frame {
+impl ClassContext {
     fn new(snapshot: &IngressSnapshot, options: &Options) -> Self {
         let (class, proxies) = (&snapshot.class, &snapshot.referents.proxies);
         let verdict = judge_ingress_class(class, proxies, options);
@@ -149,7 +149,7 @@ impl Owner for OfIngressClass {
     }
 
     fn new(snapshot: &IngressSnapshot, references: &References<'_>, options: &Options) -> Self {
-        let frame = Frame::new(snapshot, options);
+        let frame = ClassContext::new(snapshot, options);
         let served = || snapshot.ingresses.iter().filter(|_| frame.is_served);
         let hosts = Hosts::new(frame.ownership, served().map(|(name, ingress)| (name, &**ingress)));
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
@@ -219,7 +219,7 @@ impl Owner for OfIngressClass {
         (backends, _): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let in_effect = self.policies.for_route(Carried::Requests(None));
+        let in_effect = self.policies.for_route(Payload::Requests(None));
         let rules = if let Part::RestOfHost(_) = route.part {
             Box::from([rests::nothing()])
         } else {
@@ -250,7 +250,7 @@ impl Owner for OfIngressClass {
             || !Arc::ptr_eq(&class, &snapshot.class)
             || default_classes != snapshot.default_classes;
         if is_reframed {
-            let frame = Frame::new(snapshot, options);
+            let frame = ClassContext::new(snapshot, options);
             if !frame.serves_like(&self.frame) {
                 return Err(Stale);
             }

@@ -7,12 +7,12 @@ use super::JudgedRoute;
 use super::owner::Owner;
 use super::shared::Shared;
 use crate::backends::Backends;
-use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
 use crate::normalise::{Hostnames, Part, Route};
 use crate::packed::pack;
 use crate::references::References;
+use crate::small_set::SmallSet;
 
 /// What routes come, change and go with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,15 +42,15 @@ pub(super) struct RouteSlab {
     /// By slot.
     pub(super) inputs: Vec<Arc<RouteInput>>,
     /// By slot: the listeners that counted a route when it was judged.
-    counted: Vec<Few<usize>>,
+    counted: Vec<SmallSet<usize>>,
     /// By slot: what is wrong with routes, of those with anything wrong.
     problems: BTreeMap<usize, Problems>,
-    by_source: BTreeMap<Source, Few<usize>>,
+    by_source: BTreeMap<Source, SmallSet<usize>>,
     /// How many routes there are.
     len: usize,
     free: Vec<usize>,
     /// Slots of the routes that refer to a Service.
-    of_service: BTreeMap<ObjectName, Few<usize>>,
+    of_service: BTreeMap<ObjectName, SmallSet<usize>>,
 }
 
 /// What is wrong with a route.
@@ -222,7 +222,7 @@ impl RouteSlab {
             }
             None => {
                 self.inputs.push(Arc::new(input));
-                self.counted.push(Few::default());
+                self.counted.push(SmallSet::default());
             }
         }
     }

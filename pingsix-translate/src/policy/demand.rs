@@ -8,7 +8,7 @@ use crate::model::{Hostname, ObjectKey, ObjectName, Traffic};
 
 /// What a route carries to backends, as far as policies are concerned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Carried<'a> {
+pub(crate) enum Payload<'a> {
     /// Requests, and the Host all of them reach a backend with; `None` when there may be several.
     Requests(Option<&'a Hostname>),
     /// What clients send, which is for us to encrypt.
@@ -17,7 +17,7 @@ pub(crate) enum Carried<'a> {
     Sealed,
 }
 
-impl<'a> Carried<'a> {
+impl<'a> Payload<'a> {
     /// What a route carries; requests that all have this host, or may have several.
     pub(crate) fn by(
         traffic: Traffic,
@@ -46,7 +46,7 @@ impl<'a> Carried<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect<'a> {
     pub(super) policies: &'a BackendTlsPolicies,
-    pub(super) carried: Carried<'a>,
+    pub(super) carried: Payload<'a>,
 }
 
 /// What a policy demands of connections to a Service port.
@@ -61,8 +61,8 @@ impl<'a> InEffect<'a> {
     /// The policies as they apply to a rule that sends this Host instead of the client's, if it does.
     pub(crate) fn rewritten(self, host: Option<&'a Hostname>) -> Self {
         let carried = match self.carried {
-            Carried::Requests(own) => Carried::Requests(host.or(own)),
-            other @ (Carried::Bytes | Carried::Sealed) => other,
+            Payload::Requests(own) => Payload::Requests(host.or(own)),
+            other @ (Payload::Bytes | Payload::Sealed) => other,
         };
         Self { carried, ..self }
     }
@@ -71,9 +71,9 @@ impl<'a> InEffect<'a> {
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
         let policy = self.policies.of_port(service, port)?;
         let host = match self.carried {
-            Carried::Requests(host) => host,
-            Carried::Sealed => return None,
-            Carried::Bytes => {
+            Payload::Requests(host) => host,
+            Payload::Sealed => return None,
+            Payload::Bytes => {
                 return Some(Demand { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
             }
         };

@@ -9,10 +9,10 @@ use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::BackendTlsPolicy;
 
-use super::{Carried, InEffect};
+use super::{InEffect, Payload};
 
 /// What routes are told of a policy: its name, and the one to verify or why there is none.
-type Told<'p> = (&'p Arc<ObjectKey>, &'p Result<Hostname, Vec<Refusal>>);
+type PolicyResult<'p> = (&'p Arc<ObjectKey>, &'p Result<Hostname, Vec<Refusal>>);
 
 /// The BackendTLSPolicies of a snapshot.
 #[derive(Debug, Default)]
@@ -80,14 +80,14 @@ impl BackendTlsPolicies {
     }
 
     /// By name of a port of a Service, what routes are told of the policy that won.
-    fn demands(&self, service: &ObjectName) -> BTreeMap<&Option<String>, Told<'_>> {
+    fn demands(&self, service: &ObjectName) -> BTreeMap<&Option<String>, PolicyResult<'_>> {
         let of_service = self.winners.get(service).into_iter().flatten();
         let demands = of_service.filter_map(|(port, index)| Some((port, self.list.get(*index)?)));
         demands.map(|(port, policy)| (port, (&policy.key, &policy.verified))).collect()
     }
 
     /// The policies as they apply to what a route carries.
-    pub(crate) fn for_route<'a>(&'a self, carried: Carried<'a>) -> InEffect<'a> {
+    pub(crate) fn for_route<'a>(&'a self, carried: Payload<'a>) -> InEffect<'a> {
         InEffect { policies: self, carried }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
 
 use super::References;
-use super::reading::not_read_yet;
+use super::cache::not_read_yet;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::validate::check_authorities;
 use crate::snapshot::AuthorityRef;

@@ -50,18 +50,18 @@ impl Pool {
 }
 
 /// What can be held by several.
-trait Held: Ord + Clone {
+trait Poolable: Ord + Clone {
     /// Whether it is.
     fn is_shared(&self) -> bool;
 }
 
-impl<T: Ord + ?Sized> Held for Arc<T> {
+impl<T: Ord + ?Sized> Poolable for Arc<T> {
     fn is_shared(&self) -> bool {
         Self::strong_count(self) > 1
     }
 }
 
-impl Held for ObjectName {
+impl Poolable for ObjectName {
     fn is_shared(&self) -> bool {
         Self::is_shared(self)
     }
@@ -83,14 +83,14 @@ impl<V> Default for Common<V> {
     }
 }
 
-impl<V: Held> Common<V> {
+impl<V: Poolable> Common<V> {
     fn share(&mut self, value: &mut V) {
         if let Some(known) = self.known.get(value) {
             value.clone_from(known);
             return;
         }
         if self.known.len() >= self.limit {
-            self.known.retain(Held::is_shared);
+            self.known.retain(Poolable::is_shared);
             // Each is looked at as often as one like it is added.
             self.limit = FEW.max(self.known.len() * 2);
         }

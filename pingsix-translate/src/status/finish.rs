@@ -56,12 +56,12 @@ pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery
 }
 
 /// What a condition says.
-type Saying = (ConditionStatus, Reason, String);
+type ConditionContent = (ConditionStatus, Reason, String);
 
 fn finish_listener_set(
     set: &mut ListenerSetVerdict,
     delivery: &BTreeMap<DataPlaneKey, Delivery>,
-) -> Option<Saying> {
+) -> Option<ConditionContent> {
     let ListenerSetVerdict { generation, conditions, listeners, .. } = set;
     let accepted = conditions.get(ConditionType::Accepted).cloned();
     let refused = accepted.filter(|accepted| accepted.status != ConditionStatus::True);
@@ -91,7 +91,7 @@ fn finish_listeners(
     generation: i64,
     delivery: &BTreeMap<DataPlaneKey, Delivery>,
     refused: Option<&str>,
-) -> Option<Saying> {
+) -> Option<ConditionContent> {
     let mut worst = None;
     for listener in listeners {
         let (status, reason, message) = match &listener.data_plane {
@@ -108,7 +108,7 @@ fn finish_listeners(
 }
 
 /// The first of two that is not True.
-fn worse(one: Option<Saying>, other: Option<Saying>) -> Option<Saying> {
+fn worse(one: Option<ConditionContent>, other: Option<ConditionContent>) -> Option<ConditionContent> {
     match &one {
         None => other,
         Some((ConditionStatus::True, ..)) => other.or(one),
@@ -117,7 +117,7 @@ fn worse(one: Option<Saying>, other: Option<Saying>) -> Option<Saying> {
 }
 
 /// Why a listener that is not served is not programmed.
-fn unserved(conditions: &Conditions, refused: Option<&str>) -> Saying {
+fn unserved(conditions: &Conditions, refused: Option<&str>) -> ConditionContent {
     let message = refused.unwrap_or("The listener is not served; its other conditions say why.").to_owned();
     // The loser of a conflict says the same in every condition (Gateway API, ListenerSet conformance).
     let accepted = conditions.get(ConditionType::Accepted).map(|accepted| accepted.reason);
@@ -133,7 +133,7 @@ fn unserved(conditions: &Conditions, refused: Option<&str>) -> Saying {
     (ConditionStatus::False, reason, message)
 }
 
-fn programmed(delivery: &Delivery) -> Saying {
+fn programmed(delivery: &Delivery) -> ConditionContent {
     match delivery {
         Delivery::Offline => {
             (ConditionStatus::False, Reason::Pending, "The configuration is not being delivered.".to_owned())

@@ -4,9 +4,9 @@ use super::limited::limited;
 use super::route::Refusals;
 use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
-use crate::few::Few;
 use crate::lower::{RouteInput, data_plane_of};
 use crate::model::{ConditionType, Layout, Limit, Reason, Refusal, joined};
+use crate::small_set::SmallSet;
 
 /// What Gateways and ListenerSets are judged by.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub(crate) fn attached_to(
     route: &RouteInput,
     verdict: &RouteVerdict,
     refusals: &Refusals,
-) -> Few<usize> {
+) -> SmallSet<usize> {
     let accepted = route
         .attached
         .parents

@@ -14,13 +14,13 @@ pub(super) struct Publisher {
     etcd: EmbeddedEtcd,
     options: Options,
     /// Data planes that were published, and whether they hold something.
-    known: BTreeMap<DataPlaneKey, Held>,
+    known: BTreeMap<DataPlaneKey, PlaneState>,
     /// What was said and still holds.
     said: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum PlaneState {
     Current,
     Withdrawn,
 }
@@ -41,22 +41,22 @@ impl Publisher {
         let mut failures = Vec::new();
         for (key, plane) in &translated.planes {
             if let Some(bridged) = &plane.bridged {
-                failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
+                failures.extend(self.send(key, &bridged.desired, PlaneState::Current).await?);
             }
         }
         for (key, streams) in &translated.streams {
             if let Some(bridged) = &streams.bridged {
-                failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
+                failures.extend(self.send(key, &bridged.desired, PlaneState::Current).await?);
             }
         }
         let gone: Vec<DataPlaneKey> = self
             .known
             .iter()
-            .filter(|(key, held)| **held == Held::Current && !translated.has(key))
+            .filter(|(key, held)| **held == PlaneState::Current && !translated.has(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {
-            failures.extend(self.send(&key, &withdrawn(&key, &self.options)?, Held::Withdrawn).await?);
+            failures.extend(self.send(&key, &withdrawn(&key, &self.options)?, PlaneState::Withdrawn).await?);
         }
         self.report(&translated.findings, failures)
     }
@@ -66,7 +66,7 @@ impl Publisher {
         &mut self,
         key: &DataPlaneKey,
         desired: &Desired,
-        held: Held,
+        held: PlaneState,
     ) -> anyhow::Result<Option<String>> {
         let published = match self.etcd.publish(desired).await {
             Ok(published) => published,
@@ -75,7 +75,7 @@ impl Publisher {
         let before = self.known.insert(key.clone(), held);
         if before != Some(held) || !published.changed.is_empty() {
             let size = self.etcd.size_of(desired.scope()).map(|size| size.bytes).unwrap_or_default();
-            let gone = if held == Held::Withdrawn { " (withdrawn)" } else { "" };
+            let gone = if held == PlaneState::Withdrawn { " (withdrawn)" } else { "" };
             say(format_args!(
                 "published {key}{gone} revision {}: {}; {} documents, {size} bytes",
                 published.revision,

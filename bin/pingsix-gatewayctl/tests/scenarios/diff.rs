@@ -8,7 +8,7 @@ const CONTEXT: usize = 2;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Both,
-    Held,
+    LazyDocument,
     New,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn difference(held: &str, new: &str) -> String {
         }
         let sign = match side {
             Side::Both => ' ',
-            Side::Held => '-',
+            Side::LazyDocument => '-',
             Side::New => '+',
         };
         writeln!(out, "{sign} {line}").unwrap();
@@ -56,7 +56,7 @@ fn aligned<'a>(held: &[&'a str], new: &[&'a str]) -> Vec<(Side, &'a str)> {
             i += 1;
             j += 1;
         } else if i < held.len() && (j == new.len() || common[i + 1][j] >= common[i][j + 1]) {
-            lines.push((Side::Held, held[i]));
+            lines.push((Side::LazyDocument, held[i]));
             i += 1;
         } else {
             lines.push((Side::New, new[j]));

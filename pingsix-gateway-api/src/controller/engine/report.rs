@@ -49,7 +49,7 @@ pub(super) struct Report {
     pub(super) progress: watch::Sender<Progress>,
     pub(super) gates: Option<Gates>,
     /// Owners that are being published, with their statuses.
-    held_back: BTreeMap<ObjectKey, HeldBack>,
+    held_back: BTreeMap<ObjectKey, DeferredStatuses>,
     pub(super) settling: Settling,
     /// Until when readiness waits for owners of which it is not known what to publish.
     pub(super) ready_by: Option<Instant>,
@@ -64,7 +64,7 @@ pub(super) struct Report {
 
 /// Statuses of an owner that are held back until its publication has ended.
 #[derive(Debug)]
-struct HeldBack {
+struct DeferredStatuses {
     /// Objects about which there is something to tell then.
     told: BTreeSet<Arc<ObjectKey>>,
     /// What was said of its data planes; `None` when something was held back since.
@@ -293,12 +293,12 @@ impl Report {
             told.extend(earlier.told);
             (before, quiet_since, is_late) = (None, earlier.quiet_since, earlier.is_late);
         }
-        self.held_back.insert(owner.clone(), HeldBack { told, before, quiet_since, is_late });
+        self.held_back.insert(owner.clone(), DeferredStatuses { told, before, quiet_since, is_late });
     }
 
     /// All that was made of an owner is published, or cannot be: says what was held back.
     pub(super) fn tell_held_back(&mut self, view: View<'_>, owner: &ObjectKey) {
-        let Some(HeldBack { mut told, before, .. }) = self.held_back.remove(owner) else { return };
+        let Some(DeferredStatuses { mut told, before, .. }) = self.held_back.remove(owner) else { return };
         let planes = view.reconciler.data_planes(owner);
         if before != Some(view.deliveries.of(&planes)) {
             self.tell_delivery(view, owner);

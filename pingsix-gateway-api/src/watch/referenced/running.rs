@@ -6,7 +6,7 @@ use futures::stream::{AbortHandle, BoxStream, StreamExt as _, abortable};
 use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
-use super::super::allotment::{Need, Place, Terms, Width, allot};
+use super::super::allotment::{KindInNamespace, Need, Terms, Width, allot};
 use super::super::input::Closed;
 use super::super::named::{NameWatch, Referents, Speaker, sights};
 use super::super::options::Namespaces;
@@ -41,7 +41,7 @@ impl Referenced {
             }
         }
         self.wanted_scopes = scopes;
-        let places: Vec<Place> = self.places.keys().cloned().collect();
+        let places: Vec<KindInNamespace> = self.places.keys().cloned().collect();
         for place in &places {
             self.settle_all(place);
             self.fill(place).await?;
@@ -76,7 +76,7 @@ impl Referenced {
     }
 
     /// The wide watch that a place has, or is to have.
-    pub(super) fn scope_of(&self, place: &Place) -> Option<Scope> {
+    pub(super) fn scope_of(&self, place: &KindInNamespace) -> Option<Scope> {
         match self.places.get(place)?.share?.width {
             Width::Namespace => Some(Scope::of(place)),
             Width::Cluster => Some(Scope::everywhere(place.kind)),
@@ -86,7 +86,7 @@ impl Referenced {
 
     /// Has the watch that is meant to speak for an object do so, once it knows what was handed on, and ends the watch of its
     /// name when that is another. Returns whether anything changed.
-    pub(super) fn settle(&mut self, place: &Place, name: &ObjectName) -> bool {
+    pub(super) fn settle(&mut self, place: &KindInNamespace, name: &ObjectName) -> bool {
         let scope = self.scope_of(place);
         let wide = scope.and_then(|scope| Some((Speaker::of(&scope), self.wide.get(&scope)?)));
         let wide =
@@ -113,7 +113,7 @@ impl Referenced {
         is_other
     }
 
-    pub(super) fn settle_all(&mut self, place: &Place) {
+    pub(super) fn settle_all(&mut self, place: &KindInNamespace) {
         let Some(held) = self.places.get(place) else { return };
         let all: Vec<ObjectName> = held.objects.keys().cloned().collect();
         for name in all {
@@ -122,7 +122,7 @@ impl Referenced {
     }
 
     /// Watches by name what a place is to have watched so, as far as its share goes.
-    pub(super) async fn fill(&mut self, place: &Place) -> Result<(), Closed> {
+    pub(super) async fn fill(&mut self, place: &KindInNamespace) -> Result<(), Closed> {
         let scope = self.scope_of(place);
         let Some((held, share)) = self.places.get(place).and_then(|held| Some((held, held.share?))) else {
             return Ok(());
@@ -178,7 +178,7 @@ impl Referenced {
     }
 
     /// Keeps this many watches by name, and says of all other objects that they are forbidden.
-    async fn refuse(&mut self, place: &Place, most: usize, message: String) -> Result<(), Closed> {
+    async fn refuse(&mut self, place: &KindInNamespace, most: usize, message: String) -> Result<(), Closed> {
         let Some(held) = self.places.get_mut(place) else { return Ok(()) };
         let mut refused = Vec::new();
         for (name, named) in held.objects.iter_mut().rev() {
@@ -200,7 +200,7 @@ impl Referenced {
         Ok(())
     }
 
-    fn begin_all(&mut self, place: &Place, names: Vec<ObjectName>) {
+    fn begin_all(&mut self, place: &KindInNamespace, names: Vec<ObjectName>) {
         for name in names {
             let key = ObjectKey { kind: place.kind, name };
             let stop = self.begin(&key);

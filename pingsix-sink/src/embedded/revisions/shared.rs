@@ -37,7 +37,7 @@ pub struct SharedTime {
 
 #[derive(Debug, Default)]
 struct State {
-    reading: Option<Reading>,
+    reading: Option<ClockSample>,
     late: Option<Late>,
 }
 
@@ -49,12 +49,12 @@ struct Late {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct ClockSample {
     revision: Revision,
     at: Instant,
 }
 
-impl Reading {
+impl ClockSample {
     fn now(self) -> Revision {
         let elapsed = u64::try_from(self.at.elapsed().as_micros()).unwrap_or(u64::MAX);
         let now = self.revision.get().saturating_add_unsigned(elapsed);
@@ -77,7 +77,7 @@ impl SharedTime {
 
     /// The reading, now; `None` before it was raised to anything.
     pub fn now(&self) -> Option<Revision> {
-        self.state.lock().reading.map(Reading::now)
+        self.state.lock().reading.map(ClockSample::now)
     }
 
     /// A server has reserved this.
@@ -85,7 +85,7 @@ impl SharedTime {
         let mut state = self.state.lock();
         let ahead = state.reading.map(|reading| seen.get().saturating_sub(reading.now().get()));
         if ahead.is_none_or(|ahead| ahead > 0) {
-            state.reading = Some(Reading { revision: seen, at: Instant::now() });
+            state.reading = Some(ClockSample { revision: seen, at: Instant::now() });
         }
         if let Some(ahead) = ahead.and_then(|ahead| u64::try_from(ahead).ok()) {
             self.judge(&mut state, Duration::from_micros(ahead));
@@ -104,7 +104,7 @@ impl SharedTime {
     pub fn go_on_from(&self, now: Revision) {
         let mut state = self.state.lock();
         if state.reading.is_none_or(|reading| reading.now() < now) {
-            state.reading = Some(Reading { revision: now, at: Instant::now() });
+            state.reading = Some(ClockSample { revision: now, at: Instant::now() });
         }
     }
 

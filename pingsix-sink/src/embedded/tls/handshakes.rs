@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 use super::LiveTls;
 use crate::embedded::access::Certificate;
 use crate::embedded::connection::{Connection, listener_failed};
-use crate::embedded::news::News;
+use crate::embedded::log_limiter::LogLimiter;
 use crate::embedded::replica::Replica;
 use crate::embedded::shares::Network;
 
@@ -49,7 +49,7 @@ struct Handshakes {
     running: JoinSet<Option<Done>>,
     /// Those that run, and some that have ended.
     oldest_first: VecDeque<Running>,
-    failures: Arc<News>,
+    failures: Arc<LogLimiter>,
 }
 
 /// A handshake with a client at this address.

@@ -20,7 +20,7 @@ pub(in crate::embedded) struct LiveTls {
     options: ServerTls,
     clock: Arc<dyn Clock>,
     current: RwLock<Option<Current>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<SourceState>,
     certified: Certified,
 }
 
@@ -31,7 +31,7 @@ struct Current {
 }
 
 /// Where material comes from, and what was last looked at, and said.
-struct Seen {
+struct SourceState {
     /// `None` as long as the server has nothing to prove itself with.
     sources: Option<Sources>,
     fingerprint: Option<Fingerprint>,
@@ -55,7 +55,7 @@ impl fmt::Debug for LiveTls {
 impl LiveTls {
     /// Reads everything once; all of it must be usable.
     pub(in crate::embedded) fn load(options: ServerTls, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
-        let seen = Seen { sources: None, fingerprint: None, time: CertificateTime::Valid };
+        let seen = SourceState { sources: None, fingerprint: None, time: CertificateTime::Valid };
         let live = Self {
             clock,
             current: RwLock::new(None),
@@ -121,14 +121,18 @@ impl LiveTls {
     }
 
     /// Takes material from these sources, and says whether it is other than what is in force.
-    fn take(&self, sources: Sources, seen: &mut Seen) -> Result<bool, TlsError> {
+    fn take(&self, sources: Sources, seen: &mut SourceState) -> Result<bool, TlsError> {
         let (fingerprint, contents) = sources.read(None);
         if self.current.read().is_some() && seen.fingerprint == Some(fingerprint) {
             seen.sources = Some(sources);
             return Ok(false);
         }
         let material = sources.material(contents)?;
-        *seen = Seen { sources: Some(sources), fingerprint: Some(fingerprint), time: CertificateTime::Valid };
+        *seen = SourceState {
+            sources: Some(sources),
+            fingerprint: Some(fingerprint),
+            time: CertificateTime::Valid,
+        };
         self.put(material);
         Ok(true)
     }
@@ -193,7 +197,7 @@ impl LiveTls {
 
     /// Says so when the certificates in force begin to be out of their time. They are served all the same: clients
     /// judge them by their own clocks, and no certificate at all would be worse.
-    fn judge_time(&self, seen: &mut Seen) {
+    fn judge_time(&self, seen: &mut SourceState) {
         let now = self.clock.now();
         let time = match self.current.read().as_ref().and_then(|current| current.material.validity.clone()) {
             Some(validity) if now > validity.end => CertificateTime::Expired,

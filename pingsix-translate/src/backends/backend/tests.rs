@@ -8,7 +8,7 @@ use crate::model::Options;
 use crate::normalise::normalise_route;
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
-use crate::policy::{BackendTlsPolicies, Carried};
+use crate::policy::{BackendTlsPolicies, Payload};
 use crate::snapshot::{Object, Objects, OwnAddresses};
 
 /// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
@@ -26,7 +26,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
-        policies.for_route(Carried::Requests(None)),
+        policies.for_route(Payload::Requests(None)),
         &mut Backends::default(),
         &mut Vec::new(),
     );
@@ -193,7 +193,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = BackendTlsPolicies::default();
-    let in_effect = policies.for_route(Carried::Requests(None));
+    let in_effect = policies.for_route(Payload::Requests(None));
     let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),

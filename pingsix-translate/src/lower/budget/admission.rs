@@ -12,7 +12,7 @@ use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{Audience, Row, Standing};
+use crate::lower::table::{Audience, Row, RowState};
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
 use crate::normalise::{Match, Path};
 
@@ -200,7 +200,7 @@ impl Admission {
             method: None,
             conditions: &[],
             audience: Audience::Everybody,
-            standing: Standing::Guard,
+            standing: RowState::Guard,
         })
     }
 

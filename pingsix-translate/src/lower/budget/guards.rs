@@ -38,7 +38,6 @@ use super::table::{
     Group, ROUTE, Region, STATUS, Sized, TableSizes, fits, is_conditional, name_bytes, row_bytes,
 };
 use crate::backends::Action;
-use crate::few::Few;
 use crate::lower::Size;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
@@ -47,6 +46,7 @@ use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, host_of};
 use crate::model::ObjectKey;
 use crate::normalise::{Condition, Path};
+use crate::small_set::SmallSet;
 
 /// One part of what is kept for guards in so many is for those of one namespace.
 const NAMESPACES: usize = 4;
@@ -104,7 +104,8 @@ impl<'a> Admitting<'a> {
                     let audience = placement.audience.unwrap_or(Audience::Everybody);
                     for matched in content.matches.iter() {
                         let (path, method) = (&matched.path, matched.method);
-                        let make = || Cell { path, method, namespaces: Few::One(namespace), ends: false };
+                        let make =
+                            || Cell { path, method, namespaces: SmallSet::One(namespace), ends: false };
                         let cell = cells.entry(path, method, make);
                         cell.namespaces.insert(namespace);
                         cell.ends |= !is_conditional(&matched.conditions, audience);
@@ -206,7 +207,7 @@ impl<'a> Admitting<'a> {
 struct Cell<'a> {
     path: &'a Path,
     method: Option<&'static str>,
-    namespaces: Few<&'a str>,
+    namespaces: SmallSet<&'a str>,
     /// Whether one of them takes all requests that come that far.
     ends: bool,
 }

@@ -75,7 +75,7 @@ enum Added {
     Router(HostKey),
     Below { wildcard: HostKey, bytes: usize },
     Pattern(HostKey, Pattern),
-    Carried(HostKey, Pattern),
+    Payload(HostKey, Pattern),
     Route(HostKey),
     Listed(HostKey, usize),
     CatchAll(HostKey, Arc<str>),
@@ -171,7 +171,7 @@ impl PatternSizes {
             Added::Pattern(key, pattern) => self.with(&key, |router| {
                 router.patterns.remove(&pattern);
             }),
-            Added::Carried(key, pattern) => self.with(&key, |router| {
+            Added::Payload(key, pattern) => self.with(&key, |router| {
                 router.wildcard.carried.remove(&pattern);
             }),
             Added::Route(key) => self.with(&key, |router| router.routes -= 1),
@@ -296,7 +296,7 @@ impl PatternSizes {
             all.routes += listers.routes;
             all.hosts += listers.hosts;
         }
-        self.journal.push(Added::Carried(wildcard.clone(), pattern.clone()));
+        self.journal.push(Added::Payload(wildcard.clone(), pattern.clone()));
         let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
         let within = self
             .wildcards

@@ -10,20 +10,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::few::Few;
 use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, TableKey};
 use crate::model::Hostname;
 use crate::normalise::Path;
 use crate::packed::pack;
+use crate::small_set::SmallSet;
 
 /// The rows and Routes of a group whose paths have one first segment.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Those with such rows.
-    pub(super) routes: Few<usize>,
-    pub(super) keys: Few<Arc<TableKey>>,
+    pub(super) routes: SmallSet<usize>,
+    pub(super) keys: SmallSet<Arc<TableKey>>,
 }
 
 impl Part {

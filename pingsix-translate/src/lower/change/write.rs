@@ -15,7 +15,9 @@ use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Provenance;
-use crate::pingsix::{self, Document, DocumentKey, Held, ResourceKind, canonical_prefix, listed_bytes};
+use crate::pingsix::{
+    self, Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes,
+};
 
 /// The documents of a data plane, whose size is kept in step with them.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl Documents {
     }
 
     /// Puts a document in the place of the one with its key, if there is one.
-    fn set(&mut self, key: DocumentKey, document: Held) {
+    fn set(&mut self, key: DocumentKey, document: LazyDocument) {
         let was = self.bytes(&key);
         let size = &mut self.data_plane.size;
         size.bytes = size.bytes - was + listed_bytes(&key, &document) + self.prefix;
@@ -108,7 +110,7 @@ impl LoweredPlane {
             if let Some(closed) = closed {
                 closed.put_into(&mut document);
             }
-            let document = Held::written(&Document::Route(document));
+            let document = LazyDocument::written(&Document::Route(document));
             let is_same = held == Some(&document);
             if let Some((bytes, matcher_entries)) = listed {
                 self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
@@ -141,7 +143,7 @@ impl LoweredPlane {
             }
             let written = upstream.write(lowering.options.responder, lowering.backends);
             let Some((document, origin)) = written else { continue };
-            let document = Held::written(&Document::Upstream(document));
+            let document = LazyDocument::written(&Document::Upstream(document));
             if self.documents.data_plane.config.held(&key) != Some(&document) {
                 self.documents.set(key.clone(), document);
                 self.documents.note_origin(key, origin);
@@ -175,7 +177,7 @@ impl LoweredPlane {
             let id = self.certificates.entry(certificate);
             let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, ids)).clone();
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            let held = Held::written(&Document::Ssl(document.ssl()));
+            let held = LazyDocument::written(&Document::Ssl(document.ssl()));
             if self.documents.data_plane.config.held(&key) != Some(&held) {
                 self.documents.set(key.clone(), held);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::place::Place;
+use super::place::StreamMatch;
 use crate::attach::Listener;
 use crate::backends::{Action, Backends, Target};
 use crate::lower::StreamPlane;
@@ -40,7 +40,7 @@ impl<'a> Writer<'a> {
     /// Gives a place to a route.
     pub(super) fn route(
         &mut self,
-        place: &Place,
+        place: &StreamMatch,
         listener: &Listener,
         input: &RouteInput,
         shadowed: BTreeSet<Origin>,
@@ -65,7 +65,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Gives a place to nobody.
-    pub(super) fn guard(&mut self, place: &Place, listener: &Listener) {
+    pub(super) fn guard(&mut self, place: &StreamMatch, listener: &Listener) {
         let why = if listener.is_served() { Rejection::NoRoute } else { Rejection::Invalid };
         let route = unterminated(place, vec![rejecting(why)]);
         self.write(
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
         );
     }
 
-    fn write(&mut self, place: &Place, route: StreamRoute, provenance: StreamProvenance) {
+    fn write(&mut self, place: &StreamMatch, route: StreamRoute, provenance: StreamProvenance) {
         let name = place.name.as_ref().map(Hostname::as_str).unwrap_or_default();
         let id = self.ids.assign(&Name::new('r', &[place.protocol.as_str(), &place.port.to_string(), name]));
         self.plane.config.insert(id.clone(), route);
@@ -152,7 +152,7 @@ const fn rejecting(why: Rejection) -> StreamTarget {
 }
 
 /// The route of a place where TLS, if any, is left to others.
-fn unterminated(place: &Place, targets: Vec<StreamTarget>) -> StreamRoute {
+fn unterminated(place: &StreamMatch, targets: Vec<StreamTarget>) -> StreamRoute {
     StreamRoute {
         server_port: place.port,
         protocol: place.protocol,

@@ -12,7 +12,7 @@ use crate::stream::StreamProtocol;
 
 /// What a route can have: the connections of a port, or those for one server name on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct StreamMatch {
     pub(super) port: u16,
     pub(super) protocol: StreamProtocol,
     pub(super) name: Option<Hostname>,
@@ -39,8 +39,8 @@ pub(super) struct Contender {
 }
 
 /// Every place that somebody wants or that is guarded.
-pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTreeMap<Place, Wanted> {
-    let mut places: BTreeMap<Place, Wanted> = BTreeMap::new();
+pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTreeMap<StreamMatch, Wanted> {
+    let mut places: BTreeMap<StreamMatch, Wanted> = BTreeMap::new();
     let tls: Vec<usize> = stream_listeners(listeners)
         .filter(|(_, protocol)| *protocol == StreamProtocol::Tls)
         .map(|(index, _)| index)
@@ -50,7 +50,7 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
         for (hostname, &listener) in port {
             if wider(hostname.as_ref()).any(|wider| port.contains_key(&wider)) {
                 let name = hostname.clone();
-                let place = Place { port: number, protocol: StreamProtocol::Tls, name, listener };
+                let place = StreamMatch { port: number, protocol: StreamProtocol::Tls, name, listener };
                 places.entry(place).or_default().is_guarded = true;
             }
         }
@@ -61,7 +61,7 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
             let Some(&protocol) = protocols.get(&index) else { continue };
             let listener = &listeners[index];
             let mut want = |name, original| {
-                let place = Place { port: listener.port, protocol, name, listener: index };
+                let place = StreamMatch { port: listener.port, protocol, name, listener: index };
                 places.entry(place).or_default().contenders.push(Contender { route, original });
             };
             if protocol != StreamProtocol::Tls {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Audience, Row, Standing};
+use super::{Audience, Row, RowState};
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::normalise::{Condition, Path};
 
@@ -104,7 +104,7 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, C
         let cell = cells.entry(path, method, make);
         if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
-        } else if row.standing != Standing::Guard {
+        } else if row.standing != RowState::Guard {
             cell.shadowed.push(position);
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cell::{Audiences, Cell, Reach, cells};
-use super::{Groups, Row, RowIndex, Standing};
+use super::{Groups, Row, RowIndex, RowState};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::model::{Hostname, hostname_precedence};
@@ -76,12 +76,12 @@ fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>
 }
 
 /// A cell: group, path, method.
-type Place<'a> = (usize, &'a Path, Option<&'static str>);
+type CellKey<'a> = (usize, &'a Path, Option<&'static str>);
 
 /// A cell without a Route, because another one takes all its requests.
 struct Unreached<'a> {
     path: &'a Path,
-    taken_by: Place<'a>,
+    taken_by: CellKey<'a>,
     rows: Vec<RowIndex>,
 }
 
@@ -91,7 +91,7 @@ fn name_unreached<'a>(decided: &mut [(usize, Decided<'a>)], unreached: Vec<Unrea
         return;
     }
     let tried: BTreeSet<RowIndex> = decided.iter().flat_map(|(_, route)| &route.list).copied().collect();
-    let mut routes: BTreeMap<Place<'a>, &mut Decided<'a>> =
+    let mut routes: BTreeMap<CellKey<'a>, &mut Decided<'a>> =
         decided.iter_mut().map(|(group, route)| ((*group, route.path, route.method), route)).collect();
     for Unreached { taken_by, rows, .. } in unreached {
         if let Some(route) = routes.get_mut(&taken_by) {
@@ -154,7 +154,7 @@ impl<'c, 'a> Chain<'c, 'a> {
 
     /// The first cell in the order that takes all requests to a path with a method and comes before the group's own for
     /// them; then nothing of the group is ever asked there.
-    fn taken_by(&self, path: &Path, method: Option<&'static str>) -> Option<Place<'a>> {
+    fn taken_by(&self, path: &Path, method: Option<&'static str>) -> Option<CellKey<'a>> {
         let rank = (path.precedence(), method.is_some());
         let first = |group: usize| {
             let cell = self.cells[group].covering(path).find(|cell| cell.takes(method))?;
@@ -172,7 +172,7 @@ impl<'c, 'a> Chain<'c, 'a> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
             let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row));
-            let rows = rows.filter(|row| self.row(*row).standing != Standing::Guard).collect();
+            let rows = rows.filter(|row| self.row(*row).standing != RowState::Guard).collect();
             Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()

@@ -69,13 +69,13 @@ impl Overlap {
 
 /// A place where an Ingress names a host.
 #[derive(Clone, Copy)]
-enum Place {
+enum HostSource {
     Rule { index: usize, has_host: bool },
     DefaultBackend,
     Tls { entry: usize, host: usize },
 }
 
-impl Place {
+impl HostSource {
     fn field(self) -> FieldPath {
         match self {
             Self::Rule { index, has_host: true } => field::rule(index).child("host"),
@@ -87,25 +87,25 @@ impl Place {
 }
 
 /// The hosts that can be one, and where an Ingress names them.
-fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, Place)> {
+fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten().enumerate());
     let of_rules = rules.filter_map(|(index, rule)| {
         let written = rule.host.as_deref().filter(|host| !host.is_empty());
         let host = written.map(Hostname::parse).transpose().ok()?;
-        Some((host, Place::Rule { index, has_host: written.is_some() }))
+        Some((host, HostSource::Rule { index, has_host: written.is_some() }))
     });
     let default = spec.clone().filter(|spec| spec.default_backend.is_some());
     let tls = spec.flat_map(|spec| spec.tls.iter().flatten().enumerate());
     let of_tls = tls.flat_map(|(entry, tls)| {
         let hosts = tls.hosts.iter().flatten().enumerate();
-        hosts.map(move |(host, written)| (written, Place::Tls { entry, host }))
+        hosts.map(move |(host, written)| (written, HostSource::Tls { entry, host }))
     });
     // No certificate is shown for more.
     let of_tls = of_tls
         .take(bounds::NAMES)
         .filter_map(|(host, place)| Some((Some(Hostname::parse(host).ok()?), place)));
-    of_rules.chain(default.map(|_| (None, Place::DefaultBackend))).chain(of_tls)
+    of_rules.chain(default.map(|_| (None, HostSource::DefaultBackend))).chain(of_tls)
 }
 
 impl Hosts {
@@ -240,7 +240,7 @@ impl Hosts {
         for (host, place) in hosts_of(ingress) {
             if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
                 // What becomes of certificates is told with them.
-                if !matches!(place, Place::Tls { .. }) {
+                if !matches!(place, HostSource::Tls { .. }) {
                     telling.tell(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
                 }
             } else if !told.contains(&host)
@@ -370,13 +370,19 @@ struct Telling<'p> {
     key: &'p Arc<ObjectKey>,
     one_by_one: usize,
     /// Of the others, the severest, where the first of them is, and how many there are.
-    others: Option<(Severity, Reason, Place, usize)>,
+    others: Option<(Severity, Reason, HostSource, usize)>,
 }
 
 impl Telling<'_> {
     const ONE_BY_ONE: usize = 8;
 
-    fn tell(&mut self, severity: Severity, reason: Reason, place: Place, message: impl FnOnce() -> String) {
+    fn tell(
+        &mut self,
+        severity: Severity,
+        reason: Reason,
+        place: HostSource,
+        message: impl FnOnce() -> String,
+    ) {
         if self.one_by_one < Self::ONE_BY_ONE {
             self.one_by_one += 1;
             let (object, field) = (self.key.clone(), place.field());

@@ -11,7 +11,7 @@ use super::namers::AgedKey;
 use crate::backends::{Action, ResolvedRule};
 use crate::model::{Hostname, ObjectKey};
 use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
-use crate::rare::Rare;
+use thin_vec::ThinVec;
 
 /// The routes of hosts, of which each has one owner, to whom the route for the rest is charged.
 #[derive(Debug, Default)]
@@ -134,8 +134,8 @@ fn takes_everything(route: &Route) -> bool {
 pub(super) fn nothing() -> ResolvedRule {
     ResolvedRule {
         action: Action::status(404),
-        unresolved: Rare::default(),
-        refused: Rare::default(),
-        policies: Rare::default(),
+        unresolved: ThinVec::default(),
+        refused: ThinVec::default(),
+        policies: ThinVec::default(),
     }
 }

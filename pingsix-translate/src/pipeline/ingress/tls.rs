@@ -134,7 +134,7 @@ impl Entry<'_> {
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
         let shown = Arc::new(Shown { certificate, by, age: self.age });
         let document = shown.document();
-        let mut told = Told { problems, one_by_one: 0, others: 0, severest: None };
+        let mut told = NameProblems { problems, one_by_one: 0, others: 0, severest: None };
         let (mut is_shown, mut beyond) = (false, Names::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
@@ -220,7 +220,7 @@ impl Entry<'_> {
 }
 
 /// Problems of an entry's names. An entry may have thousands, so only the first few are told one by one.
-struct Told<'p> {
+struct NameProblems<'p> {
     problems: &'p mut Vec<Problem>,
     one_by_one: usize,
     others: usize,
@@ -228,7 +228,7 @@ struct Told<'p> {
     severest: Option<(Severity, Reason)>,
 }
 
-impl Told<'_> {
+impl NameProblems<'_> {
     const ONE_BY_ONE: usize = 8;
 
     fn tell(&mut self, severity: Severity, reason: Reason, problem: impl FnOnce() -> Problem) {

@@ -3,10 +3,10 @@
 use prost::Message;
 use tokio::time::Instant;
 
-use crate::embedded::readers::Reading;
+use crate::embedded::readers::WatchGuard;
 use crate::embedded::rests::Rest;
 use crate::embedded::service::header;
-use crate::embedded::shares::Place;
+use crate::embedded::shares::Permit;
 use crate::embedded::stats::Present;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
@@ -28,11 +28,11 @@ pub(super) struct WatchState {
     fragment: bool,
     progress: Progress,
     _present: Counted,
-    _reading: Reading,
+    _reading: WatchGuard,
 }
 
 /// A watch counts in all, and on its connection.
-pub(super) type Counted = (Place, Present);
+pub(super) type Counted = (Permit, Present);
 
 /// What a watch is told of the changes it has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Counted, Reading),
+        present: (Counted, WatchGuard),
     ) -> Self {
         let (present, reading) = present;
         let filters: Vec<FilterType> = request.filters().collect();

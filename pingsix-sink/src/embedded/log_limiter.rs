@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 
 /// Remembers what was logged, since clients do the same again every few seconds.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct LogLimiter {
     logged: Mutex<BTreeMap<String, Instant>>,
 }
 
-impl News {
+impl LogLimiter {
     const AGAIN: Duration = Duration::from_mins(1);
     /// How many things are remembered. What comes beyond them within the time is not news, for clients choose what some
     /// of them are.
@@ -45,23 +45,23 @@ mod tests {
 
     #[test]
     fn a_thing_is_news_again_after_a_while() {
-        let (news, start) = (News::default(), Instant::now());
+        let (news, start) = (LogLimiter::default(), Instant::now());
         assert!(news.is_news_at("a", start));
-        assert!(!news.is_news_at("a", start + News::AGAIN / 2));
-        assert!(news.is_news_at("b", start + News::AGAIN / 2));
-        assert!(news.is_news_at("a", start + News::AGAIN));
+        assert!(!news.is_news_at("a", start + LogLimiter::AGAIN / 2));
+        assert!(news.is_news_at("b", start + LogLimiter::AGAIN / 2));
+        assert!(news.is_news_at("a", start + LogLimiter::AGAIN));
     }
 
     #[test]
     fn more_things_than_are_remembered_are_not_news_until_the_oldest_is_forgotten() {
-        let (news, start) = (News::default(), Instant::now());
+        let (news, start) = (LogLimiter::default(), Instant::now());
         let second = Duration::from_secs(1);
         assert!(news.is_news_at("first", start));
         let said = (0..1_000).filter(|number| news.is_news_at(&number.to_string(), start + second)).count();
-        assert_eq!(said, News::MOST - 1);
+        assert_eq!(said, LogLimiter::MOST - 1);
         assert!(!news.is_news_at("first", start + second));
-        assert!(news.is_news_at("another", start + News::AGAIN));
-        assert!(!news.is_news_at("one more", start + News::AGAIN));
-        assert_eq!(news.logged.lock().len(), News::MOST);
+        assert!(news.is_news_at("another", start + LogLimiter::AGAIN));
+        assert!(!news.is_news_at("one more", start + LogLimiter::AGAIN));
+        assert_eq!(news.logged.lock().len(), LogLimiter::MOST);
     }
 }

@@ -11,7 +11,7 @@ use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Carried};
+use crate::policy::{BackendTlsPolicies, Payload};
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
@@ -21,7 +21,7 @@ use crate::status::{
 
 /// What routes are attached to, and their backends spoken to by.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct GatewayContext {
     pub(super) gateway: Arc<ObjectKey>,
     pub(super) listeners: Listeners,
     pub(super) planes: Vec<Plane>,
@@ -47,7 +47,7 @@ pub(super) struct JudgedBefore<'a> {
     pub(super) problems: Vec<Problem>,
 }
 
-impl Frame {
+impl GatewayContext {
     pub(super) fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
         let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
         let mut problems = Vec::new();
@@ -130,7 +130,7 @@ impl Frame {
         let attached = shared.attachments.share(attached);
         let parents = &attached.parents;
         let host = only_host(&route.hostnames, parents, &self.listeners.all);
-        let carried = Carried::by(route.traffic, parents, &self.listeners.all, host.as_ref());
+        let carried = Payload::by(route.traffic, parents, &self.listeners.all, host.as_ref());
         let in_effect = self.policies.for_route(carried);
         let rules = route
             .rules

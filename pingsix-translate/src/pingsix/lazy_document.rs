@@ -15,14 +15,14 @@ use super::{Document, ResourceKind};
 /// documents. Such a one is decoded when it is first looked at, and stays so; a [copy](Self::detached) of it can be looked
 /// at and dropped again.
 #[derive(Clone)]
-pub struct Held {
+pub struct LazyDocument {
     kind: ResourceKind,
     /// At least one of the two is there.
     json: Option<Bytes>,
     document: OnceLock<Box<Document>>,
 }
 
-impl Held {
+impl LazyDocument {
     /// A document that is written down.
     pub(crate) fn written(document: &Document) -> Self {
         let json = Bytes::from(document.to_json());
@@ -62,13 +62,13 @@ impl Held {
     }
 }
 
-impl From<Document> for Held {
+impl From<Document> for LazyDocument {
     fn from(document: Document) -> Self {
         Self { kind: document.kind(), json: None, document: OnceLock::from(Box::new(document)) }
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for LazyDocument {
     fn eq(&self, other: &Self) -> bool {
         match (&self.json, &other.json) {
             (Some(one), Some(other_json)) => self.kind == other.kind && one == other_json,
@@ -77,10 +77,10 @@ impl PartialEq for Held {
     }
 }
 
-impl Eq for Held {}
+impl Eq for LazyDocument {}
 
 /// As the document, which shows no secrets.
-impl fmt::Debug for Held {
+impl fmt::Debug for LazyDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.look().fmt(f)
     }
@@ -104,17 +104,20 @@ mod tests {
 
     #[test]
     fn what_is_written_down_is_the_document() {
-        let (written, decoded) = (Held::written(&route()), Held::from(route()));
+        let (written, decoded) = (LazyDocument::written(&route()), LazyDocument::from(route()));
         assert_eq!(written.document(), &route());
         assert_eq!((written.json(), written.json_len()), (decoded.json(), decoded.json_len()));
         assert_eq!(written, decoded);
-        assert_ne!(written, Held::written(&Document::Route(Route { priority: 8, ..Route::default() })));
+        assert_ne!(
+            written,
+            LazyDocument::written(&Document::Route(Route { priority: 8, ..Route::default() }))
+        );
     }
 
     #[test]
     fn looking_at_a_copy_leaves_the_original_as_it_is() {
         let key = DocumentKey::new(ResourceKind::Route, "r");
-        let config: Config = [(key.clone(), Held::written(&route()))].into_iter().collect();
+        let config: Config = [(key.clone(), LazyDocument::written(&route()))].into_iter().collect();
         assert_eq!(config.detached().get(&key), Some(&route()));
         let mut copy = config.clone();
         copy.detach(&key);
@@ -132,14 +135,15 @@ mod tests {
             upstream: Some(Box::default()),
             ..Route::default()
         };
-        let document = Held::written(&Document::Route(route));
-        let config: Config = [(faulty.clone(), document), (other.clone(), Held::written(&self::route()))]
-            .into_iter()
-            .collect();
+        let document = LazyDocument::written(&Document::Route(route));
+        let config: Config =
+            [(faulty.clone(), document), (other.clone(), LazyDocument::written(&self::route()))]
+                .into_iter()
+                .collect();
         let violations = validate_document(&config, &faulty, &ValidateOptions::default());
         assert!(violations.iter().any(|violation| violation.rule == Rule::PatternMeaning), "{violations:?}");
         assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
-        assert_eq!(config.held(&other), Some(&Held::from(self::route())));
+        assert_eq!(config.held(&other), Some(&LazyDocument::from(self::route())));
         assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
     }
 }

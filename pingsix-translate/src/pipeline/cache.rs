@@ -14,7 +14,7 @@ use crate::lower::{
     Changed, DataPlane, LoweredPlane, LoweredStreams, RouteChange, Stale, StreamPlane, lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
-use crate::references::{Reading, References};
+use crate::references::{ReferenceCache, References};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Referents;
 use crate::status::{Refusals, RouteVerdict};
@@ -28,9 +28,9 @@ const FEW: usize = 32;
 /// the [`Owner`] finds its own objects. A route is attached and resolved again when the route or one of these inputs has
 /// changed. Only results that differ are lowered and judged.
 #[derive(Debug)]
-pub(super) struct Memo<O> {
+pub(super) struct TranslationCache<O> {
     last_referents: LastReferents,
-    reading: Arc<Reading>,
+    reading: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
     shared: Shared,
@@ -42,7 +42,7 @@ pub(super) struct Memo<O> {
     verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
 }
 
-impl<O: Owner> Memo<O> {
+impl<O: Owner> TranslationCache<O> {
     pub(super) fn new(
         snapshot: &O::Snapshot,
         judged: JudgedRoutes<O>,

@@ -1,19 +1,19 @@
 //! A small sorted set.
 
-use crate::rare::Rare;
+use thin_vec::ThinVec;
 
 /// A sorted set, most often of one element, which takes no memory of its own then.
 ///
 /// A tree takes that of eleven elements for the first. What has many moves as many when one comes or goes, which is still
 /// little for as many as routes share anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Few<T> {
+pub(crate) enum SmallSet<T> {
     One(T),
     /// Sorted; none, or several.
-    Several(Rare<T>),
+    Several(ThinVec<T>),
 }
 
-impl<T> Few<T> {
+impl<T> SmallSet<T> {
     /// The elements in order.
     pub(crate) fn as_slice(&self) -> &[T] {
         match self {
@@ -33,7 +33,7 @@ impl<T> Few<T> {
     }
 }
 
-impl<T: Ord> Few<T> {
+impl<T: Ord> SmallSet<T> {
     /// Whether it is there.
     pub(crate) fn contains(&self, element: &T) -> bool {
         self.as_slice().binary_search(element).is_ok()
@@ -71,13 +71,13 @@ impl<T: Ord> Few<T> {
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallSet<T> {
     fn default() -> Self {
-        Self::Several(Rare::default())
+        Self::Several(ThinVec::default())
     }
 }
 
-impl<T: Ord> FromIterator<T> for Few<T> {
+impl<T: Ord> FromIterator<T> for SmallSet<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut elements: Vec<T> = elements.into_iter().collect();
         elements.sort_unstable();
@@ -92,7 +92,7 @@ impl<T: Ord> FromIterator<T> for Few<T> {
     }
 }
 
-impl<'f, T> IntoIterator for &'f Few<T> {
+impl<'f, T> IntoIterator for &'f SmallSet<T> {
     type Item = &'f T;
     type IntoIter = std::slice::Iter<'f, T>;
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn it_is_a_sorted_set() {
         let mut rng = SmallRng::seed_from_u64(7);
-        let (mut few, mut model) = (Few::default(), BTreeSet::new());
+        let (mut few, mut model) = (SmallSet::default(), BTreeSet::new());
         for _ in 0..2_000 {
             let element: u8 = rng.random_range(0..4);
             if rng.random() {

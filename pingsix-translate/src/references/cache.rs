@@ -13,13 +13,13 @@ use crate::snapshot::{Pending, Referents, Secret};
 ///
 /// It is a function of the referents: whoever keeps it has to say what of them is different.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct ReferenceCache {
     pub(super) grants: Grants,
     /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
     pub(super) key_pairs: BTreeMap<ObjectName, Result<Arc<KeyPair>, (Reason, String)>>,
 }
 
-impl Reading {
+impl ReferenceCache {
     pub(crate) fn new(referents: &Referents) -> Self {
         let mut reading = Self::default();
         reading.read_grants(referents);
