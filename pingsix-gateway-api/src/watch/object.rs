@@ -13,6 +13,7 @@ use pingsix_translate::{FieldPath, Kind, ObjectKey, ObjectName};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::kinds::{Writes, facts};
 use super::small::{KeptStatus, Uid, Version};
@@ -37,10 +38,14 @@ impl<K> WatchedKind for K where
 pub struct Watched<K> {
     content: Content<K>,
     version: Version,
+    digest: Digest,
     uid: Option<Uid>,
     /// As it was sent, for a typed round trip would lose what others have written.
     status: Option<Box<KeptStatus>>,
 }
+
+/// Of everything but `resourceVersion`, `managedFields`, the status and what the projection drops.
+type Digest = [u8; 16];
 
 #[derive(Clone)]
 enum Content<K> {
@@ -49,7 +54,7 @@ enum Content<K> {
 }
 
 /// An object that has another shape than its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undecodable {
     /// Where it is, and its name.
@@ -138,13 +143,7 @@ impl<K: WatchedKind> Watched<K> {
 
     /// Whether both say the same, apart from the status and from what nobody reads.
     pub fn says_the_same(&self, other: &Self) -> bool {
-        let is_same_content = match (&self.content, &other.content) {
-            (Content::Decoded(one), Content::Decoded(other)) => one.says_the_same(other),
-            (Content::Undecodable(one), Content::Undecodable(other)) => one == other,
-            (Content::Decoded(_), Content::Undecodable(_))
-            | (Content::Undecodable(_), Content::Decoded(_)) => false,
-        };
-        is_same_content && self.uid == other.uid
+        self.digest == other.digest
     }
 
     /// Holds what others hold as well together with them.
@@ -208,6 +207,7 @@ impl<K: WatchedKind> Arrived<K> {
             resource_version = metadata.remove("resourceVersion");
         }
         (facts.project)(&mut object);
+        let digest = digest(&object);
         // Without metadata there is no name, and nobody to report it to: that is a fault of the server.
         let mut metadata: ObjectMeta =
             serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
@@ -235,8 +235,15 @@ impl<K: WatchedKind> Arrived<K> {
         };
         let version = Version::from(metadata.resource_version.as_deref().unwrap_or_default());
         let uid = metadata.uid.as_deref().map(Uid::from);
-        Ok(Self { metadata, watched: Watched { content, version, uid, status } })
+        Ok(Self { metadata, watched: Watched { content, version, digest, uid, status } })
     }
+}
+
+fn digest(object: &Value) -> Digest {
+    let hash = Sha256::digest(object.to_string());
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&hash[..size_of::<Digest>()]);
+    digest
 }
 
 impl<'de, K: WatchedKind> Deserialize<'de> for Watched<K> {
