@@ -17,7 +17,7 @@
 //! Whatever happens to a document is in [`Bridged::quarantined`], and in [`Bridged::problems`] with the objects that
 //! asked for it.
 
-mod memo;
+mod incremental;
 mod order;
 mod quarantine;
 mod stream;
@@ -32,7 +32,7 @@ use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
 
-pub use memo::Bridge;
+pub use incremental::Bridge;
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
 pub use quarantine::{Measure, Quarantined};

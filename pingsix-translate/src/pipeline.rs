@@ -81,13 +81,13 @@ fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Trans
 #[derive(Debug)]
 pub struct Translator {
     options: Options,
-    memo: Option<KindOfMemo>,
+    cache: Option<KindOfCache>,
     effort: Effort,
 }
 
 /// What the last translation left, by the kind of its owner.
 #[derive(Debug)]
-enum KindOfMemo {
+enum KindOfCache {
     Gateway(Box<TranslationCache<OfGateway>>),
     IngressClass(Box<TranslationCache<OfIngressClass>>),
 }
@@ -107,32 +107,32 @@ pub enum Effort {
 impl Translator {
     /// Nothing is remembered yet.
     pub const fn new(options: Options) -> Self {
-        Self { options, memo: None, effort: Effort::Whole }
+        Self { options, cache: None, effort: Effort::Whole }
     }
 
     /// As [`translate`].
     pub fn translate(&mut self, snapshot: &Snapshot) -> Translation {
-        let memo = match self.memo.take() {
-            Some(KindOfMemo::Gateway(memo)) => Some(memo),
-            Some(KindOfMemo::IngressClass(_)) | None => None,
+        let cache = match self.cache.take() {
+            Some(KindOfCache::Gateway(cache)) => Some(cache),
+            Some(KindOfCache::IngressClass(_)) | None => None,
         };
-        let (translation, memo, effort) = change_or_begin(memo, snapshot, &self.options);
-        (self.memo, self.effort) = (Some(KindOfMemo::Gateway(memo)), effort);
+        let (translation, cache, effort) = change_or_begin(cache, snapshot, &self.options);
+        (self.cache, self.effort) = (Some(KindOfCache::Gateway(cache)), effort);
         translation
     }
 
     /// As [`translate_ingress`].
     pub fn translate_ingress(&mut self, snapshot: &IngressSnapshot) -> Translation {
-        let memo = match self.memo.take() {
-            Some(KindOfMemo::IngressClass(memo)) => Some(memo),
-            Some(KindOfMemo::Gateway(_)) | None => None,
+        let cache = match self.cache.take() {
+            Some(KindOfCache::IngressClass(cache)) => Some(cache),
+            Some(KindOfCache::Gateway(_)) | None => None,
         };
         if let Some(translation) = of_another_controller(snapshot, &self.options) {
             self.effort = Effort::Whole;
             return translation;
         }
-        let (translation, memo, effort) = change_or_begin(memo, snapshot, &self.options);
-        (self.memo, self.effort) = (Some(KindOfMemo::IngressClass(memo)), effort);
+        let (translation, cache, effort) = change_or_begin(cache, snapshot, &self.options);
+        (self.cache, self.effort) = (Some(KindOfCache::IngressClass(cache)), effort);
         translation
     }
 
@@ -144,14 +144,14 @@ impl Translator {
 
 /// Translates by what the last translation has left, or else everything. Returns what this one leaves.
 fn change_or_begin<O: Owner>(
-    memo: Option<Box<TranslationCache<O>>>,
+    cache: Option<Box<TranslationCache<O>>>,
     snapshot: &O::Snapshot,
     options: &Options,
 ) -> (Translation, Box<TranslationCache<O>>, Effort) {
-    if let Some(mut memo) = memo
-        && let Ok((translation, routes)) = memo.change(snapshot, options)
+    if let Some(mut cache) = cache
+        && let Ok((translation, routes)) = cache.change(snapshot, options)
     {
-        return (translation, memo, Effort::Part { routes });
+        return (translation, cache, Effort::Part { routes });
     }
     let attached = Attached::<O>::new(snapshot, options);
     let planes = attached.owner.planes().iter();
@@ -159,14 +159,14 @@ fn change_or_begin<O: Owner>(
         planes.map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
     let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
     let (translation, judged) = attached.judge(snapshot, options, lowered);
-    let memo = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
-    (translation, memo, Effort::Whole)
+    let cache = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
+    (translation, cache, Effort::Whole)
 }
 
 /// Everything up to lowering.
 #[derive(Debug)]
 struct Attached<O> {
-    reading: Arc<ReferenceCache>,
+    reference_cache: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
     shared: Shared,
@@ -207,7 +207,14 @@ impl<O: Owner> Attached<O> {
             inputs.push(Arc::new(input));
             problems.push(of_route);
         });
-        Self { reading: references.reading().clone(), owner, backends, shared, inputs, problems }
+        Self {
+            reference_cache: references.reference_cache().clone(),
+            owner,
+            backends,
+            shared,
+            inputs,
+            problems,
+        }
     }
 
     fn judge(
@@ -216,8 +223,8 @@ impl<O: Owner> Attached<O> {
         options: &Options,
         lowered: Vec<Lowered>,
     ) -> (Translation, JudgedRoutes<O>) {
-        let Self { reading, owner, inputs, backends, shared, problems: of_routes } = &mut self;
-        let references = References::with(O::referents(snapshot), reading.clone());
+        let Self { reference_cache, owner, inputs, backends, shared, problems: of_routes } = &mut self;
+        let references = References::with(O::referents(snapshot), reference_cache.clone());
         let is_refused = owner.is_refused();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();

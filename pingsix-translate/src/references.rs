@@ -23,7 +23,7 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 #[derive(Debug)]
 pub(crate) struct References<'a> {
     referents: &'a Referents,
-    reading: Arc<ReferenceCache>,
+    reference_cache: Arc<ReferenceCache>,
 }
 
 impl<'a> References<'a> {
@@ -32,13 +32,13 @@ impl<'a> References<'a> {
     }
 
     /// The same, of which some was read before.
-    pub(crate) const fn with(referents: &'a Referents, reading: Arc<ReferenceCache>) -> Self {
-        Self { referents, reading }
+    pub(crate) const fn with(referents: &'a Referents, reference_cache: Arc<ReferenceCache>) -> Self {
+        Self { referents, reference_cache }
     }
 
     /// What was read.
-    pub(crate) const fn reading(&self) -> &Arc<ReferenceCache> {
-        &self.reading
+    pub(crate) const fn reference_cache(&self) -> &Arc<ReferenceCache> {
+        &self.reference_cache
     }
 
     /// The objects that are referred to.
@@ -48,7 +48,7 @@ impl<'a> References<'a> {
 
     /// Whether an object may refer to one of this kind and name.
     pub(crate) fn permit(&self, referrer: &ObjectKey, kind: Kind, target: &ObjectName) -> bool {
-        self.reading.grants.permit(referrer, kind, target)
+        self.reference_cache.grants.permit(referrer, kind, target)
     }
 
     /// A Service that a route refers to, if it exists.

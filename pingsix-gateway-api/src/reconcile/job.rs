@@ -36,7 +36,7 @@ pub(crate) struct Job {
     pub(super) options: Arc<Options>,
     /// What was made for its data planes before.
     pub(super) before: BTreeMap<DataPlaneKey, DataPlane>,
-    pub(super) memo: OwnerCache,
+    pub(super) cache: OwnerCache,
     /// What certificates are judged by.
     pub(super) now: Timestamp,
     /// See [`Reconciled::awaited`](super::Reconciled::awaited).
@@ -49,7 +49,7 @@ pub(crate) struct Done {
     pub(super) owner: ObjectKey,
     pub(super) number: DraftNumber,
     pub(super) trial: Option<Trial>,
-    pub(super) memo: OwnerCache,
+    pub(super) cache: OwnerCache,
     pub(super) awaited: BTreeSet<ObjectKey>,
     pub(super) made: Made,
     pub(super) bridged: Bridged,
@@ -84,9 +84,9 @@ impl Job {
 
     /// Does it.
     pub(crate) fn run(self) -> Done {
-        let Self { owner, draft, options, before, mut memo, now, awaited } = self;
+        let Self { owner, draft, options, before, mut cache, now, awaited } = self;
         let Draft { snapshot, number, trial } = draft;
-        let translator = memo.translator.get_or_insert_with(|| Translator::new((*options).clone()));
+        let translator = cache.translator.get_or_insert_with(|| Translator::new((*options).clone()));
         let translation = match &snapshot {
             OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
             OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
@@ -97,38 +97,38 @@ impl Job {
             (Some(_), false) => {
                 let mut planes = translation.data_planes;
                 planes.retain(|key, _| before.contains_key(key));
-                bridged.planes(&planes, &mut memo, &options);
+                bridged.planes(&planes, &mut cache, &options);
                 // Nothing is told of a trial.
                 bridged.problems.clear();
                 Made::Trial(planes)
             }
             (None, true) => {
                 // A trial may be what was published last.
-                bridged.planes(&before, &mut memo, &options);
+                bridged.planes(&before, &mut cache, &options);
                 bridged.problems.clear();
                 Made::Kept(Box::new(translation.verdicts))
             }
             (None, false) => {
-                bridged.all(&translation, &mut memo, &options, now);
+                bridged.all(&translation, &mut cache, &options, now);
                 Made::All(Box::new(translation))
             }
         };
-        Done { owner, number, trial, memo, awaited, made, bridged }
+        Done { owner, number, trial, cache, awaited, made, bridged }
     }
 }
 
 impl Bridged {
-    fn all(&mut self, translation: &Translation, memo: &mut OwnerCache, options: &Options, now: Timestamp) {
+    fn all(&mut self, translation: &Translation, cache: &mut OwnerCache, options: &Options, now: Timestamp) {
         let Translation { data_planes, stream_planes, verdicts, .. } = translation;
         self.problems.clone_from(&verdicts.problems);
-        self.planes(data_planes, memo, options);
+        self.planes(data_planes, cache, options);
         self.problems.extend(data_planes.values().flat_map(|plane| outdated_certificates(plane, now)));
         for (key, plane) in stream_planes {
             self.problems.extend(outdated_stream_certificates(plane, now));
             let bridged = bridge_stream(key, plane, options);
             self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
         }
-        memo.bridges.retain(|key, _| data_planes.contains_key(key));
+        cache.bridges.retain(|key, _| data_planes.contains_key(key));
         self.problems.sort();
         self.problems.dedup();
     }
@@ -136,11 +136,11 @@ impl Bridged {
     fn planes(
         &mut self,
         planes: &BTreeMap<DataPlaneKey, DataPlane>,
-        memo: &mut OwnerCache,
+        cache: &mut OwnerCache,
         options: &Options,
     ) {
         for (key, plane) in planes {
-            let bridged = memo.bridges.entry(key.clone()).or_default().bridge(key, plane, options);
+            let bridged = cache.bridges.entry(key.clone()).or_default().bridge(key, plane, options);
             self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
         }
     }

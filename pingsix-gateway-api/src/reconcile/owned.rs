@@ -41,7 +41,7 @@ pub(super) struct Owned {
     /// What came, went or changed since.
     pub(super) changed: Changed,
     /// While a [job](super::job::Job) runs, that has it.
-    pub(super) memo: OwnerCache,
+    pub(super) cache: OwnerCache,
     pub(super) acceptance: Acceptance,
     /// What is published in the place of `planes`, during a trial.
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,

@@ -126,7 +126,7 @@ impl Reconciler {
             draft,
             options: Arc::clone(&self.options),
             before: made.planes.clone(),
-            memo: std::mem::take(&mut made.memo),
+            cache: std::mem::take(&mut made.cache),
             now,
             awaited,
         }
@@ -134,10 +134,10 @@ impl Reconciler {
 
     /// Takes in what came of a job; `None` when it is of no use any more, and the owner has to be prepared again.
     pub(crate) fn finish(&mut self, done: Done) -> Option<Reconciled> {
-        let Done { owner, number, trial, memo, awaited, made: came, bridged } = done;
+        let Done { owner, number, trial, cache, awaited, made: came, bridged } = done;
         let is_ours = self.is_ours(&owner);
         let made = self.owners.get_mut(&owner)?;
-        made.memo = memo;
+        made.cache = cache;
         // It is about to be withdrawn; or the search that the trial was for has ended.
         if !is_ours || trial.is_some() && !made.acceptance.listens_for(number) {
             return None;

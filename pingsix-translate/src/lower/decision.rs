@@ -19,7 +19,7 @@ use crate::pingsix::{self, Plugins};
 
 impl<'a> Writer<'a, '_> {
     fn action(&self, row: &Row<'_>) -> Action {
-        match row.standing {
+        match row.state {
             RowState::Served => self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(),
             RowState::Refused => Action::status(self.failure(row)),
             RowState::Unavailable | RowState::Guard => Action::status(UNAVAILABLE),

@@ -241,7 +241,7 @@ pub(super) fn rows<'a>(
         content.matches.iter().map(move |matched| (rule, content, matched))
     });
     matches.filter_map(move |(rule, content, matched)| {
-        let (conditions, audience, standing) = match kept(rule, matched) {
+        let (conditions, audience, state) = match kept(rule, matched) {
             Kept::Served => (&*matched.conditions, audience, served),
             Kept::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
             Kept::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
@@ -258,7 +258,7 @@ pub(super) fn rows<'a>(
             method: matched.method,
             conditions,
             audience,
-            standing,
+            state,
         })
     })
 }

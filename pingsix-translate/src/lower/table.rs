@@ -95,7 +95,7 @@ pub(crate) struct Row<'a> {
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
     pub(crate) audience: Audience,
-    pub(crate) standing: RowState,
+    pub(crate) state: RowState,
 }
 
 /// Whether a row does what its rule asks for.
@@ -148,7 +148,7 @@ impl Row<'_> {
     fn compare_in_cell(&self, other: &Self) -> Ordering {
         let headers = |row: &Self| row.conditions.iter().filter(|condition| condition.is_header()).count();
         let queries = |row: &Self| row.conditions.len() - headers(row);
-        let is_guard = |row: &Self| row.standing == RowState::Guard;
+        let is_guard = |row: &Self| row.state == RowState::Guard;
         is_guard(self)
             .cmp(&is_guard(other))
             .then_with(|| headers(other).cmp(&headers(self)))

@@ -30,7 +30,7 @@ const FEW: usize = 32;
 #[derive(Debug)]
 pub(super) struct TranslationCache<O> {
     last_referents: LastReferents,
-    reading: Arc<ReferenceCache>,
+    reference_cache: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
     shared: Shared,
@@ -50,7 +50,7 @@ impl<O: Owner> TranslationCache<O> {
         translation: &Translation,
     ) -> Self {
         let JudgedRoutes { attached, streams, judged } = judged;
-        let Attached { reading, owner, mut backends, shared, inputs, problems } = attached;
+        let Attached { reference_cache, owner, mut backends, shared, inputs, problems } = attached;
         backends.pack();
         let mut counts = vec![0; owner.listeners().len()];
         let mut slab = RouteSlab::default();
@@ -63,7 +63,18 @@ impl<O: Owner> TranslationCache<O> {
         slab.pack();
         let verdicts = translation.verdicts.routes.clone();
         let last_referents = LastReferents::new(O::referents(snapshot));
-        Self { last_referents, reading, owner, backends, shared, slab, planes, streams, counts, verdicts }
+        Self {
+            last_referents,
+            reference_cache,
+            owner,
+            backends,
+            shared,
+            slab,
+            planes,
+            streams,
+            counts,
+            verdicts,
+        }
     }
 
     /// Translates a snapshot that differs from the last one; also says how many routes were attached. When that is not
@@ -80,7 +91,7 @@ impl<O: Owner> TranslationCache<O> {
             return Err(Stale);
         }
         self.read(&diff, referents);
-        let references = References::with(referents, self.reading.clone());
+        let references = References::with(referents, self.reference_cache.clone());
         let most = FEW.max(self.slab.len() / 3);
         let mut again: BTreeSet<usize> = BTreeSet::new();
         let Updated { routes, is_reframed } = self.owner.update(Update {
@@ -135,12 +146,12 @@ impl<O: Owner> TranslationCache<O> {
         if diff.secrets.is_empty() && diff.reference_grants.is_empty() {
             return;
         }
-        let reading = Arc::make_mut(&mut self.reading);
+        let reference_cache = Arc::make_mut(&mut self.reference_cache);
         for secret in &diff.secrets {
-            reading.read_secret(&secret.name, secret.now.as_ref(), referents);
+            reference_cache.read_secret(&secret.name, secret.now.as_ref(), referents);
         }
         if !diff.reference_grants.is_empty() {
-            reading.read_grants(referents);
+            reference_cache.read_grants(referents);
         }
     }
 

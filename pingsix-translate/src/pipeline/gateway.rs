@@ -24,7 +24,7 @@ use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 #[derive(Debug)]
 pub(super) struct OfGateway {
     last: LastGateway,
-    frame: GatewayContext,
+    context: GatewayContext,
 }
 
 impl Owner for OfGateway {
@@ -35,7 +35,7 @@ impl Owner for OfGateway {
     }
 
     fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
-        Self { last: LastGateway::new(snapshot), frame: GatewayContext::new(snapshot, references, options) }
+        Self { last: LastGateway::new(snapshot), context: GatewayContext::new(snapshot, references, options) }
     }
 
     fn take_routes(&mut self, snapshot: &Snapshot, mut take: impl FnMut(&Self, Route)) {
@@ -46,19 +46,19 @@ impl Owner for OfGateway {
     }
 
     fn planes(&self) -> &[Plane] {
-        &self.frame.planes
+        &self.context.planes
     }
 
     fn listeners(&self) -> &[Listener] {
-        &self.frame.listeners.all
+        &self.context.listeners.all
     }
 
     fn listened(&self) -> Option<Listened<'_>> {
-        Some(self.frame.listened())
+        Some(self.context.listened())
     }
 
     fn is_refused(&self) -> bool {
-        self.frame.refused.is_some()
+        self.context.refused.is_some()
     }
 
     fn attach(
@@ -68,7 +68,7 @@ impl Owner for OfGateway {
         backends_and_shared: (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        self.frame.attach(route, references, backends_and_shared, problems)
+        self.context.attach(route, references, backends_and_shared, problems)
     }
 
     fn judge(
@@ -101,7 +101,7 @@ impl Owner for OfGateway {
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectName> {
-        self.frame.policies.targets()
+        self.context.policies.targets()
     }
 
     fn translation(
@@ -112,31 +112,32 @@ impl Owner for OfGateway {
     ) -> Translation {
         let Served { data_planes, stream_planes, inputs, counts, verdicts, problems } = served;
         let judged = JudgedBefore { counts, routes: verdicts, problems };
-        let verdicts = self.frame.judge(snapshot, references, inputs, judged);
+        let verdicts = self.context.judge(snapshot, references, inputs, judged);
         Translation {
             data_planes,
             stream_planes,
-            infrastructure: self.frame.infrastructure.clone(),
-            attached: self.frame.parameters.attached().cloned(),
-            has_unusable_parameters: self.frame.has_unusable_parameters(),
+            infrastructure: self.context.infrastructure.clone(),
+            attached: self.context.parameters.attached().cloned(),
+            has_unusable_parameters: self.context.has_unusable_parameters(),
             verdicts,
         }
     }
 }
 
 impl OfGateway {
-    /// Puts another frame in the place of the one before. Routes for which policies demand something else are attached again.
-    fn reframe(&mut self, frame: GatewayContext, update: &mut Update<'_, Self>) -> Result<(), Stale> {
-        if !frame.takes_routes_like(&self.frame) {
+    /// Replaces the context. Routes for which policies demand something else are attached again.
+    fn reframe(&mut self, context: GatewayContext, update: &mut Update<'_, Self>) -> Result<(), Stale> {
+        if !context.takes_routes_like(&self.context) {
             return Err(Stale);
         }
         let Update { slab, planes, again, .. } = update;
-        let services = frame.policies.changed(&self.frame.policies);
+        let services = context.policies.changed(&self.context.policies);
         again.extend(services.into_iter().flat_map(|service| slab.of_service(service)));
-        for (lowered, (before, now)) in planes.iter_mut().zip(self.frame.planes.iter().zip(&frame.planes)) {
+        for (lowered, (before, now)) in planes.iter_mut().zip(self.context.planes.iter().zip(&context.planes))
+        {
             lowered.change_certificates(&before.certificates, &now.certificates)?;
         }
-        self.frame = frame;
+        self.context = context;
         Ok(())
     }
 
@@ -149,7 +150,7 @@ impl OfGateway {
             let name = &namespace.name;
             let [before, now] =
                 [&namespace.before, &namespace.now].map(|object| labels_of(name, object.as_deref()));
-            if self.frame.listeners.tell_apart(name, &before, &now) {
+            if self.context.listeners.tell_apart(name, &before, &now) {
                 again.extend(slab.of_namespace(name));
             }
         }

@@ -37,7 +37,7 @@ pub(super) struct GatewayContext {
     problems: Vec<Problem>,
 }
 
-/// What is judged before the frame.
+/// What is judged before the context.
 #[derive(Debug)]
 pub(super) struct JudgedBefore<'a> {
     /// How many accepted routes each listener has.
@@ -109,7 +109,7 @@ impl GatewayContext {
         self.refused.as_ref().is_some_and(|refusal| refusal.reason == Reason::InvalidParameters)
     }
 
-    /// Whether routes are attached, placed and told the same as with another frame, but for what policies demand
+    /// Whether routes are attached, placed and told the same as in another context, but for what policies demand
     /// ([`BackendTlsPolicies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway

@@ -50,7 +50,7 @@ pub(super) struct OfIngressClass {
     class: Arc<IngressClass>,
     default_classes: Vec<Arc<str>>,
     last_ingresses: LastObjects<Arc<Ingress>>,
-    frame: ClassContext,
+    context: ClassContext,
     /// The data plane, or none if the class is not served.
     planes: Vec<Plane>,
     hosts: Hosts,
@@ -149,9 +149,9 @@ impl Owner for OfIngressClass {
     }
 
     fn new(snapshot: &IngressSnapshot, references: &References<'_>, options: &Options) -> Self {
-        let frame = ClassContext::new(snapshot, options);
-        let served = || snapshot.ingresses.iter().filter(|_| frame.is_served);
-        let hosts = Hosts::new(frame.ownership, served().map(|(name, ingress)| (name, &**ingress)));
+        let context = ClassContext::new(snapshot, options);
+        let served = || snapshot.ingresses.iter().filter(|_| context.is_served);
+        let hosts = Hosts::new(context.ownership, served().map(|(name, ingress)| (name, &**ingress)));
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
         let with_tls: BTreeSet<AgedKey> =
             with_tls.map(|(name, ingress)| AgedKey::of(name, ingress)).collect();
@@ -163,8 +163,8 @@ impl Owner for OfIngressClass {
             class: snapshot.class.clone(),
             default_classes: snapshot.default_classes.clone(),
             last_ingresses: LastObjects::new(&snapshot.ingresses),
-            planes: vec![ingress_plane(frame.key.clone(), certificates, frame.namespace_share)],
-            frame,
+            planes: vec![ingress_plane(context.key.clone(), certificates, context.namespace_share)],
+            context,
             hosts,
             rests: Rests::default(),
             with_tls,
@@ -178,13 +178,13 @@ impl Owner for OfIngressClass {
     }
 
     fn take_routes(&mut self, snapshot: &IngressSnapshot, mut take: impl FnMut(&Self, Route)) {
-        if !self.frame.is_served {
+        if !self.context.is_served {
             return;
         }
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
             let routes = self.read(key, ingress, &snapshot.referents.quarantine);
-            if self.frame.ownership == HostOwnership::OldestNamespace {
+            if self.context.ownership == HostOwnership::OldestNamespace {
                 self.rests.replace(std::iter::empty(), &routes);
             }
             for route in routes {
@@ -209,7 +209,7 @@ impl Owner for OfIngressClass {
     }
 
     fn is_refused(&self) -> bool {
-        !self.frame.is_served
+        !self.context.is_served
     }
 
     fn attach(
@@ -250,14 +250,14 @@ impl Owner for OfIngressClass {
             || !Arc::ptr_eq(&class, &snapshot.class)
             || default_classes != snapshot.default_classes;
         if is_reframed {
-            let frame = ClassContext::new(snapshot, options);
-            if !frame.serves_like(&self.frame) {
+            let context = ClassContext::new(snapshot, options);
+            if !context.serves_like(&self.context) {
                 return Err(Stale);
             }
-            self.frame = frame;
+            self.context = context;
         }
         let differences = self.last_ingresses.update(&snapshot.ingresses);
-        if !self.frame.is_served {
+        if !self.context.is_served {
             return Ok(Updated { routes: Vec::new(), is_reframed });
         }
         if differences.len() > most {
@@ -297,7 +297,7 @@ impl Owner for OfIngressClass {
                 Vec::new()
             };
             let source = Source::Object(key);
-            if self.frame.ownership == HostOwnership::OldestNamespace {
+            if self.context.ownership == HostOwnership::OldestNamespace {
                 self.rests.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
@@ -321,16 +321,16 @@ impl Owner for OfIngressClass {
             self.shadowed.update(&plane.provenance);
         }
         let of_ingresses = self.of_ingresses.values().flatten();
-        let of_class = self.frame.problems.iter().chain(&self.of_certificates);
+        let of_class = self.context.problems.iter().chain(&self.of_certificates);
         problems.extend(of_class.chain(of_ingresses).chain(self.shadowed.problems()).cloned());
         problems.sort();
         problems.dedup();
         Translation {
             data_planes,
             stream_planes,
-            infrastructure: self.frame.infrastructure.clone(),
-            attached: self.frame.parameters.attached().cloned(),
-            has_unusable_parameters: !self.frame.is_served,
+            infrastructure: self.context.infrastructure.clone(),
+            attached: self.context.parameters.attached().cloned(),
+            has_unusable_parameters: !self.context.is_served,
             verdicts: verdicts(self.ingresses.clone(), problems),
         }
     }
@@ -371,7 +371,7 @@ impl OfIngressClass {
         self.of_certificates.clear();
         let with_tls = self.with_tls.iter();
         let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
-        let plane = ingress_plane(self.frame.key.clone(), shown, self.frame.namespace_share);
+        let plane = ingress_plane(self.context.key.clone(), shown, self.context.namespace_share);
         for (lowered, before) in planes.iter_mut().zip(&self.planes) {
             lowered.change_certificates(&before.certificates, &plane.certificates)?;
         }

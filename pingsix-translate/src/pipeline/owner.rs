@@ -1,6 +1,6 @@
 //! What Gateways and IngressClasses differ in: where routes come from, what these are attached to, and what is told.
 //!
-//! Everything else is the same for both ([`super::Attached`] from nothing, [`super::memo`] by what is different).
+//! Everything else is the same for both ([`super::Attached`] from nothing, [`super::cache`] by what is different).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

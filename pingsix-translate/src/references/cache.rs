@@ -21,15 +21,15 @@ pub(crate) struct ReferenceCache {
 
 impl ReferenceCache {
     pub(crate) fn new(referents: &Referents) -> Self {
-        let mut reading = Self::default();
-        reading.read_grants(referents);
+        let mut reference_cache = Self::default();
+        reference_cache.read_grants(referents);
         for (name, secret) in &referents.secrets {
-            reading.read_secret(name, Some(secret), referents);
+            reference_cache.read_secret(name, Some(secret), referents);
         }
         for key in referents.pending.keys().filter(|key| key.kind == Kind::Secret) {
-            reading.read_secret(&key.name, referents.secrets.get(&key.name), referents);
+            reference_cache.read_secret(&key.name, referents.secrets.get(&key.name), referents);
         }
-        reading
+        reference_cache
     }
 
     /// Reads all ReferenceGrants.

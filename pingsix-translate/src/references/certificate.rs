@@ -120,7 +120,7 @@ impl References<'_> {
         at: &FieldPath,
         at_name: &FieldPath,
     ) -> Result<Certificate, Refusal> {
-        match self.reading.key_pairs.get(&name) {
+        match self.reference_cache.key_pairs.get(&name) {
             None => Err(Refusal::new(
                 at_name.clone(),
                 Reason::InvalidCertificateRef,

@@ -200,7 +200,7 @@ impl Admission {
             method: None,
             conditions: &[],
             audience: Audience::Everybody,
-            standing: RowState::Guard,
+            state: RowState::Guard,
         })
     }
 

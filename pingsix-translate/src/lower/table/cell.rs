@@ -104,7 +104,7 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, C
         let cell = cells.entry(path, method, make);
         if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
-        } else if row.standing != RowState::Guard {
+        } else if row.state != RowState::Guard {
             cell.shadowed.push(position);
         }
     }

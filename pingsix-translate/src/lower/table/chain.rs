@@ -172,7 +172,7 @@ impl<'c, 'a> Chain<'c, 'a> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
             let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row));
-            let rows = rows.filter(|row| self.row(*row).standing != RowState::Guard).collect();
+            let rows = rows.filter(|row| self.row(*row).state != RowState::Guard).collect();
             Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()

@@ -45,7 +45,7 @@ impl Parts {
                 method: *method,
                 conditions,
                 audience: Audience::Everybody,
-                standing: RowState::Served,
+                state: RowState::Served,
             });
         }
         let hostname = hostname.map(|name| Hostname::parse(name).unwrap());
