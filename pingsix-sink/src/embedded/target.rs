@@ -85,7 +85,7 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, OpenErr
         Err(status) => return Err(OpenError::Status { address, status: Box::new(status) }),
     };
     let documents = answer.kvs.into_iter().filter_map(|entry| {
-        let key = Key::new(str::from_utf8(&entry.key).ok()?.strip_prefix(&prefix)?).ok()?;
+        let key = Key::new(str::from_utf8(&entry.key).ok()?.strip_prefix(prefix)?).ok()?;
         Some(Document {
             key,
             value: entry.value,
