@@ -9,7 +9,6 @@
 mod budget;
 mod change;
 mod closure;
-mod condition;
 mod data_plane;
 mod decision;
 mod document;

@@ -5,6 +5,7 @@
 mod assemble;
 mod backend;
 mod condition;
+mod conditions;
 mod cors;
 mod exchange;
 mod filter;
@@ -18,6 +19,7 @@ mod rule;
 mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
+pub(crate) use conditions::{Conditions, VarsSize, vars_of};
 pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
 pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
 pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};

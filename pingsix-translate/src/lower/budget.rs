@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub(super) use self::admission::UNAVAILABLE;
 pub(crate) use self::admission::{Admission, Kept};
-pub(super) use self::admit::{admit, sized_rule};
+pub(super) use self::admit::{RuleSizes, admit};
 pub(super) use self::share::Share;
 pub(super) use self::table::{route_bytes, upstream_bytes};
 

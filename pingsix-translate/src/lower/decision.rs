@@ -5,7 +5,6 @@
 //! must agree on the rest.
 
 use super::budget::UNAVAILABLE;
-use super::condition::lower_conditions;
 use super::document::{Lowering, Writer};
 use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
@@ -13,7 +12,7 @@ use super::table::{Audience, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
-use crate::normalise::{Filters, Redirect};
+use crate::normalise::{Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 
@@ -42,7 +41,7 @@ impl<'a> Writer<'a, '_> {
         let mut steps: Vec<Step<'a>> = rows
             .iter()
             .map(|row| Step {
-                conditions: lower_conditions(row.conditions),
+                conditions: vars_of(row.conditions),
                 action: self.action(row),
                 filters: self.filters(row),
             })

@@ -13,7 +13,9 @@ use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
-use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use super::{
+    Condition, Conditions, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable,
+};
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
 use thin_vec::ThinVec;
@@ -41,7 +43,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
         }
         Some(matches) => matches
             .iter()
@@ -99,7 +101,6 @@ fn normalise_match(
         let at = || at().child("headers").index(position);
         push_condition(&mut conditions, variable, &header.value, regex, at, refusals)?;
     }
-    conditions.sort_unstable();
     // Every call is a POST, so there is no need to ask for it.
     Some(Match { index, path, method: None, conditions: conditions.into() })
 }

@@ -7,7 +7,9 @@ use gateway_api::experimental::httproutes as api;
 use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
-use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use super::{
+    Condition, Conditions, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable,
+};
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
 
@@ -34,7 +36,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Conditions::default() }]
         }
         Some(matches) => matches
             .iter()
@@ -101,7 +103,6 @@ fn normalise_match(
         let at = || at().child("queryParams").index(position);
         push_condition(&mut conditions, variable, &query.value, regex, at, refusals)?;
     }
-    conditions.sort_unstable();
     let method = matched.method.as_ref().map(method_name);
     Some(Match { index, path, method, conditions: conditions.into() })
 }

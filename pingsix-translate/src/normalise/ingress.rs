@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
-use super::{BackendPort, BackendRef, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule};
+use super::{
+    BackendPort, BackendRef, Conditions, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule,
+};
 use crate::model::{
     Age, FieldPath, Hostname, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
@@ -67,7 +69,7 @@ pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &
 
 /// Every request, behind every path that is written.
 fn everything() -> Match {
-    Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() }
+    Match { index: 0, path: Path::unwritten(), method: None, conditions: Conditions::default() }
 }
 
 /// An Ingress that is read.
@@ -169,8 +171,12 @@ fn normalise_path_rule(
         Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
     });
     let backends = normalise_backend(namespace, &content.backend, &at.child("backend"), &mut refusals);
-    let matches =
-        path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Box::default() });
+    let matches = path.into_iter().map(|path| Match {
+        index: 0,
+        path,
+        method: None,
+        conditions: Conditions::default(),
+    });
     Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Condition, Exchange, Filters, Mirror, Path};
+use super::{Conditions, Exchange, Filters, Mirror, Path};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
 use crate::model::{Limit, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
@@ -146,8 +146,8 @@ pub(crate) struct Match {
     pub(crate) index: usize,
     pub(crate) path: Path,
     pub(crate) method: Option<&'static str>,
-    /// Header and query conditions, sorted, so that equal ones are equal in whatever order they were written.
-    pub(crate) conditions: Box<[Condition]>,
+    /// Of headers and of the query.
+    pub(crate) conditions: Conditions,
 }
 
 /// A backend a rule refers to, not yet looked up.

@@ -11,7 +11,7 @@ use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
 use super::ledger::{Ledger, part_of};
 use super::share::{Share, Shares};
-use super::table::{Sized, TableSizes, is_conditional, name_bytes, row_bytes};
+use super::table::{Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes};
 use super::{Older, oldest_first};
 use crate::attach::ServedName;
 use crate::backends::Action;
@@ -227,27 +227,49 @@ impl<'a> Admitting<'a> {
     }
 }
 
-/// What a rule does in a zone, and what a row of it, by match and name, adds to a list in bytes.
-pub(in crate::lower) fn sized_rule(
-    lowering: &Lowering<'_>,
-    rule: RuleRef,
-    placement: &Placement,
-) -> (Action, impl Fn(&Match, &ServedName) -> usize) {
-    let (input, content) = lowering.rule(rule);
-    let action = if placement.audience.is_ok() {
-        input.rules[rule.rule].action.clone()
-    } else {
-        Action::status(input.route.traffic.failure())
-    };
-    let zone = placement.zone;
-    let filters = content.filters.as_deref();
-    let of_row = action.clone();
-    let name_of_route = name_bytes(lowering, rule.route);
-    let bytes = move |matched: &Match, name: &ServedName| {
-        let host = name.served.as_ref();
-        name_of_route + row_bytes(lowering, zone, &matched.conditions, &of_row, filters, host)
-    };
-    (action, bytes)
+/// The sizes of the rows of a rule in a zone.
+pub(in crate::lower) struct RuleSizes {
+    /// What its rows do.
+    pub(in crate::lower) action: Action,
+    /// Bytes of the name of a Route whose first row is the rule's.
+    name: usize,
+    /// Bytes of the plugins of its filters, for each name of the placement. Only redirects depend on the name.
+    filters: Vec<usize>,
+}
+
+impl RuleSizes {
+    pub(in crate::lower) fn new(lowering: &Lowering<'_>, rule: RuleRef, placement: &Placement) -> Self {
+        let (input, content) = lowering.rule(rule);
+        let action = if placement.audience.is_ok() {
+            input.rules[rule.rule].action.clone()
+        } else {
+            Action::status(input.route.traffic.failure())
+        };
+        let filters = content.filters.as_deref().filter(|_| action.is_filtered());
+        let of_name = |filters, name: &ServedName| {
+            filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
+        };
+        let filters = match (filters, placement.names.first()) {
+            (Some(filters), _) if filters.redirect.is_some() => {
+                placement.names.iter().map(|name| of_name(filters, name)).collect()
+            }
+            (Some(filters), Some(first)) => vec![of_name(filters, first); placement.names.len()],
+            (None, _) | (Some(_), None) => vec![0; placement.names.len()],
+        };
+        Self { action, name: name_bytes(lowering, rule.route), filters }
+    }
+
+    /// Bytes that each match adds to the list of each name.
+    pub(in crate::lower) fn rows<'a, 'n>(
+        &self,
+        matches: &'a [Match],
+        names: &'n [ServedName],
+    ) -> impl Iterator<Item = (&'a Match, &'n ServedName, usize)> {
+        matches.iter().flat_map(move |matched| {
+            let rest = self.name + row_bytes(&matched.conditions, &self.action);
+            names.iter().zip(&self.filters).map(move |(name, filters)| (matched, name, rest + filters))
+        })
+    }
 }
 
 /// Charges the rows of a rule in a zone.
@@ -259,26 +281,17 @@ fn add_rows<'a>(
     ledger: &mut Ledger,
 ) -> Option<()> {
     let (_, content) = lowering.rule(rule);
-    let (action, bytes_of) = sized_rule(lowering, rule, placement);
-    table.add_upstreams(&action, ledger)?;
+    let sizes = RuleSizes::new(lowering, rule, placement);
+    table.add_upstreams(&sizes.action, ledger)?;
     let audience = placement.audience.unwrap_or(Audience::Everybody);
-    let depends_on_host = content.filters.as_deref().is_some_and(|filters| filters.redirect.is_some());
-    for matched in content.matches.iter() {
-        let mut bytes = None;
-        for name in &placement.names {
-            let of_name = match bytes {
-                Some(known) if !depends_on_host => known,
-                Some(_) | None => bytes_of(matched, name),
-            };
-            bytes = Some(of_name);
-            let row = Sized {
-                path: &matched.path,
-                method: matched.method,
-                is_conditional: is_conditional(&matched.conditions, audience),
-                bytes: of_name,
-            };
-            table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
-        }
+    for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
+        let row = Sized {
+            path: &matched.path,
+            method: matched.method,
+            is_conditional: is_conditional(&matched.conditions, audience),
+            bytes,
+        };
+        table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;
     }
     Some(())
 }

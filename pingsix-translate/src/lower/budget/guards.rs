@@ -45,7 +45,7 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, host_of};
 use crate::model::ObjectKey;
-use crate::normalise::{Condition, Path};
+use crate::normalise::{Conditions, Path};
 use crate::small_set::SmallSet;
 
 /// One part of what is kept for guards in so many is for those of one namespace.
@@ -173,7 +173,7 @@ impl<'a> Admitting<'a> {
         let may_fit = |guarding: &mut Guarding<'a>| {
             let least = *guarding.least.entry(rule).or_insert_with(|| {
                 let rows = content.matches.iter();
-                rows.map(|matched| guard_row_bytes(&lowering, group.0, &matched.conditions)).sum()
+                rows.map(|matched| guard_row_bytes(&matched.conditions)).sum()
             });
             guarding.of(namespace).in_place.left().bytes >= least
         };
@@ -480,9 +480,10 @@ fn add_guard_rows<'a>(
     let (_, content) = lowering.rule(rule);
     let action = Action::status(UNAVAILABLE);
     table.add_upstreams(&action, ledger)?;
+    let no_conditions = Conditions::default();
     content.matches.iter().try_for_each(|matched| {
-        let conditions = if keeping == Keeping::Matches { &*matched.conditions } else { &[] };
-        let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(lowering, group.0, conditions);
+        let conditions = if keeping == Keeping::Matches { &matched.conditions } else { &no_conditions };
+        let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(conditions);
         let is_conditional = !conditions.is_empty();
         let row = Sized { path: &matched.path, method: matched.method, is_conditional, bytes };
         table.add_row(group, row, ledger)
@@ -490,8 +491,8 @@ fn add_guard_rows<'a>(
 }
 
 /// Bytes of a row that answers 503.
-fn guard_row_bytes(lowering: &Lowering<'_>, zone: usize, conditions: &[Condition]) -> usize {
-    row_bytes(lowering, zone, conditions, &Action::status(UNAVAILABLE), None, None)
+fn guard_row_bytes(conditions: &Conditions) -> usize {
+    row_bytes(conditions, &Action::status(UNAVAILABLE))
 }
 
 /// Charges the guard of a group.

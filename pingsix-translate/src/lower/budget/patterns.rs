@@ -91,7 +91,7 @@ impl Router {
 /// The literals of the catch-alls that would cover a pattern.
 fn above(pattern: &Pattern) -> impl Iterator<Item = &str> {
     let literal = &*pattern.literal;
-    let slashes = literal.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+    let slashes = literal.match_indices('/');
     slashes.map(|(at, _)| &literal[..=at]).filter(|covering| covering.len() < literal.len())
 }
 

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
 use crate::backends::{Action, Target};
-use crate::lower::condition::lower_conditions;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::lower::plugins::add_filters;
@@ -18,7 +17,7 @@ use crate::lower::redirect::{instruction, native, to_https};
 use crate::lower::table::{Audience, host_of};
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
-use crate::normalise::{Condition, Filters, Path};
+use crate::normalise::{Condition, Conditions, Filters, Path, VarsSize};
 use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
@@ -374,30 +373,23 @@ pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bo
     one.is_none() || other.is_none() || one == other
 }
 
-/// Bytes that a row adds to the list of its cell, and to every other one it stands in.
-pub(super) fn row_bytes(
-    lowering: &Lowering<'_>,
-    zone: usize,
-    conditions: &[Condition],
-    action: &Action,
-    filters: Option<&Filters>,
-    host: Option<&Hostname>,
-) -> usize {
-    let filters = filters.filter(|_| action.is_filtered());
-    let filters = filters.map_or(0, |filters| filter_bytes(lowering, zone, filters, host));
+/// Bytes that a row without filters adds to the list of its cell, and to every other one it stands in.
+pub(super) fn row_bytes(conditions: &Conditions, action: &Action) -> usize {
     let shares = action.targets.len().saturating_mul(SHARE);
-    let split = if conditions.is_empty() && action.targets.len() == 1 {
-        if action.only_status().is_some() { STATUS } else { 0 }
-    } else {
-        let alternatives = lower_conditions(conditions);
-        let rules = alternatives.iter().map(|vars| json_len(vars) + SPLIT_RULE + shares);
-        rules.sum::<usize>() + SPLIT
-    };
-    filters + split
+    if conditions.is_empty() && action.targets.len() == 1 {
+        return if action.only_status().is_some() { STATUS } else { 0 };
+    }
+    let VarsSize { lists, bytes } = conditions.vars_size();
+    bytes as usize + (SPLIT_RULE + shares).saturating_mul(lists as usize) + SPLIT
 }
 
 /// Bytes of all plugins that may come of filters.
-fn filter_bytes(lowering: &Lowering<'_>, zone: usize, filters: &Filters, host: Option<&Hostname>) -> usize {
+pub(super) fn filter_bytes(
+    lowering: &Lowering<'_>,
+    zone: usize,
+    filters: &Filters,
+    host: Option<&Hostname>,
+) -> usize {
     let entrances = &lowering.plane.zones[zone].entrances;
     let mut plugins = Plugins::default();
     let mut bytes = 0;

@@ -8,7 +8,7 @@ use super::{Changed, LoweredPlane, Stale, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
-use crate::lower::budget::{Admission, admit, route_bytes, sized_rule, upstream_bytes};
+use crate::lower::budget::{Admission, RuleSizes, admit, route_bytes, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::RuleRef;
@@ -30,6 +30,9 @@ impl LoweredPlane {
         if self.admission.is_smaller() {
             return Err(Stale);
         }
+        if !self.is_recertified && !self.concerns(lowering, changed) {
+            return Ok(());
+        }
         if let Some(growth) = self.growth(lowering, changed)
             && self.admission.grow(growth)
         {
@@ -44,6 +47,16 @@ impl LoweredPlane {
         self.is_recertified = false;
         self.find_parts(&before, lowering, parts, work);
         Ok(())
+    }
+
+    /// Whether a change is of routes or backends that the data plane serves or would serve.
+    fn concerns(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> bool {
+        let is_placed = |input| !self.placed.places(lowering.plane, input).is_empty();
+        !changed.backends.is_empty()
+            || changed.routes.iter().any(|(&route, change)| {
+                let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
+                change.before.iter().chain(now).any(|input| is_placed(input))
+            })
     }
 
     /// Finds the parts that have other rows because something else is admitted.
@@ -133,22 +146,18 @@ impl LoweredPlane {
         let input = &lowering.routes[route];
         let hostname = lowering.plane.zones[placement.zone].hostname.as_ref();
         for (rule, content) in input.route.rules.iter().enumerate() {
-            let (action, bytes_of) = sized_rule(lowering, RuleRef { route, rule }, placement);
-            for (target, _) in &action.targets {
+            let sizes = RuleSizes::new(lowering, RuleRef { route, rule }, placement);
+            for (target, _) in &sizes.action.targets {
                 for upstream in [UpstreamKey::Target(*target), UpstreamKey::Nowhere] {
                     if !self.naming.upstreams.is_used(upstream) {
                         growth.bytes += upstream_bytes(lowering, prefix, upstream);
                     }
                 }
             }
-            for (matched, name) in content
-                .matches
-                .iter()
-                .flat_map(|matched| placement.names.iter().map(move |name| (matched, name)))
-            {
+            for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
                 let host = host_of(name.original.as_ref(), hostname);
                 let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
-                growth.bytes += prefix + route_bytes(matched.method) + bytes_of(matched, name);
+                growth.bytes += prefix + route_bytes(matched.method) + bytes;
                 growth.bytes += host.map_or(0, |host| host.as_str().len()) + patterns;
                 growth.matcher_entries += listed;
             }

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::normalise::Path;
+use crate::normalise::{Conditions, Path};
 
 fn matches(kind: PathKind, paths: &[&str]) -> Vec<Match> {
     let matched = |(index, text): (usize, &&str)| Match {
         index,
         path: Path::parse(kind, text).0.unwrap(),
         method: None,
-        conditions: Box::default(),
+        conditions: Conditions::default(),
     };
     paths.iter().enumerate().map(matched).collect()
 }

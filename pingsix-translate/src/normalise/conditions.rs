@@ -1,13 +1,74 @@
-//! Conditions to the `vars` of `traffic-split` rules.
+//! The conditions of a match, and the `vars` of `traffic-split` rules that they become.
 
-use crate::normalise::{Condition, Expectation, Variable};
+use std::ops::Deref;
+
+use thin_vec::ThinVec;
+
+use super::{Condition, Expectation, Variable};
+use crate::pingsix::json_len;
+
+/// The conditions of a match, sorted, so that equal ones are equal in whatever order they were written.
+///
+/// The size of their `vars` is counted once, because every admission charges it ([`crate::lower`]).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Conditions {
+    all: ThinVec<Condition>,
+    vars: VarsSize,
+}
+
+/// The size of what [`vars_of`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VarsSize {
+    /// How many lists there are.
+    pub(crate) lists: u32,
+    /// The length of all lists as JSON.
+    pub(crate) bytes: u32,
+}
+
+impl VarsSize {
+    /// The size for conditions.
+    fn of(conditions: &[Condition]) -> Self {
+        let lists = vars_of(conditions);
+        let bytes: usize = lists.iter().map(json_len).sum();
+        let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { lists: bounded(lists.len()), bytes: bounded(bytes) }
+    }
+}
+
+impl Conditions {
+    /// The size of their `vars`.
+    pub(crate) const fn vars_size(&self) -> VarsSize {
+        self.vars
+    }
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl From<Vec<Condition>> for Conditions {
+    fn from(mut all: Vec<Condition>) -> Self {
+        all.sort_unstable();
+        Self { vars: VarsSize::of(&all), all: all.into_iter().collect() }
+    }
+}
+
+impl Deref for Conditions {
+    type Target = [Condition];
+
+    fn deref(&self) -> &[Condition] {
+        &self.all
+    }
+}
 
 /// How many spellings of a row's query values are tried at most.
 const MAX_SPELLINGS: usize = 8;
 
 /// The `vars` of a row: usually one list; several when a query parameter can be spelled in several ways, since
 /// PingSIX compares the text of the query as it arrived (`src/utils/request.rs`).
-pub(crate) fn lower_conditions(conditions: &[Condition]) -> Vec<Vec<Vec<String>>> {
+pub(crate) fn vars_of(conditions: &[Condition]) -> Vec<Vec<Vec<String>>> {
     let mut alternatives: Vec<Vec<Vec<String>>> = vec![Vec::with_capacity(conditions.len())];
     for condition in conditions {
         let spelled = spellings(condition);
@@ -97,7 +158,7 @@ mod tests {
 
     #[test]
     fn plain_values_have_one_spelling() {
-        assert_eq!(lower_conditions(&[query("a", "b-1")]), [[["arg_a", "==", "b-1"]]]);
+        assert_eq!(vars_of(&[query("a", "b-1")]), [[["arg_a", "==", "b-1"]]]);
     }
 
     #[test]
@@ -110,11 +171,26 @@ mod tests {
     #[test]
     fn the_number_of_spellings_is_bounded() {
         let many: Vec<Condition> = (0..10).map(|index| query(&format!("p{index}"), "a b/c")).collect();
-        assert_eq!(lower_conditions(&many).len(), MAX_SPELLINGS);
+        assert_eq!(vars_of(&many).len(), MAX_SPELLINGS);
     }
 
     #[test]
     fn no_conditions_are_one_empty_list() {
-        assert_eq!(lower_conditions(&[]), [Vec::<Vec<String>>::new()]);
+        assert_eq!(vars_of(&[]), [Vec::<Vec<String>>::new()]);
+        assert_eq!(Conditions::default().vars_size(), VarsSize { lists: 1, bytes: 2 });
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_vars_as_json() {
+        let header = |name: &str, expectation: Expectation| Condition {
+            variable: Variable::Header(name.to_owned()),
+            expectation,
+        };
+        let quoted = Expectation::Equals("\"\\".to_owned());
+        let all = vec![query("p", "a b/c"), header("x-a", quoted), header("x-b", Expectation::Present)];
+        let lists = vars_of(&{ Conditions::from(all.clone()) });
+        let bytes: usize = lists.iter().map(|list| serde_json::to_string(list).unwrap().len()).sum();
+        let size = Conditions::from(all).vars_size();
+        assert_eq!((size.lists as usize, size.bytes as usize), (lists.len(), bytes));
     }
 }
