@@ -87,6 +87,11 @@ impl fmt::Debug for LeaseClock {
     }
 }
 
+/// The processor time that the current thread has used.
+pub(crate) fn thread_time() -> Duration {
+    time_of(ClockId::ThreadCPUTime)
+}
+
 /// The time since the machine was started, suspended or not.
 fn since_boot() -> Duration {
     // That of macOS goes on while the machine sleeps, and is called otherwise.
@@ -94,7 +99,11 @@ fn since_boot() -> Duration {
     const CLOCK: ClockId = ClockId::Boottime;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     const CLOCK: ClockId = ClockId::Monotonic;
-    let time = clock_gettime(CLOCK);
+    time_of(CLOCK)
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
@@ -102,6 +111,13 @@ fn since_boot() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_uses_no_processor_time() {
+        let before = thread_time();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(thread_time() - before < Duration::from_millis(25));
+    }
 
     #[test]
     fn the_clock_of_leases_is_that_of_the_machine_since_its_start() {

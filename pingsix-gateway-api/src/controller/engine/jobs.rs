@@ -19,6 +19,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
+use crate::clock::thread_time;
 use crate::reconcile::{Capacity, Done, Job, JobSlots};
 
 /// What translates; tests put something else in its place.
@@ -63,7 +64,7 @@ pub(super) struct RunningJob {
     pub(super) is_light: bool,
     /// When its owner had its turn.
     pub(super) started: Instant,
-    /// What preparing it took.
+    /// The processor time that it took so far.
     pub(super) took: Duration,
     /// The reconsideration.
     pub(super) span: Span,
@@ -176,11 +177,12 @@ fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>) {
             };
             next
         };
-        let (owner, started) = (job.owner().clone(), Instant::now());
+        // Processor time: an owner does not rest longer because other programs are busy.
+        let (owner, before) = (job.owner().clone(), thread_time());
         // The job is gone after a panic, so that nothing is left which the panic could have spoilt.
         let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
         drop(span);
         // Nobody listens after a shutdown.
-        let _ = finished.send(Finished { owner, done, took: started.elapsed() });
+        let _ = finished.send(Finished { owner, done, took: thread_time().saturating_sub(before) });
     }
 }
