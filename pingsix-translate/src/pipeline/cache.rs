@@ -247,7 +247,7 @@ impl<O: Owner> TranslationCache<O> {
         let served = Served {
             data_planes: data_planes.collect(),
             stream_planes: stream_planes.collect(),
-            inputs: &self.slab.of_services(self.owner.targets()),
+            inputs: &self.slab.of_targets(self.owner.targets()),
             counts: &self.counts,
             verdicts: self.verdicts.clone(),
             problems: self.slab.problems().chain(of_others).cloned().chain(of_certificates).collect(),

@@ -11,7 +11,7 @@ use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
@@ -25,7 +25,7 @@ pub(super) struct GatewayContext {
     pub(super) gateway: Arc<ObjectKey>,
     pub(super) listeners: Listeners,
     pub(super) planes: Vec<Plane>,
-    pub(super) policies: BackendTlsPolicies,
+    pub(super) policies: Policies,
     pub(super) parameters: Parameters,
     /// Why the Gateway serves nothing at all.
     pub(super) refused: Option<Refusal>,
@@ -70,7 +70,7 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
         }
-        let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
+        let policies = Policies::new(snapshot, references);
         let infrastructure = match (&parameters, &refused) {
             (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
                 &gateway,
@@ -110,7 +110,7 @@ impl GatewayContext {
     }
 
     /// Whether routes are attached, placed and told the same as in another context, but for what policies demand
-    /// ([`BackendTlsPolicies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
+    /// ([`Policies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway
             && self.listeners.attach_like(&other.listeners)

@@ -37,7 +37,7 @@ use crate::model::{
 };
 use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -66,7 +66,7 @@ pub(super) struct OfIngressClass {
     shadowed: Shadowed,
     attachments: Arc<Attachments>,
     /// Policies of Gateway API are for what Gateways serve.
-    policies: BackendTlsPolicies,
+    policies: Policies,
 }
 
 /// What the class and its parameters say.
@@ -173,7 +173,7 @@ impl Owner for OfIngressClass {
             ingresses,
             shadowed: Shadowed::default(),
             attachments: Arc::new(Attachments::everywhere()),
-            policies: BackendTlsPolicies::default(),
+            policies: Policies::default(),
         }
     }
 
@@ -311,7 +311,7 @@ impl Owner for OfIngressClass {
         Ok(Updated { routes, is_reframed })
     }
 
-    fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+    fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         std::iter::empty()
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::BackendTlsPolicies;
+use super::Policies;
+use super::backend_tls::BackendTls;
 use crate::attach::{Attachment, Listener, attached_listeners};
-use crate::model::{Hostname, ObjectKey, ObjectName, Traffic};
+use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Traffic};
 
 /// What a route carries to backends, as far as policies are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,8 @@ impl<'a> Payload<'a> {
 /// Policies as they apply to what one route carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect<'a> {
-    pub(super) policies: &'a BackendTlsPolicies,
-    pub(super) carried: Payload<'a>,
+    pub(super) policies: &'a Policies,
+    pub(super) payload: Payload<'a>,
 }
 
 /// What a policy demands of connections to a Service port.
@@ -60,28 +61,29 @@ pub(crate) struct Demand<'a> {
 impl<'a> InEffect<'a> {
     /// The policies as they apply to a rule that sends this Host instead of the client's, if it does.
     pub(crate) fn rewritten(self, host: Option<&'a Hostname>) -> Self {
-        let carried = match self.carried {
+        let payload = match self.payload {
             Payload::Requests(own) => Payload::Requests(host.or(own)),
             other @ (Payload::Bytes | Payload::Sealed) => other,
         };
-        Self { carried, ..self }
+        Self { payload, ..self }
     }
 
     /// What the policy that counts for a port of a Service demands; nothing when there is none.
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
-        let policy = self.policies.of_port(service, port)?;
-        let host = match self.carried {
+        let target = ObjectKey { kind: Kind::Service, name: service.clone() };
+        let policy = self.policies.backend_tls.effective(target, port)?;
+        let host = match self.payload {
             Payload::Requests(host) => host,
             Payload::Sealed => return None,
             Payload::Bytes => {
                 return Some(Demand { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
             }
         };
-        let tls = match &policy.verified {
+        let tls = match &policy.spec.effect {
             // PingSIX sends one name as Host and as server name, and verifies it. To send another Host than the
             // client did would change the request, so both have to be the same from the start.
-            Ok(hostname) if host == Some(hostname) => Ok(hostname),
-            Ok(hostname) => Err(other_host(&policy.key, service, hostname)),
+            Ok(BackendTls { hostname }) if host == Some(hostname) => Ok(hostname),
+            Ok(BackendTls { hostname }) => Err(other_host(&policy.key, service, hostname)),
             Err(flaws) => {
                 let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
                 Err(format!(

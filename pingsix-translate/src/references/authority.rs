@@ -1,9 +1,5 @@
 //! References to CA certificates.
 
-use std::sync::Arc;
-
-use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
-
 use super::References;
 use super::cache::not_read_yet;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
@@ -30,17 +26,11 @@ impl References<'_> {
     /// another namespace.
     pub(crate) fn certificate_authorities(
         &self,
-        namespace: &Arc<str>,
-        reference: &BackendTlsPolicyValidationCaCertificateRefs,
+        namespace: &str,
+        reference: &AuthorityRef<'_>,
         at: &FieldPath,
     ) -> Result<(), Refusal> {
-        let reference = AuthorityRef {
-            group: &reference.group,
-            kind: &reference.kind,
-            namespace: None,
-            name: &reference.name,
-        };
-        refuse_kind(&reference, Reason::InvalidKind, at)?;
+        refuse_kind(reference, Reason::InvalidKind, at)?;
         self.check_authorities_of(&reference.target(namespace), at)
     }
 

@@ -8,7 +8,7 @@ use crate::model::Options;
 use crate::normalise::normalise_route;
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::snapshot::{Object, Objects, OwnAddresses};
 
 /// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
@@ -22,7 +22,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let snapshot = snapshot(&objects);
     let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
     let references = References::new(&snapshot.referents);
-    let policies = BackendTlsPolicies::default();
+    let policies = Policies::default();
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
@@ -192,7 +192,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::GrpcRoute, "infra", "calls")]);
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
-    let policies = BackendTlsPolicies::default();
+    let policies = Policies::default();
     let in_effect = policies.for_route(Payload::Requests(None));
     let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
