@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
-use crate::policy::{Demand, InEffect};
+use crate::policy::{Demand, RoutePolicies};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
@@ -149,7 +149,7 @@ pub(crate) struct ResolvedRule {
     /// What cannot be done with the backends the references lead to; their share of the traffic answers
     /// [`Traffic::failure`].
     pub(crate) refused: ThinVec<Refusal>,
-    /// What policies had to say.
+    /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
 }
 
@@ -180,7 +180,7 @@ impl References<'_> {
         &self,
         route: &Route,
         rule: &Rule,
-        policies: InEffect<'_>,
+        policies: RoutePolicies<'_>,
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
@@ -188,7 +188,7 @@ impl References<'_> {
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
         let mut used = Vec::new();
-        let policies = policies.rewritten(rule.host.as_ref());
+        let policies = policies.with_host(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
@@ -254,7 +254,7 @@ impl References<'_> {
         rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
-        policies: InEffect<'_>,
+        policies: RoutePolicies<'_>,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;

@@ -130,12 +130,12 @@ impl GatewayContext {
         let attached = shared.attachments.share(attached);
         let parents = &attached.parents;
         let host = only_host(&route.hostnames, parents, &self.listeners.all);
-        let carried = Payload::by(route.traffic, parents, &self.listeners.all, host.as_ref());
-        let in_effect = self.policies.for_route(carried);
+        let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
+        let policies = self.policies.for_route(payload);
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
+            .map(|rule| references.resolve_rule(&route, rule, policies, backends, problems))
             .collect();
         RouteInput::new(route, rules, attached)
     }

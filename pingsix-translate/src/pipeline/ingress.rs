@@ -219,11 +219,11 @@ impl Owner for OfIngressClass {
         (backends, _): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let in_effect = self.policies.for_route(Payload::Requests(None));
+        let policies = self.policies.for_route(Payload::Requests(None));
         let rules = if let Part::RestOfHost(_) = route.part {
             Box::from([rests::nothing()])
         } else {
-            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, backends, problems);
+            let resolve = |rule| references.resolve_rule(&route, rule, policies, backends, problems);
             route.rules.iter().map(resolve).collect()
         };
         RouteInput::new(route, rules, self.attachments.clone())

@@ -20,9 +20,10 @@ pub(crate) fn judge_policies(
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
     let mut verdicts = BTreeMap::new();
+    let Policies { backend_tls } = policies;
     if policies.targets().next().is_some() {
         let ancestor = Ancestor { gateway, targets: targets_in_use(routes, references), uses: uses(routes) };
-        ancestor.judge(&policies.backend_tls, references, &mut verdicts, problems);
+        ancestor.judge(backend_tls, references, &mut verdicts, problems);
     }
     verdicts
 }
@@ -108,8 +109,9 @@ fn conditions<P: PolicyKind>(
     let mut set = |kind, status, reason, message: String| {
         conditions.set(Condition { kind, status, reason, message, observed_generation: policy.generation });
     };
-    // The first decides: whether a policy applies comes before whether it can be honoured. There is one entry for all
-    // targets, and one that loses any of them says so; it still counts for the others, and the message has the field.
+    // The first refusal gives the reason: a target without effect comes before a spec that PingSIX cannot honour. The status
+    // has one entry for all targets, so a policy that loses one of them is not accepted. The policy still counts for the
+    // others, and the message has the field.
     let against: Vec<&Refusal> =
         faults.iter().chain(policy.flaws()).chain(unserved.iter().filter(|_| !honoured)).collect();
     if let Some(first) = against.first() {
@@ -120,7 +122,7 @@ fn conditions<P: PolicyKind>(
         let message = format!("The policy is accepted.{also}");
         set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
     }
-    // Judged also for a policy that is not accepted.
+    // A policy that is not accepted has this condition, too.
     match policy.spec.unresolved.first() {
         None => set(
             ConditionType::ResolvedRefs,

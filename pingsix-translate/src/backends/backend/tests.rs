@@ -193,8 +193,8 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = Policies::default();
-    let in_effect = policies.for_route(Payload::Requests(None));
-    let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
+    let policies = policies.for_route(Payload::Requests(None));
+    let rule = references.resolve_rule(&route, &route.rules[0], policies, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),
         Some(refusal) => {
