@@ -84,8 +84,8 @@ impl PolicyKind for BackendTls {
     }
 }
 
-/// The name PingSIX is to verify, if it can do all the policy asks for: it has one store of CA certificates, and
-/// verifies the name it sends and no other (`src/proxy/upstream`).
+/// The name that PingSIX has to verify, if PingSIX can honour the policy. PingSIX has one store of CA certificates and
+/// verifies the name that it sends (`src/proxy/upstream`).
 fn verified_name(
     validation: &Validation,
     unresolved: usize,
