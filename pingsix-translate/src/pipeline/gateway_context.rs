@@ -55,7 +55,7 @@ impl GatewayContext {
         let (parameters, refused, limits) =
             match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
                 Ok((parameters, limits)) => (parameters, refuse_gateway(&snapshot.gateway), limits),
-                Err(refusal) => (Parameters::Unsaid, Some(refusal), Vec::new()),
+                Err(refusal) => (Parameters::Unset, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
         let mut listeners =
@@ -78,7 +78,7 @@ impl GatewayContext {
                 &listeners.all,
                 managed,
             ))),
-            (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
+            (Parameters::Managed(_), Some(_)) | (Parameters::Unset | Parameters::Attached(_), _) => None,
         };
         Self {
             gateway,

@@ -117,7 +117,7 @@ impl ClassContext {
             Parameters::Managed(managed) => {
                 Some(Arc::new(infrastructure::of_ingress_class(&key, class, managed)))
             }
-            Parameters::Unsaid | Parameters::Attached(_) => None,
+            Parameters::Unset | Parameters::Attached(_) => None,
         };
         let mut problems = verdict.map(|verdict| verdict.problems).unwrap_or_default();
         problems.extend(several_defaults(&key, &snapshot.default_classes));

@@ -60,7 +60,7 @@ pub fn judge_gateway_class(
     let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
     let (parameters, refusal) = match parameters::of_gateway_class(class, proxies, options) {
         Ok(parameters) => (parameters, None),
-        Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+        Err(refusal) => (Parameters::Unset, Some(refusal)),
     };
     let generation = class.metadata.generation.unwrap_or_default();
     let (status, reason, message) = match &refusal {
