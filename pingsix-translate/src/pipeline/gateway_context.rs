@@ -16,7 +16,7 @@ use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::status::{
-    Judged, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
+    GatewayState, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
 };
 
 /// What routes are attached to, and their backends spoken to by.
@@ -150,15 +150,15 @@ impl GatewayContext {
         JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
     ) -> Verdicts {
         let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
-        let judged = Judged {
+        let state = GatewayState {
             listeners: &self.listeners,
             attached: counts,
             layout: self.layout,
             refused: self.refused.as_ref(),
             limits: &self.limits,
         };
-        let listener_sets = judge_listener_sets(&judged);
-        let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);
+        let listener_sets = judge_listener_sets(&state);
+        let gateway = judge_gateway(&snapshot.gateway, &state, &listener_sets, references, &mut problems);
         problems.extend(self.problems.iter().cloned());
         problems.sort();
         problems.dedup();

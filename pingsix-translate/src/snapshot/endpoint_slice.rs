@@ -1,4 +1,4 @@
-//! EndpointSlices, as far as translation reads them.
+//! EndpointSlices, with the fields that translation reads.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The type of addresses that are names.
 const FQDN: &str = "FQDN";
 
-/// An EndpointSlice, as far as translation reads it. A cluster has as many of them as Services, or more.
+/// An EndpointSlice, with the fields that translation reads. A cluster has at least as many EndpointSlices as Services.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
