@@ -207,3 +207,6 @@ impl<P: PolicyKind> AttachedPolicies<P> {
         self.winners.get(target).and_then(|index| self.list.get(*index))
     }
 }
+
+#[cfg(test)]
+mod tests;
