@@ -1,4 +1,4 @@
-//! Attach: the listeners of a Gateway, and which of them each route is attached to.
+//! Attach: the listeners of a Gateway, and the attachment of routes to listeners.
 
 mod allowed_routes;
 mod capacity;

@@ -1,4 +1,4 @@
-//! Backends: the endpoints that each rule sends requests to, as policies demand. Each backendRef ends resolved, or refused
+//! Backends: the endpoints to which each rule sends requests, as policies demand. Each backendRef is resolved, or refused
 //! with the field at fault.
 
 mod action;

@@ -1,5 +1,4 @@
-//! What has to run for a Gateway, or an IngressClass, whose data planes the controller runs; and how those are reached that
-//! somebody else runs.
+//! Infrastructure of managed data planes, and parameters of attached ones.
 
 mod credentials;
 
@@ -18,40 +17,39 @@ use crate::snapshot::{Gateway, proxy_of_gateway};
 
 pub use credentials::SinkCredentials;
 
-/// What a managed Gateway or IngressClass needs to run.
+/// The infrastructure that a managed Gateway or IngressClass needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infrastructure {
     /// The Gateway, or the IngressClass.
     pub owner: Arc<ObjectKey>,
     /// `metadata.uid` of the owner; `None` for one that was never stored by an API server.
     pub uid: Option<Arc<str>>,
-    /// Where everything that is made for it lives: the namespace of the Gateway, or that of the parameters of the
-    /// IngressClass.
+    /// The namespace of all objects of the infrastructure: that of the Gateway, or of the parameters of the IngressClass.
     pub namespace: Arc<str>,
     /// The GatewayClass, or the IngressClass.
     pub class: Arc<str>,
     /// The ports with a listener that is served, of the Gateway and of its ListenerSets.
     pub ports: BTreeMap<u16, InfrastructurePort>,
-    /// `spec.infrastructure.labels`, for everything that is made.
+    /// `spec.infrastructure.labels`, for all objects of the infrastructure.
     pub labels: BTreeMap<String, String>,
     /// `spec.infrastructure.annotations`, likewise.
     pub annotations: BTreeMap<String, String>,
-    /// `spec.addresses`, of types and with values that could be had.
+    /// The usable entries of `spec.addresses`.
     pub addresses: Vec<RequestedAddress>,
-    /// How it is run.
+    /// The parameters.
     pub parameters: Arc<ManagedParameters>,
 }
 
 /// A port of an [`Infrastructure`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InfrastructurePort {
-    /// What clients speak on it.
+    /// The protocol of its clients.
     pub protocol: PortProtocol,
     /// The data plane that serves it.
     pub data_plane: DataPlaneKey,
 }
 
-/// What clients speak on a port.
+/// The protocol of clients on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortProtocol {
     /// HTTP without TLS.
@@ -65,9 +63,9 @@ pub enum PortProtocol {
 pub struct RequestedAddress {
     /// Its index in `spec.addresses`.
     pub index: usize,
-    /// What is asked for.
+    /// The type.
     pub kind: RequestedAddressKind,
-    /// The address itself; `None` when any of the type will do.
+    /// The address; `None` is any address of the type.
     pub value: Option<String>,
 }
 
@@ -80,32 +78,32 @@ pub enum RequestedAddressKind {
     Hostname,
 }
 
-/// How data planes are run: what the class says, with what the Gateway says in its place, read and checked.
+/// Parameters of managed data planes: those of the class with the overrides of the Gateway, checked.
 ///
-/// What nobody says is not there: defaults are for whoever runs it.
+/// Absent values have no default here: the provisioner chooses defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManagedParameters {
     /// The image of PingSIX.
     pub image: Option<String>,
-    /// How many Pods.
+    /// The number of Pods.
     pub replicas: Option<i32>,
-    /// Of each PingSIX container.
+    /// The resources of each PingSIX container.
     pub resources: Option<ResourceRequirements>,
     /// The Service in front of the Pods.
     pub service: ServiceParameters,
-    /// Where Pods run.
+    /// The scheduling of Pods.
     pub scheduling: SchedulingParameters,
-    /// How many Pods may be taken away at a time.
+    /// The limit of voluntary disruptions of Pods.
     pub disruption_budget: Option<DisruptionLimit>,
-    /// A ServiceAccount in the namespace of the Gateway, in place of one made for it.
+    /// A ServiceAccount in the namespace of the Gateway, instead of a generated one.
     pub service_account_name: Option<String>,
-    /// Merged into the template of Pods.
+    /// A patch of the Pod template.
     pub pod_template_patch: Option<Map<String, Value>>,
     /// Settings of the PingSIX processes.
     pub process: ProcessParameters,
     /// The image of the responder.
     pub responder_image: Option<String>,
-    /// Of the responder's container.
+    /// The resources of the responder's container.
     pub responder_resources: Option<ResourceRequirements>,
 }
 
@@ -122,7 +120,7 @@ pub struct ServiceParameters {
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
 }
 
-/// Where Pods run.
+/// Scheduling of Pods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingParameters {
     /// `spec.nodeSelector` of Pods.
@@ -137,12 +135,12 @@ pub struct SchedulingParameters {
     pub priority_class_name: Option<String>,
 }
 
-/// How many Pods may be taken away at a time.
+/// A limit of voluntary disruptions, as in a PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisruptionLimit {
-    /// How many have to stay.
+    /// `spec.minAvailable`
     MinAvailable(IntOrString),
-    /// How many may be missing.
+    /// `spec.maxUnavailable`
     MaxUnavailable(IntOrString),
 }
 
@@ -151,15 +149,15 @@ pub enum DisruptionLimit {
 pub struct ProcessParameters {
     /// Threads of each process.
     pub threads: Option<u16>,
-    /// What is logged.
+    /// The log level.
     pub log_level: LogLevel,
-    /// After how many seconds without the controller a configuration counts as stale.
+    /// The number of seconds without the controller after which a configuration counts as stale.
     pub stale_after_seconds: Option<u32>,
     /// Whether a process with a stale configuration is not ready.
     pub fail_readiness_when_stale: bool,
     /// The port of the first process's metrics.
     pub metrics_port: Option<u16>,
-    /// The keys that what is secret is encrypted with.
+    /// The keys for the encryption of secret fields.
     pub keyring: Option<SecretKey>,
 }
 
@@ -172,44 +170,45 @@ pub struct SecretKey {
     pub key: String,
 }
 
-/// How data planes are reached that somebody else runs: what the class says, with what the Gateway says in its place, read
-/// and checked. What nobody says is as the controller's options have it.
+/// Parameters of attached data planes: those of the class with the overrides of the Gateway, checked. For absent values,
+/// the options of the controller count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachedParameters {
-    /// How listeners are spread over data planes.
+    /// The layout of data planes.
     pub layout: Option<Layout>,
-    /// What is written into statuses as the place where the data planes are reached.
+    /// The addresses of the data planes for statuses.
     pub addresses: Vec<Address>,
     /// The status pages of PingSIX instances, by their data plane.
     pub status_pages: BTreeMap<DataPlaneKey, BTreeSet<String>>,
-    /// Whether the class names them: who may write a Gateway is not to be sent a key.
+    /// Whether the class names the status pages. Pages that a Gateway names get no key, because authors of Gateways must not
+    /// see it.
     pub status_pages_are_of_class: bool,
-    /// Where configuration is published.
+    /// The sink.
     pub sink: Option<SinkParameters>,
 }
 
-/// Where configuration is published, in place of the controller's sinks.
+/// The sink of an owner, in place of the controller's sinks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SinkParameters {
-    /// The PingsixProxy that says so.
+    /// The PingsixProxy that names the sink.
     pub proxy: ObjectName,
     /// Kind, scheme, hosts and ports, such as `etcds://etcd.infra:2379`.
     pub url: String,
-    /// Whether what is secret may leave the machine in plaintext.
+    /// Whether secrets may leave the machine in plaintext.
     pub allow_plaintext: bool,
-    /// The Secret with what it takes to be let in, in the namespace of the PingsixProxy.
+    /// The Secret with the credentials, in the namespace of the PingsixProxy.
     pub credentials: Option<ObjectName>,
 }
 
 impl SinkParameters {
-    /// Says that an entry of the Secret cannot be used: half a sentence, like those of [`SinkCredentials::read`]. `problem`
-    /// goes on with a sentence that begins with the entry.
+    /// A message about an unusable entry of the Secret: half a sentence, like those of [`SinkCredentials::read`]. `problem` is
+    /// the predicate of a sentence about the entry.
     pub fn fault_of(&self, entry: &str, problem: &str) -> String {
         self.fault(&format!("whose entry \"{entry}\" {problem}"))
     }
 
-    /// That the configuration of an owner cannot be published there because of `fault`, half a sentence. It names the field
-    /// through which the owner has its parameters; `gateway` is the owner itself, if it is a Gateway.
+    /// The problem of an owner whose configuration cannot be published because of `fault`, half a sentence. Its field is the
+    /// reference of the owner to the parameters. `gateway` is the owner, if that is a Gateway.
     pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, fault: &str) -> Problem {
         let own = gateway.and_then(|gateway| proxy_of_gateway(gateway, &owner.name.namespace));
         let field = if owner.kind != Kind::Gateway {

@@ -1,8 +1,8 @@
-//! Parameters: what a class and a Gateway say about their data planes, read, checked and put together.
+//! Parameters: the PingsixProxies of a class and a Gateway about their data planes, checked and merged.
 //!
-//! What a Gateway says overrides what its class says, field by field; lists, and what makes sense only as a whole, are
-//! overridden as a whole. Some fields are for the class alone unless it allows otherwise: who may write a Gateway need
-//! not be trusted with what runs in its Pods, or with where configuration goes.
+//! A Gateway overrides its class field by field; lists and some structs are overridden as a whole. Some fields are for the
+//! class alone unless the class allows otherwise: authors of Gateways need not be trusted with the contents of Pods or the
+//! destination of configuration.
 
 mod attached;
 mod flaw;
@@ -23,81 +23,81 @@ use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limit, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
-/// Who runs the data planes of an owner, and how.
+/// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Parameters {
-    /// Nobody says: somebody else runs them, as the options have it.
+    /// There are no parameters: the data planes are attached, and the options of the controller count.
     #[default]
-    Unsaid,
-    /// Somebody else.
+    Unset,
+    /// The data planes are attached.
     Attached(Arc<AttachedParameters>),
-    /// The controller.
+    /// The data planes are managed.
     Managed(Arc<ManagedParameters>),
 }
 
 impl Parameters {
-    /// How the listeners of a Gateway are spread over data planes.
+    /// The layout of the data planes of a Gateway.
     pub(crate) fn layout(&self, options: &Options) -> Layout {
         match self {
-            Self::Unsaid => options.layout,
+            Self::Unset => options.layout,
             Self::Attached(parameters) => parameters.layout.unwrap_or(options.layout),
             Self::Managed(_) => Layout::PerPort,
         }
     }
 
-    /// Of data planes that somebody else runs.
+    /// The parameters of attached data planes.
     pub(crate) const fn attached(&self) -> Option<&Arc<AttachedParameters>> {
         match self {
             Self::Attached(parameters) => Some(parameters),
-            Self::Unsaid | Self::Managed(_) => None,
+            Self::Unset | Self::Managed(_) => None,
         }
     }
 
-    /// Of data planes that the controller runs.
+    /// The parameters of managed data planes.
     pub(crate) fn managed(&self) -> Option<&ManagedParameters> {
         match self {
             Self::Managed(parameters) => Some(parameters),
-            Self::Unsaid | Self::Attached(_) => None,
+            Self::Unset | Self::Attached(_) => None,
         }
     }
 }
 
-/// A PingsixProxy that can be used, and its name.
+/// A valid PingsixProxy with its name.
 #[derive(Clone, Copy, Debug)]
-struct Named<'a> {
+struct NamedProxy<'a> {
     name: &'a ObjectName,
     proxy: &'a PingsixProxy,
 }
 
-/// Who says what about one owner: the class, and a Gateway in its place.
+/// The PingsixProxies of one owner. That of the Gateway overrides that of the class.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sayings<'a> {
-    gateway: Option<Named<'a>>,
-    class: Option<Named<'a>>,
+struct ProxyLayers<'a> {
+    gateway: Option<NamedProxy<'a>>,
+    class: Option<NamedProxy<'a>>,
 }
 
-impl<'a> Sayings<'a> {
-    /// Puts together what is said. `at` is where the Gateway, or else the class, names what it says.
-    fn together(
+impl<'a> ProxyLayers<'a> {
+    /// Merges the parameters. `at` is the field in which the Gateway, or else the class, names its PingsixProxy.
+    fn merge(
         self,
         at: &FieldPath,
         options: &Options,
         plane_of: impl Fn(Option<u16>) -> DataPlaneKey,
     ) -> Result<Parameters, Refusal> {
         let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
-        let managed = layers::Layers::of(self, |named: Named<'a>| named.proxy.spec.managed.as_ref());
+        let managed = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.managed.as_ref());
         if !managed.is_empty() {
             return Ok(Parameters::Managed(Arc::new(managed::read(&managed).map_err(refuse)?)));
         }
-        let attached = layers::Layers::of(self, |named: Named<'a>| named.proxy.spec.attached.as_ref());
+        let attached = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.attached.as_ref());
         if attached.is_empty() {
-            return Ok(Parameters::Unsaid);
+            return Ok(Parameters::Unset);
         }
         Ok(Parameters::Attached(Arc::new(attached::read(&attached, options, plane_of).map_err(refuse)?)))
     }
 }
 
-/// The parameters of a Gateway, and what it asks for that its class does not allow and that is therefore not used.
+/// The parameters of a Gateway, and a limit for each field that its class does not allow and that is therefore ignored.
 pub(crate) fn of_gateway(
     gateway: &Gateway,
     class: Option<&GatewayClass>,
@@ -106,7 +106,7 @@ pub(crate) fn of_gateway(
 ) -> Result<(Parameters, Vec<Limit>), Refusal> {
     let key = key_of(Kind::Gateway, &gateway.metadata);
     let of_class = class.map_or(Ok(None), |class| {
-        // A Gateway does not mend what is wrong with its class.
+        // Parameters of a Gateway do not correct those of its class.
         of_gateway_class(class, proxies, options)?;
         named_by_class(class)?.map(|(at, name)| find(&at, name, proxies)).transpose()
     });
@@ -125,15 +125,15 @@ pub(crate) fn of_gateway(
         None => None,
     };
     if let Some((field, own)) = &own {
-        overrides::check(own.named(), of_class.as_ref().map(Found::named))
+        overrides::check(own.named(), of_class.as_ref().map(ResolvedProxy::named))
             .map_err(|message| Refusal::new(field.clone(), Reason::InvalidParameters, message))?;
     }
-    let class = of_class.as_ref().map(Found::named);
+    let class = of_class.as_ref().map(ResolvedProxy::named);
     let trimmed = own.as_ref().map(|(field, own)| (&own.name, overrides::trim(own.named(), class, field)));
-    let gateway = trimmed.as_ref().map(|(name, (proxy, _))| Named { name, proxy });
-    let sayings = Sayings { gateway, class };
+    let gateway = trimmed.as_ref().map(|(name, (proxy, _))| NamedProxy { name, proxy });
+    let layers = ProxyLayers { gateway, class };
     let plane = |port| DataPlaneKey::Gateway { gateway: key.name.clone(), port };
-    let parameters = sayings.together(&at, options, plane)?;
+    let parameters = layers.merge(&at, options, plane)?;
     Ok((parameters, trimmed.map(|(_, (_, limits))| limits).unwrap_or_default()))
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn of_ingress_class(
     proxies: &Proxies,
     options: &Options,
 ) -> Result<Parameters, Refusal> {
-    let Some((at, name)) = named_by_ingress_class(class)? else { return Ok(Parameters::Unsaid) };
+    let Some((at, name)) = named_by_ingress_class(class)? else { return Ok(Parameters::Unset) };
     let found = find(&at, name, proxies)?;
     let attached = found.proxy.spec.attached.as_ref();
     if attached.is_some_and(|attached| attached.layout == Some(Layout::PerPort)) {
@@ -155,13 +155,13 @@ pub(crate) fn of_ingress_class(
         );
         return Err(Refusal::new(at, Reason::InvalidParameters, message));
     }
-    let sayings = Sayings { gateway: None, class: Some(found.named()) };
+    let layers = ProxyLayers { gateway: None, class: Some(found.named()) };
     let name = class.metadata.name.as_deref().unwrap_or_default();
     let options = Options { layout: Layout::Shared, ..options.clone() };
-    sayings.together(&at, &options, |_| DataPlaneKey::Ingress { class: name.into() })
+    layers.merge(&at, &options, |_| DataPlaneKey::Ingress { class: name.into() })
 }
 
-/// Whose the hosts of an IngressClass are. Parameters that cannot be used say nothing.
+/// The ownership of the hosts of an IngressClass. Invalid parameters count as absent.
 pub(crate) fn host_ownership(class: &IngressClass, proxies: &Proxies) -> HostOwnership {
     let found =
         named_by_ingress_class(class).ok().flatten().and_then(|(at, name)| find(&at, name, proxies).ok());
@@ -169,40 +169,41 @@ pub(crate) fn host_ownership(class: &IngressClass, proxies: &Proxies) -> HostOwn
     settings.map(|settings| settings.host_ownership).unwrap_or_default()
 }
 
-/// The parameters that a GatewayClass names, as far as they can be judged without a Gateway.
+/// The parameters of a GatewayClass, as far as they can be checked without a Gateway.
 pub(crate) fn of_gateway_class(
     class: &GatewayClass,
     proxies: &Proxies,
     options: &Options,
 ) -> Result<Parameters, Refusal> {
-    let Some((at, name)) = named_by_class(class)? else { return Ok(Parameters::Unsaid) };
+    let Some((at, name)) = named_by_class(class)? else { return Ok(Parameters::Unset) };
     let found = find(&at, name, proxies)?;
-    let sayings = Sayings { gateway: None, class: Some(found.named()) };
+    let layers = ProxyLayers { gateway: None, class: Some(found.named()) };
     let nobody = ObjectName::new("", "");
-    sayings.together(&at, options, |port| DataPlaneKey::Gateway { gateway: nobody.clone(), port })
+    layers.merge(&at, options, |port| DataPlaneKey::Gateway { gateway: nobody.clone(), port })
 }
 
-/// A PingsixProxy that was found.
+/// A valid PingsixProxy with the name from a reference.
 #[derive(Debug)]
-struct Found<'a> {
+struct ResolvedProxy<'a> {
     name: ObjectName,
     proxy: &'a PingsixProxy,
 }
 
-impl Found<'_> {
-    const fn named(&self) -> Named<'_> {
-        Named { name: &self.name, proxy: self.proxy }
+impl ResolvedProxy<'_> {
+    const fn named(&self) -> NamedProxy<'_> {
+        NamedProxy { name: &self.name, proxy: self.proxy }
     }
 }
 
-fn find<'p>(at: &FieldPath, name: ObjectName, proxies: &'p Proxies) -> Result<Found<'p>, Refusal> {
+/// The PingsixProxy of this name, or a refusal of the field that names it.
+fn find<'p>(at: &FieldPath, name: ObjectName, proxies: &'p Proxies) -> Result<ResolvedProxy<'p>, Refusal> {
     let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
     let kind = Kind::PingsixProxy;
     let Some(proxy) = proxies.get(&name) else {
         return Err(refuse(format!("There is no {kind} {name} that can be read.")));
     };
     match flaws(proxy).first() {
-        None => Ok(Found { name, proxy }),
+        None => Ok(ResolvedProxy { name, proxy }),
         Some(flaw) => Err(refuse(format!("{kind} {name} cannot be used: {flaw}"))),
     }
 }

@@ -1,17 +1,52 @@
-//! Attached policies: who wins a target, and what that means for connections to a backend.
+//! Attached policies: which policy counts for a target, and its effect there.
 //!
-//! The way of the data: [`backend_tls`] reads each policy and says whether PingSIX can do what it asks for;
-//! [`precedence`] finds the one that counts for each Service port; [`demand`] tells what it demands of the requests
-//! of one route. A backend that a policy targets is spoken to as the policy wants or not at all, so an unusable
-//! policy still wins its target.
+//! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
+//! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
+//! policies of Services to one route. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
+//! connection to that backend.
 
+mod attached;
 mod backend_tls;
 mod demand;
-mod precedence;
 
-pub(crate) use backend_tls::{BackendTls, PolicyTarget};
-pub(crate) use demand::{Demand, InEffect, Payload};
-pub(crate) use precedence::BackendTlsPolicies;
+use std::collections::BTreeSet;
+
+pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget, Unserved};
+use backend_tls::BackendTls;
+pub(crate) use demand::{Demand, Payload, RoutePolicies};
+
+use crate::model::ObjectKey;
+use crate::references::References;
+use crate::snapshot::Snapshot;
+
+/// The policies of a snapshot: a field for each kind. Methods name each field, so that the compiler finds all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Policies {
+    pub(crate) backend_tls: AttachedPolicies<BackendTls>,
+}
+
+impl Policies {
+    pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
+        Self { backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references) }
+    }
+
+    /// The objects that policies target.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
+        let Self { backend_tls } = self;
+        backend_tls.targets()
+    }
+
+    /// The objects for which other policies count than before, or policies with another effect.
+    pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
+        let Self { backend_tls } = self;
+        backend_tls.changed(&before.backend_tls).collect()
+    }
+
+    /// The policies as they apply to the traffic of a route.
+    pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>) -> RoutePolicies<'a> {
+        RoutePolicies { policies: self, payload }
+    }
+}
 
 #[cfg(test)]
 mod tests;

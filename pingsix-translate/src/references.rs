@@ -1,4 +1,4 @@
-//! References: grants, certificates and authorities. Each reference ends resolved, or refused with the field at fault.
+//! References: grants, certificates and authorities. Each reference is resolved, or refused with the field at fault.
 
 mod authority;
 mod cache;
@@ -16,10 +16,10 @@ pub(crate) use grant::Grants;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::{Namespace, Referents, Service};
 
-/// The label every namespace carries, also one whose object we do not have.
+/// The label of every namespace, also of one whose object is not in the snapshot.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Answers questions about objects that others refer to.
+/// The referents of a snapshot with a cache of their contents.
 #[derive(Debug)]
 pub(crate) struct References<'a> {
     referents: &'a Referents,
@@ -31,17 +31,17 @@ impl<'a> References<'a> {
         Self::with(referents, Arc::new(ReferenceCache::new(referents)))
     }
 
-    /// The same, of which some was read before.
+    /// The same with a cache from an earlier translation.
     pub(crate) const fn with(referents: &'a Referents, reference_cache: Arc<ReferenceCache>) -> Self {
         Self { referents, reference_cache }
     }
 
-    /// What was read.
+    /// The cache.
     pub(crate) const fn reference_cache(&self) -> &Arc<ReferenceCache> {
         &self.reference_cache
     }
 
-    /// The objects that are referred to.
+    /// The referents.
     pub(crate) const fn referents(&self) -> &'a Referents {
         self.referents
     }
@@ -62,7 +62,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// The labels of a namespace with this name, whose object we may not have.
+/// The labels of a namespace, whose object may be absent from the snapshot.
 pub(crate) fn labels_of(name: &str, namespace: Option<&Namespace>) -> BTreeMap<String, String> {
     let written = namespace.and_then(|namespace| namespace.metadata.labels.clone());
     let mut labels = written.unwrap_or_default();

@@ -40,10 +40,10 @@ pub use service::{Protocol, Service, ServicePort};
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
 use crate::shared_map::SharedMap;
 
-/// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
+/// The input of translation for one Gateway, from [`Objects::snapshot`] or built by hand.
 ///
-/// A [`Translator`](crate::Translator) finds what is different from the last snapshot by [`SharedMap::changes`], which is
-/// cheap where one is a changed copy of the other. Nothing but the cost depends on that.
+/// A [`Translator`](crate::Translator) finds the differences from the last snapshot by [`SharedMap::changes`], which is
+/// cheap if one map is a changed copy of the other. Only the cost depends on that.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The Gateway.
@@ -54,20 +54,20 @@ pub struct Snapshot {
     pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
     /// Routes of all kinds with a parentRef to the Gateway or one of its ListenerSets, by kind, then by name.
     pub routes: SharedMap<ObjectKey, AnyRoute>,
-    /// BackendTLSPolicies in the namespaces of the Services referred to, by name.
+    /// BackendTLSPolicies in the namespaces of the Services that routes name, by name.
     pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
-    /// What all of these refer to.
+    /// The objects to which all of these refer.
     pub referents: Referents,
 }
 
-/// Objects that others refer to.
+/// Objects to which others refer.
 #[derive(Clone, Debug, Default)]
 pub struct Referents {
     /// Services that routes or Ingresses refer to.
     pub services: SharedMap<ObjectName, Arc<Service>>,
     /// EndpointSlices by the Service they belong to, sorted by name.
     pub endpoint_slices: SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
-    /// ReferenceGrants in namespaces that are referred to.
+    /// ReferenceGrants in the namespaces of referents.
     pub reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
     /// Secrets that Gateways, listeners and Ingresses refer to.
     pub secrets: SharedMap<ObjectName, Arc<Secret>>,
@@ -77,31 +77,30 @@ pub struct Referents {
     pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
     /// The parameters that a Gateway and its class refer to, or an IngressClass.
     pub proxies: Proxies,
-    /// What must not be used although it is there, because PingSIX has refused what became of it. Whoever delivers finds
-    /// that out; cut from objects alone, it is empty.
+    /// Objects that must not be used because PingSIX has refused their documents. The controller fills the quarantine; it is
+    /// empty in a snapshot from manifests.
     pub quarantine: Quarantine,
-    /// Secrets and ConfigMaps of which it is not known yet whether they exist. Whoever reads the cluster knows that; cut
-    /// from objects alone, it is empty. What refers to one of these counts as if it did not exist, for
-    /// [`Reason::Pending`](crate::model::Reason::Pending).
+    /// Secrets and ConfigMaps about which the API server has not answered yet. The controller fills this set; it is empty in
+    /// a snapshot from manifests. References to these objects are refused for [`Reason::Pending`](crate::model::Reason::Pending).
     pub pending: Pending,
-    /// Where the data planes themselves are reached: a Service with such an endpoint is refused, for each request that is
-    /// sent there comes back. Whoever reads the cluster knows that; cut from objects alone, it is empty.
+    /// The addresses of the data planes themselves. A Service with such an endpoint is refused, because requests would come
+    /// back. The controller fills this set; it is empty in a snapshot from manifests.
     pub own_addresses: OwnAddresses,
 }
 
 /// Addresses and ports of data planes.
 pub type OwnAddresses = SharedMap<SocketAddr, ()>;
 
-/// Objects of which nothing is known yet. One that is there all the same counts as known.
+/// Objects that have not been read yet. An object that is in the snapshot counts as read.
 pub type Pending = SharedMap<ObjectKey, ()>;
 
-/// What is in quarantine, and what PingSIX said of it, in one sentence:
+/// The objects in quarantine, each with the answer of PingSIX in one sentence:
 ///
 /// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
 /// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
 /// - Services and Secrets, whole.
 ///
-/// Nothing comes of other entries.
+/// Other entries have no effect.
 pub type Quarantine = SharedMap<Origin, Arc<str>>;
 
 /// PingsixProxies, by name.
@@ -118,7 +117,7 @@ struct ReferentNames {
 }
 
 impl Objects {
-    /// Cuts what one Gateway may see; `None` when there is no such Gateway.
+    /// The snapshot of a Gateway; `None` if the Gateway does not exist.
     pub fn snapshot(&self, gateway: &ObjectName) -> Option<Snapshot> {
         let object = self.gateways.get(gateway)?;
         let listener_sets: SharedMap<ObjectName, Arc<ListenerSet>> = self
@@ -202,7 +201,7 @@ impl Objects {
 }
 
 impl ReferentNames {
-    /// The routes with one of these parents; what they refer to is added.
+    /// The routes with one of these parents. Adds the names of their referents.
     fn routes(
         &mut self,
         routes: impl Iterator<Item = AnyRoute>,
@@ -227,7 +226,7 @@ fn pick<V: Clone>(from: &BTreeMap<ObjectName, V>, names: &BTreeSet<ObjectName>) 
     names.iter().filter_map(|name| from.get(name).map(|value| (name.clone(), value.clone()))).collect()
 }
 
-/// The Gateway a ListenerSet belongs to; `None` when its parentRef names something else.
+/// The Gateway of a ListenerSet; `None` if its parentRef names another kind.
 pub fn parent_of_listener_set(name: &ObjectName, set: &ListenerSet) -> Option<ObjectName> {
     let parent = &set.spec.parent_ref;
     let names_gateway = parent.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP

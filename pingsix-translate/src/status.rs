@@ -1,6 +1,6 @@
-//! Second output: what to tell each author.
+//! Status: the second output of translation, verdicts for the authors of objects.
 //!
-//! Verdicts carry no times and nothing about delivery; [`finish()`] adds the latter, the status writer the former.
+//! Verdicts have no times and no delivery state. [`finish()`] adds the delivery state, and the status writer adds times.
 
 mod bundle;
 mod condition;
@@ -26,7 +26,7 @@ pub use finish::{Delivery, finish};
 pub(crate) use gateway::{is_usable_address, judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
 pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
-pub(crate) use listener::{Judged, attached_to};
+pub(crate) use listener::{GatewayState, attached_to};
 pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
 pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
@@ -40,19 +40,19 @@ use crate::shared_map::SharedMap;
 /// Verdicts on every object of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdicts {
-    /// The Gateway; `None` when the snapshot was one of an IngressClass.
+    /// The Gateway; `None` for a snapshot of an IngressClass.
     pub gateway: Option<GatewayVerdict>,
     /// Every ListenerSet whose parentRef is the Gateway.
     pub listener_sets: BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
     /// Every route that names the Gateway or one of its ListenerSets.
     pub routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    /// Every policy that takes part in what the Gateway serves.
+    /// Every policy with a target that attached routes of the Gateway use.
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
-    /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`
-    /// is where the data plane is reached. Empty when the snapshot was one of a Gateway.
+    /// Every Ingress that the IngressClass serves, also with refused parts: its `status.loadBalancer` gets the addresses of
+    /// the data plane. Empty for a snapshot of a Gateway.
     pub ingresses: SharedMap<Arc<ObjectKey>, ()>,
-    /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
-    /// is for kinds without conditions. Sorted, without repetitions.
+    /// All problems, with object and field: the source of the conditions' messages, and the only output for kinds without
+    /// conditions. Sorted, without repetitions.
     pub problems: Vec<Problem>,
 }
 
@@ -69,17 +69,17 @@ impl Verdicts {
 pub struct GatewayVerdict {
     /// The Gateway.
     pub key: Arc<ObjectKey>,
-    /// `metadata.generation` of the object judged; 0 when it has none.
+    /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
-    /// The layout its data planes follow.
+    /// The layout of its data planes.
     pub layout: Layout,
     /// Gateway conditions.
     pub conditions: Conditions,
-    /// `Programmed`, when the Gateway asks for what no delivery can bring about.
+    /// `Programmed`, if the Gateway asks for something that no delivery can provide, such as an unusable address.
     pub obstacle: Option<Condition>,
     /// One entry per listener of the spec, in its order.
     pub listeners: Vec<ListenerVerdict>,
-    /// How many ListenerSets are accepted.
+    /// The number of accepted ListenerSets.
     pub attached_listener_sets: i32,
 }
 
@@ -88,7 +88,7 @@ pub struct GatewayVerdict {
 pub struct ListenerSetVerdict {
     /// The ListenerSet.
     pub key: Arc<ObjectKey>,
-    /// `metadata.generation` of the object judged; 0 when it has none.
+    /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
     /// ListenerSet conditions.
     pub conditions: Conditions,
@@ -101,7 +101,7 @@ pub struct ListenerSetVerdict {
 pub struct PolicyVerdict {
     /// The policy.
     pub key: Arc<ObjectKey>,
-    /// `metadata.generation` of the object judged; 0 when it has none.
+    /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
     /// The Gateway through which the policy takes effect (Gateway API, `PolicyAncestorStatus.ancestorRef`).
     pub ancestor: Arc<ObjectKey>,
@@ -126,18 +126,18 @@ pub struct ListenerVerdict {
     pub attached_routes: i32,
     /// Listener conditions.
     pub conditions: Conditions,
-    /// The data plane that serves the listener; `None` when none does.
+    /// The data plane that serves the listener, if any.
     pub data_plane: Option<DataPlaneKey>,
 }
 
-/// Verdict on a route, one entry per parentRef that is ours.
+/// Verdict on a route, with an entry for each parentRef to the Gateway or its ListenerSets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteVerdict {
     /// The route.
     pub key: Arc<ObjectKey>,
-    /// `metadata.generation` of the object judged; 0 when it has none.
+    /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
-    /// One entry per parentRef that names a Gateway of ours, in spec order. Shared, since many routes have the same.
+    /// The entries, in spec order. They are shared, because many routes have the same ones.
     pub parents: Arc<[ParentVerdict]>,
 }
 

@@ -1,4 +1,4 @@
-//! Which routes a listener lets attach, `allowedRoutes`, and which ListenerSets a Gateway does, `allowedListeners`.
+//! Permission to attach: `allowedRoutes` of listeners and `allowedListeners` of Gateways.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use super::selector::{Expression, Selector};
 use crate::model::{FieldPath, GATEWAY_GROUP, Kind, Reason, Refusal, RouteKind};
 use crate::snapshot::GatewaySpec;
 
-/// Which namespaces may attach something: `allowedRoutes.namespaces` and `allowedListeners.namespaces`.
+/// The namespaces whose objects may attach: `allowedRoutes.namespaces` and `allowedListeners.namespaces`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AllowedNamespaces {
-    /// None, also when what was asked for cannot be evaluated.
+    /// No namespace, also if the field cannot be evaluated.
     None,
-    /// That of the object that allows.
+    /// The namespace of the listener or Gateway.
     Same,
     /// Every namespace.
     All,
-    /// Those whose labels are selected.
+    /// Namespaces whose labels are selected.
     Selector(Selector),
 }
 
@@ -44,7 +44,7 @@ impl AllowedNamespaces {
         }
     }
 
-    /// Reads `allowedListeners.namespaces` of a Gateway; without, no ListenerSet is allowed.
+    /// Reads `allowedListeners.namespaces` of a Gateway. Without this field, no ListenerSet is allowed.
     pub(super) fn of_listener_sets(gateway: &GatewaySpec) -> Result<Self, Refusal> {
         use api::GatewayAllowedListenersNamespacesFrom as From;
         let namespaces = gateway.allowed_listeners.as_ref().and_then(|allowed| allowed.namespaces.as_ref());
@@ -82,7 +82,7 @@ fn no_selector(at: FieldPath) -> Refusal {
     Refusal::new(at, Reason::UnsupportedValue, "Namespaces from Selector need a selector.")
 }
 
-/// The kinds of routes that may attach, and one refusal for each kind asked for that may not.
+/// The kinds of routes that may attach, and a refusal for each kind in `allowedRoutes.kinds` that may not.
 pub(super) fn supported_kinds(
     listener: &api::GatewayListeners,
     protocol: Protocol,
@@ -91,14 +91,14 @@ pub(super) fn supported_kinds(
     let carried = protocol.route_kinds();
     let as_route_kind =
         |kind: Kind| RouteKind { group: kind.group().to_owned(), kind: kind.as_str().to_owned() };
-    let asked =
+    let requested =
         listener.allowed_routes.as_ref().and_then(|allowed| allowed.kinds.as_deref()).unwrap_or_default();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return (carried.iter().copied().map(as_route_kind).collect(), Vec::new());
     }
     let mut supported = Vec::new();
     let mut refused = Vec::new();
-    for (index, kind) in asked.iter().enumerate() {
+    for (index, kind) in requested.iter().enumerate() {
         let group = kind.group.as_deref().unwrap_or(GATEWAY_GROUP);
         match Kind::from_group_kind(group, &kind.kind).filter(|known| carried.contains(known)) {
             Some(known) => {

@@ -1,5 +1,5 @@
-//! How many ports a Gateway has whose data planes are run for it: each is a process in its Pods, and whoever writes a
-//! ListenerSet asks for them in the name of somebody else.
+//! The limit of ports for a managed Gateway: each port is a process in its Pods, and authors of ListenerSets ask for ports
+//! of a Gateway that belongs to somebody else.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::listener::{Listener, ListenerState};
 use super::protocol::Protocol;
 use crate::model::{Reason, Refusal};
 
-/// As many as a Gateway can have listeners of its own, which come first.
+/// The number of listeners that a Gateway can have of its own. These come first.
 pub(crate) const MANAGED_PORTS: usize = 64;
 
 /// Refuses the listeners on ports beyond the first `limit`; `listeners` are in order of precedence.

@@ -1,8 +1,8 @@
 //! Listeners that cannot be told apart (Gateway API, "Distinct Listeners").
 //!
-//! Inside one Gateway or ListenerSet, listeners that cannot be told apart all lose: there is no winner among them. Between
-//! them the first wins: the Gateway's own, then those of ListenerSets, the oldest first. What has lost, or is refused for
-//! another reason, claims nothing, so a mistake in one object takes no port or hostname away from another.
+//! In one Gateway or ListenerSet, all listeners that cannot be told apart lose. Between several, the first listener wins:
+//! those of the Gateway come first, then those of ListenerSets, the oldest first. A listener that has lost, or is refused
+//! for another reason, claims nothing, so a mistake in one object takes no port or hostname away from another.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::listener::{Listener, ListenerState};
 use super::protocol::{Protocol, TlsMode};
 use crate::model::{Hostname, Kind, Reason, Refusal};
 
-/// Marks the listeners that lose; each range is one owner's, in order of precedence.
+/// Marks the listeners that lose. Each range has the listeners of one owner, in order of precedence.
 pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<Item = Range<usize>>) {
     let mut taken: BTreeMap<Socket, PortClaim> = BTreeMap::new();
     for owner in owners {
@@ -46,7 +46,7 @@ pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<I
 /// A lost conflict.
 struct Conflict {
     refusal: Refusal,
-    /// Whether it is about what happens to TLS, which leaves no kind of route that could attach.
+    /// Whether the conflict is about the TLS mode. No kind of route can attach then.
     is_about_mode: bool,
 }
 
@@ -60,7 +60,7 @@ fn mark(listeners: &mut [Listener], conflicts: Vec<(usize, Conflict)>) {
     }
 }
 
-/// What a listener occupies. UDP has port numbers of its own.
+/// The socket of a listener. UDP has port numbers of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Socket {
     transport: Transport,
@@ -82,19 +82,19 @@ impl Socket {
         Self { transport, port }
     }
 
-    /// What an accepted listener has.
+    /// The socket of an accepted listener.
     fn claimed(listener: &Listener) -> Option<Self> {
         claimed_protocol(listener).map(|protocol| Self::of(protocol, listener.port))
     }
 
-    /// What a listener would have, if it were free. Of a ListenerSet that includes one whose protocol nothing serves:
-    /// that its port is taken says more.
+    /// The socket that a listener asks for. In a ListenerSet, listeners with an unsupported protocol have one, too: a
+    /// conflict about the port is the more useful message.
     fn wanted(listener: &Listener) -> Option<Self> {
         wanted_protocol(listener).map(|protocol| Self::of(protocol, listener.port))
     }
 }
 
-/// The protocol a listener occupies its port with, whether or not it has a certificate to be served with.
+/// The protocol with which a listener occupies its port, also without a usable certificate.
 pub(super) fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
     match &listener.state {
         ListenerState::Served { .. } | ListenerState::Unresolved => listener.protocol,
@@ -114,25 +114,25 @@ fn wanted_protocol(listener: &Listener) -> Option<Protocol> {
     claimed_protocol(listener)
 }
 
-/// How a listener uses its port; two that use it in different ways cannot share it. HTTPS and TLS could in theory, but
-/// different programs serve them.
+/// The usage of a port by a listener. Listeners with different usages cannot share a port. HTTPS and TLS could in theory,
+/// but different programs serve them.
 fn usage(listener: &Listener) -> Option<(Protocol, Option<TlsMode>)> {
     let protocol = wanted_protocol(listener)?;
     Some((protocol, listener.tls_mode.filter(|_| protocol == Protocol::Tls)))
 }
 
-/// What listeners that use a port in the same way are told apart by.
+/// The hostname that distinguishes listeners with the same usage of a port.
 fn distinction(listener: &Listener) -> Option<&Hostname> {
     match wanted_protocol(listener)? {
         Protocol::Http | Protocol::Https | Protocol::Tls => listener.hostname.as_ref(),
-        // There is nothing to tell streams apart by.
+        // Streams have no hostname.
         Protocol::Tcp | Protocol::Udp => None,
     }
 }
 
-/// Who has a port.
+/// The listeners that have claimed a port.
 struct PortClaim {
-    /// One of them; the others use the port in the same way.
+    /// The first of them; the others have the same usage.
     first: usize,
     by_hostname: BTreeMap<Option<Hostname>, usize>,
 }
@@ -146,7 +146,7 @@ impl PortClaim {
         self.by_hostname.insert(distinction(listener).cloned(), index);
     }
 
-    /// Why a listener that comes later cannot join.
+    /// The conflict of a later listener with these.
     fn conflict(&self, listener: &Listener, listeners: &[Listener]) -> Option<Conflict> {
         let first = &listeners[self.first];
         if usage(first) != usage(listener) {
@@ -157,7 +157,7 @@ impl PortClaim {
     }
 }
 
-/// The conflicts among the listeners that one owner has on a port; all of them lose.
+/// The conflicts among the listeners of one owner on a port; all of them lose.
 fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Conflict)> {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else { return Vec::new() };
     let different = |one: usize, other: usize| usage(&listeners[one]) != usage(&listeners[other]);
@@ -177,8 +177,8 @@ fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Con
     for &index in indices {
         by_hostname.entry(distinction(&listeners[index])).or_default().push(index);
     }
-    let crowded = by_hostname.values().filter(|indices| indices.len() > 1);
-    crowded
+    let shared = by_hostname.values().filter(|indices| indices.len() > 1);
+    shared
         .flat_map(|indices| {
             indices.iter().enumerate().filter_map(|(position, &index)| {
                 let rival = *indices.get(usize::from(position == 0))?;
@@ -213,7 +213,7 @@ fn hostname_conflict(listener: &Listener, rival: &Listener) -> Conflict {
     Conflict { refusal, is_about_mode: false }
 }
 
-/// A listener as the author of another one knows it.
+/// The name of a listener in a message to the author of another.
 fn described(listener: &Listener, reader: &Listener) -> String {
     if listener.owner == reader.owner {
         format!("Listener \"{}\"", listener.name)

@@ -1,4 +1,4 @@
-//! Listeners whose hosts a client may reach over one connection (Gateway API `OverlappingTLSConfig`, GEP-3567).
+//! Overlaps: listeners whose hosts a client may reach over one connection (Gateway API `OverlappingTLSConfig`, GEP-3567).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,71 +7,74 @@ use super::conflict::claimed_protocol;
 use super::{Listener, Protocol};
 use crate::model::{Hostname, Reason, hostname_covers};
 
-/// With which others of its port a listener with TLS shares hosts. At least one.
+/// The other listeners of its port with which a listener with TLS shares hosts. At least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
-    /// Those with which the hostname overlaps.
-    hostnames: Others,
-    /// Those for whose hosts a certificate of this one is valid, or the other way round.
-    certificates: Others,
+    /// Listeners with an overlapping hostname.
+    hostnames: ListenerNames,
+    /// Listeners for whose hosts a certificate of this one is valid, or the other way round.
+    certificates: ListenerNames,
 }
 
-/// Some listeners: the first by name, and whether there are others. A wildcard certificate that a thousand listeners use
-/// would otherwise fill a thousand conditions with a thousand names, and nobody looks for all of them either.
+/// The first names of some listeners. Otherwise, a wildcard certificate of a thousand listeners would fill a thousand
+/// conditions with a thousand names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Others {
+struct ListenerNames {
     first: Vec<String>,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
-impl Others {
-    /// As many as one likes to read.
-    const NAMED: usize = 8;
+impl ListenerNames {
+    /// The number of names in a message.
+    const SHOWN: usize = 8;
 
-    /// As many of a sorted list of indices, but for one's own, as make a difference.
-    fn told<'i>(indices: impl IntoIterator<Item = &'i usize>, own: usize) -> impl Iterator<Item = usize> {
-        indices.into_iter().copied().filter(move |&index| index != own).take(Self::NAMED + 1)
+    /// The first of some sorted indices without `own`: as many as a message needs.
+    fn first_without<'i>(
+        indices: impl IntoIterator<Item = &'i usize>,
+        own: usize,
+    ) -> impl Iterator<Item = usize> {
+        indices.into_iter().copied().filter(move |&index| index != own).take(Self::SHOWN + 1)
     }
 
-    fn new(Least(indices): Least, listeners: &[Listener]) -> Self {
+    fn new(SmallestIndices(indices): SmallestIndices, listeners: &[Listener]) -> Self {
         let first: Vec<String> =
-            indices.iter().take(Self::NAMED).map(|&index| listeners[index].name.clone()).collect();
-        Self { is_cut: indices.len() > first.len(), first }
+            indices.iter().take(Self::SHOWN).map(|&index| listeners[index].name.clone()).collect();
+        Self { is_truncated: indices.len() > first.len(), first }
     }
 }
 
-/// The least of some indices: as many as make a difference to [`Others`], so that thousands of names that a thousand
+/// The smallest of some indices: as many as make a difference to [`ListenerNames`], so that thousands of names that a thousand
 /// listeners share take no memory.
 #[derive(Clone, Debug, Default)]
-struct Least(BTreeSet<usize>);
+struct SmallestIndices(BTreeSet<usize>);
 
-impl Least {
+impl SmallestIndices {
     fn add(&mut self, index: usize) {
         self.0.insert(index);
-        // One of them may be one's own.
-        if self.0.len() > Others::NAMED + 2 {
+        // One of them may be the listener itself.
+        if self.0.len() > ListenerNames::SHOWN + 2 {
             self.0.pop_last();
         }
     }
 }
 
-impl Extend<usize> for Least {
+impl Extend<usize> for SmallestIndices {
     fn extend<I: IntoIterator<Item = usize>>(&mut self, indices: I) {
         indices.into_iter().for_each(|index| self.add(index));
     }
 }
 
-impl fmt::Display for Others {
+impl fmt::Display for ListenerNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, name) in self.first.iter().enumerate() {
             write!(f, "{}\"{name}\"", if position == 0 { "" } else { ", " })?;
         }
-        if self.is_cut { f.write_str(" and more") } else { Ok(()) }
+        if self.is_truncated { f.write_str(" and more") } else { Ok(()) }
     }
 }
 
 impl Overlap {
-    /// Certificates come first where both overlap, as the specification recommends.
+    /// The reason of the condition. Certificates come before hostnames, as the specification recommends.
     pub(crate) fn reason(&self) -> Reason {
         if self.certificates.first.is_empty() {
             Reason::OverlappingHostnames
@@ -108,8 +111,8 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
             ports.entry(listener.port).or_default().add(index, listener.hostname.as_ref());
         }
     }
-    let mut hostnames = vec![Least::default(); listeners.len()];
-    let mut certificates = vec![Least::default(); listeners.len()];
+    let mut hostnames = vec![SmallestIndices::default(); listeners.len()];
+    let mut certificates = vec![SmallestIndices::default(); listeners.len()];
     for port in ports.values() {
         for &index in port.by_hostname.values() {
             for other in port.wider(&listeners[index]) {
@@ -121,16 +124,16 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
                 certificates[other].add(index);
             }
         }
-        let mut shown_by: BTreeMap<&Hostname, Least> = BTreeMap::new();
+        let mut shown_by: BTreeMap<&Hostname, SmallestIndices> = BTreeMap::new();
         for &index in port.by_hostname.values() {
             for (name, below) in port.below(&listeners[index]) {
-                certificates[index].extend(Others::told(below, index));
+                certificates[index].extend(ListenerNames::first_without(below, index));
                 shown_by.entry(name).or_default().add(index);
             }
         }
-        for (name, Least(shown_by)) in &shown_by {
+        for (name, SmallestIndices(shown_by)) in &shown_by {
             for &index in &port.by_parent[*name] {
-                certificates[index].extend(Others::told(shown_by, index));
+                certificates[index].extend(ListenerNames::first_without(shown_by, index));
             }
         }
     }
@@ -139,8 +142,8 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
         .zip(certificates)
         .map(|(hostnames, certificates)| {
             (!hostnames.0.is_empty() || !certificates.0.is_empty()).then(|| Overlap {
-                hostnames: Others::new(hostnames, listeners),
-                certificates: Others::new(certificates, listeners),
+                hostnames: ListenerNames::new(hostnames, listeners),
+                certificates: ListenerNames::new(certificates, listeners),
             })
         })
         .collect();
@@ -149,11 +152,11 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
     }
 }
 
-/// The listeners with TLS of a port, by hostname: they cannot have the same and both stand.
+/// The listeners with TLS of a port, by hostname. Two with the same hostname would be a conflict.
 #[derive(Debug, Default)]
 struct Port {
     by_hostname: BTreeMap<Option<Hostname>, usize>,
-    /// Those whose hostname is no wildcard, by the wildcard that stands for their first label; sorted.
+    /// Listeners with an exact hostname, by the wildcard for its first label; sorted.
     by_parent: BTreeMap<Hostname, Vec<usize>>,
 }
 
@@ -177,14 +180,14 @@ impl Port {
             .collect()
     }
 
-    /// The names of the certificates that a listener shows for which there are listeners below, with those.
+    /// The wildcards among the names of a listener's certificates, with the listeners that they cover.
     fn below<'p>(&'p self, listener: &Listener) -> Vec<(&'p Hostname, &'p [usize])> {
         let below = shown_names(listener).filter_map(|name| self.by_parent.get_key_value(name));
         below.map(|(name, below)| (name, below.as_slice())).collect()
     }
 
-    /// The other listeners with a hostname that a name of the certificates a listener shows is, or is within. Of the hosts
-    /// of one with a wider hostname, those that are within its own do not count, since it is the one to serve them.
+    /// The other listeners whose hostname equals or covers a name of a listener's certificates. Hosts within the listener's
+    /// own hostname do not count for a wider listener, because the narrower listener serves them.
     fn certified(&self, index: usize, listeners: &[Listener]) -> BTreeSet<usize> {
         let own = listeners[index].hostname.as_ref();
         let mut others = BTreeSet::new();

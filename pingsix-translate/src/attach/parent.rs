@@ -1,4 +1,4 @@
-//! parentRef to listeners (Gateway API, route attachment).
+//! From parentRefs to listeners (Gateway API, route attachment).
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::model::{FieldPath, Hostname, ParentRef, Reason, Refusal};
 use crate::normalise::{Hostnames, Route};
 use crate::references::References;
 
-/// What one parentRef that names our Gateway or one of its ListenerSets came to.
+/// The result of a parentRef that names the Gateway or one of its ListenerSets.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Attachment {
     pub(crate) parent_ref: ParentRef,
-    /// The listeners attached to (indices into those of the translation), or why there are none.
+    /// The indices of the listeners to which the route is attached, or the reason why there are none.
     pub(crate) outcome: Result<Vec<usize>, Refusal>,
 }
 
 /// A name that is served: the intersection of a route's hostname with the listener's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServedName {
-    /// What PingSIX matches; none is every host.
+    /// The hostname that PingSIX matches; `None` is every host.
     pub(crate) served: Option<Hostname>,
-    /// What the route asked for; decides the precedence among equal served names (Gateway API v1.7.0).
+    /// The hostname of the route, which decides the precedence among equal served names (Gateway API v1.7.0).
     pub(crate) original: Option<Hostname>,
 }
 
@@ -52,7 +52,7 @@ fn attach_parent(
     let at = FieldPath::new("spec").child("parentRefs").index(parent.index);
     let ListenerOwner { key, .. } = owner;
     if owner.excluded.is_some() {
-        // It is no part of the Gateway, so nothing of ours is there to attach to.
+        // A ListenerSet that is not allowed is no part of the Gateway, so it has no listeners here.
         let gateway = &listeners.gateway.key;
         return Err(Refusal::new(
             at,
@@ -60,7 +60,7 @@ fn attach_parent(
             format!("{key} has no listeners, because {gateway} does not allow it."),
         ));
     }
-    // Empty is as good as not written (Gateway API, `ParentReference.sectionName`).
+    // An empty name counts as absent (Gateway API, `ParentReference.sectionName`).
     let section = parent.section_name.as_deref().filter(|name| !name.is_empty());
     let selected: Vec<(usize, &Listener)> = owner
         .listeners
@@ -127,12 +127,12 @@ pub(crate) fn served_names(hostnames: &Hostnames, listener: Option<&Hostname>) -
     }
 }
 
-/// The listeners that a route is attached to, once for each parentRef that does it.
+/// The listeners to which a route is attached, once for each parentRef.
 pub(crate) fn attached_listeners(parents: &[Attachment]) -> impl Iterator<Item = usize> {
     parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied()
 }
 
-/// The one host of every request that reaches a route, through whichever listener; `None` when there may be several.
+/// The one host of all requests that reach a route through any listener; `None` if there may be several.
 pub(crate) fn only_host(
     hostnames: &Hostnames,
     parents: &[Attachment],

@@ -1,4 +1,4 @@
-//! Which Secrets and ConfigMaps a controller has to read for a Gateway.
+//! The Secrets and ConfigMaps that a controller has to read for a Gateway.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::snapshot::{
     secrets_of_listener_set,
 };
 
-/// The Secrets and ConfigMaps that a Gateway and its ListenerSets name and may use, whether they exist or not: those of
-/// their own namespace, those of others that a ReferenceGrant opens to them, and none of a ListenerSet that the Gateway
-/// does not allow. A controller reads no other object for them: nobody can have it read what they may not use.
+/// The Secrets and ConfigMaps that a Gateway and its ListenerSets name and may use, existing or not: those of their own
+/// namespace and those that a ReferenceGrant permits. ListenerSets that the Gateway does not allow have none. A controller
+/// reads no other object for them, so no author can make it read a forbidden object.
 ///
-/// Of `referents`, the ReferenceGrants and the Namespaces are looked at.
+/// The function uses the ReferenceGrants and Namespaces of `referents`.
 pub fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,

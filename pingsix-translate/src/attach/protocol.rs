@@ -2,7 +2,7 @@
 
 use crate::model::{Kind, Options};
 
-/// Protocols that can be served: HTTP and HTTPS by PingSIX, the others by what reads the stream documents.
+/// Supported protocols. PingSIX serves HTTP and HTTPS, and the reader of stream documents serves the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protocol {
     Http,
@@ -12,22 +12,22 @@ pub(crate) enum Protocol {
     Udp,
 }
 
-/// What happens to TLS at a listener with protocol TLS: `tls.mode`.
+/// `tls.mode` of a listener with protocol TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TlsMode {
-    /// The listener decrypts.
+    /// The listener terminates TLS.
     Terminate,
-    /// The backend does.
+    /// The backend terminates TLS.
     Passthrough,
 }
 
 impl Protocol {
-    /// Reads `listeners[].protocol`; `None` for one that the data planes do not speak.
+    /// Reads `listeners[].protocol`; `None` is a protocol that the data planes do not support.
     pub(crate) fn parse(text: &str, options: &Options) -> Option<Self> {
         Self::known(text).filter(|protocol| protocol.is_http() || options.stream)
     }
 
-    /// Reads the name of a protocol of Gateway API, whether or not anything serves it here.
+    /// Reads the name of a protocol of Gateway API, supported or not.
     pub(super) fn known(text: &str) -> Option<Self> {
         match text {
             "HTTP" => Some(Self::Http),
@@ -44,7 +44,7 @@ impl Protocol {
         matches!(self, Self::Http | Self::Https)
     }
 
-    /// The kinds of routes it can carry (Gateway API, `ProtocolType`).
+    /// The kinds of routes for the protocol (Gateway API, `ProtocolType`).
     pub(crate) const fn route_kinds(self) -> &'static [Kind] {
         match self {
             Self::Http | Self::Https => &[Kind::HttpRoute, Kind::GrpcRoute],

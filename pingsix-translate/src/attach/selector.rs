@@ -1,14 +1,14 @@
-//! Label selectors, as Kubernetes reads them.
+//! Label selectors of Kubernetes.
 
 use std::collections::BTreeMap;
 
 use crate::model::{FieldPath, Reason, Refusal};
 
-/// What is asked of labels; every requirement must hold.
+/// The requirements on labels; every one has to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selector(Vec<Requirement>);
 
-/// What a selector asks of one label.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Requirement {
     key: String,
@@ -59,7 +59,7 @@ impl Selector {
 }
 
 impl Operator {
-    /// As Kubernetes reads it (`LabelSelectorRequirement`): the schema of the API leaves the word open.
+    /// Parses an operator as Kubernetes does (`LabelSelectorRequirement`). The schema of the API allows any text.
     fn parse(text: &str, values: &[String]) -> Result<Self, String> {
         match text {
             "In" | "NotIn" if values.is_empty() => Err(format!("Operator {text} needs values.")),

@@ -1,4 +1,4 @@
-//! Which server names a listener shows which of its certificates for.
+//! The server names for which a listener shows each of its certificates.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,12 +7,12 @@ use super::{Listener, ListenerState, Protocol};
 use crate::model::{Hostname, Limit};
 use crate::references::Certificate;
 
-/// What a client asks for when it connects. Displays as PingSIX writes it.
+/// The server name in a TLS handshake. Displays as PingSIX writes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServerName {
-    /// Whatever has no certificate of its own (`src/proxy/ssl.rs`).
+    /// Any name without a certificate of its own (`src/proxy/ssl.rs`).
     Any,
-    /// One name, or those a wildcard stands for.
+    /// One name, or the names that a wildcard covers.
     Named(Hostname),
 }
 
@@ -26,13 +26,12 @@ impl fmt::Display for ServerName {
 }
 
 impl Listener {
-    /// The certificates of a served listener, each with the names it is shown for. A certificate without names is
+    /// The certificates of a served listener, each with the names for which it is shown. A certificate without names is
     /// never shown.
     ///
-    /// A single certificate is shown for the hostname of the listener, whatever it is valid for: its author says so.
-    /// Of several, each is shown for those of its names that are within the hostname; the first reference wins. The
-    /// first certificate is shown for the hostname itself if no other is, so that PingSIX never falls back to the
-    /// certificate it was started with.
+    /// A single certificate is shown for the hostname of the listener, whatever its own names are. Of several certificates,
+    /// each is shown for those of its names that are within the hostname; the first reference wins. The first certificate is
+    /// also shown for the hostname itself if no other is, so that PingSIX never falls back to its default certificate.
     pub(crate) fn certificates(&self) -> Vec<(&Certificate, BTreeSet<ServerName>)> {
         let ListenerState::Served { certificates } = &self.state else { return Vec::new() };
         let mut taken = BTreeSet::new();
@@ -55,10 +54,10 @@ impl Listener {
         shown
     }
 
-    /// How what clients see differs from the certificates the listener refers to.
+    /// The limits for certificates that clients see in part or not at all.
     pub(super) fn certificate_limits(&self) -> Vec<Limit> {
         if self.protocol == Some(Protocol::Tls) {
-            // Not PingSIX terminates it, and who does has whole chains and every certificate to choose from.
+            // The stream proxy terminates TLS here, with whole chains and all certificates.
             return Vec::new();
         }
         let shown = self.certificates();
@@ -88,7 +87,7 @@ impl Listener {
     }
 }
 
-/// The server names a certificate and a listener's hostname have in common.
+/// The server names that a certificate and a listener's hostname have in common.
 fn names_within<'a>(
     certificate: &'a Certificate,
     hostname: Option<&'a Hostname>,
@@ -96,13 +95,13 @@ fn names_within<'a>(
     certificate.names().iter().filter_map(move |name| common_names(name, hostname)).map(ServerName::Named)
 }
 
-/// The names that both a name of a certificate, whose wildcard stands for one label, and a listener's hostname, whose
-/// wildcard stands for any number, stand for.
+/// The intersection of a name of a certificate, whose wildcard stands for one label, and a listener's hostname, whose
+/// wildcard stands for any number of labels.
 fn common_names(certified: &Hostname, hostname: Option<&Hostname>) -> Option<Hostname> {
     match hostname {
         None => Some(certified.clone()),
         Some(hostname) if hostname.covers(certified) => Some(certified.clone()),
-        // A narrower wildcard has no name of one label more than the certificate's.
+        // A narrower wildcard covers only names with more labels than the certificate's.
         Some(hostname) if hostname.is_wildcard() => None,
         Some(hostname) => (hostname.wider().next().as_ref() == Some(certified)).then(|| hostname.clone()),
     }

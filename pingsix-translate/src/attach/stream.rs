@@ -1,4 +1,4 @@
-//! What listeners whose routes become stream documents must be besides valid.
+//! Further checks of listeners whose routes become stream documents.
 
 use super::protocol::Protocol;
 use super::{Listener, ListenerState};
@@ -7,7 +7,7 @@ use crate::pingsix::validate::check_chain_and_key;
 use crate::references::Certificate;
 
 impl Listener {
-    /// The certificates with which a served listener terminates TLS; none when it leaves that to the backends.
+    /// The certificates with which a served listener terminates TLS; none if the backends terminate it.
     pub(crate) fn terminates_with(&self) -> &[Certificate] {
         match &self.state {
             ListenerState::Served { certificates } => certificates,
@@ -19,8 +19,8 @@ impl Listener {
     }
 }
 
-/// Clients get every certificate of a chain, so all of them must be some.
-pub(super) fn whole(certificate: Certificate) -> Result<Certificate, Refusal> {
+/// Refuses a chain with a malformed certificate: clients of stream listeners get the whole chain.
+pub(super) fn check_chain(certificate: Certificate) -> Result<Certificate, Refusal> {
     if check_chain_and_key(certificate.chain(), certificate.private_key()).is_ok() {
         return Ok(certificate);
     }
@@ -29,7 +29,7 @@ pub(super) fn whole(certificate: Certificate) -> Result<Certificate, Refusal> {
     Err(Refusal::new(certificate.at, Reason::InvalidCertificateRef, message))
 }
 
-/// A port of bytes has nothing to tell hosts apart by; whoever names some would be served more than was asked for.
+/// Refuses a hostname for TCP and UDP. Such a listener would also serve other hosts.
 pub(super) fn refuse_hostname(protocol: Protocol, at: &FieldPath) -> Option<Refusal> {
     let written = match protocol {
         Protocol::Http | Protocol::Https | Protocol::Tls => return None,

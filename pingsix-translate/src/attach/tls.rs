@@ -1,4 +1,4 @@
-//! `tls` of a listener: its mode, its certificates, and what the Gateway asks of clients.
+//! `tls` of a listener: its mode and certificates, and the validation of clients by the Gateway.
 
 use gateway_api::gateways as api;
 
@@ -10,7 +10,7 @@ use crate::model::{FieldPath, Reason, Refusal};
 use crate::references::Certificate;
 use crate::snapshot::FrontendValidation;
 
-/// What happens to TLS at a listener; `None` when it has none.
+/// The TLS mode of a listener; `None` without TLS.
 pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protocol>) -> Option<TlsMode> {
     match protocol? {
         Protocol::Http | Protocol::Tcp | Protocol::Udp => None,
@@ -19,13 +19,13 @@ pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protoc
     }
 }
 
-/// What is wrong with `tls` besides the certificates.
+/// Refuses `tls`, apart from its certificates.
 pub(super) fn refuse_tls(source: &ListenerSource<'_>, protocol: Protocol) -> Option<Refusal> {
     let at = source.at.child("tls");
     let refused =
         |field: FieldPath, message: &str| Some(Refusal::new(field, Reason::UnsupportedValue, message));
     match (protocol, &source.written.tls) {
-        // What its author meant for TLS must not be served without.
+        // A listener with `tls` must not be served in plaintext.
         (Protocol::Http, Some(_)) => refused(at, "A listener with protocol HTTP has no TLS; use HTTPS."),
         (Protocol::Tcp | Protocol::Udp, Some(_)) => {
             refused(at, "A listener with protocol TCP or UDP has no TLS; use TLS.")
@@ -47,7 +47,7 @@ fn is_passthrough(tls: &api::GatewayListenersTls) -> bool {
     tls.mode == Some(api::GatewayListenersTlsMode::Passthrough)
 }
 
-/// The usable certificates of a listener that terminates TLS, and one refusal for each that is not.
+/// The usable certificates of a listener that terminates TLS, and a refusal for each unusable one.
 pub(super) fn resolve_certificates(
     source: &ListenerSource<'_>,
     protocol: Option<Protocol>,
@@ -68,7 +68,7 @@ pub(super) fn resolve_certificates(
     for (index, certificate) in refs.iter().enumerate() {
         let certificate = origins.references.certificate(source.owner, certificate, &at.index(index));
         let is_stream = protocol == Some(Protocol::Tls);
-        match if is_stream { certificate.and_then(stream::whole) } else { certificate } {
+        match if is_stream { certificate.and_then(stream::check_chain) } else { certificate } {
             Ok(certificate) if certificate.names().len() > bounds::NAMES - names => {
                 refused.push(beyond_names(certificate, names));
             }
@@ -82,7 +82,7 @@ pub(super) fn resolve_certificates(
     (certificates, refused)
 }
 
-/// Refuses a certificate of a listener whose other certificates are for so many names that those of this one are too many.
+/// Refuses a certificate whose names are too many, together with those of the listener's other certificates.
 fn beyond_names(certificate: Certificate, others: usize) -> Refusal {
     let message = format!(
         "The certificate of Secret {} is for {} names and those before it are for {others}; the certificates of a \
@@ -94,8 +94,8 @@ fn beyond_names(certificate: Certificate, others: usize) -> Refusal {
     Refusal::new(certificate.at, Reason::InvalidCertificateRef, message)
 }
 
-/// Why an HTTPS listener cannot be served although its own fields are fine: the Gateway asks for client certificates.
-/// Besides, one refusal for each reference to an authority that cannot be used.
+/// Refuses an HTTPS listener if the Gateway asks for client certificates. Besides, a refusal for each reference to an
+/// unusable authority.
 pub(super) fn refuse_validation(
     source: &ListenerSource<'_>,
     origins: &Origins<'_>,
@@ -110,9 +110,9 @@ pub(super) fn refuse_validation(
             origins.references.frontend_authorities(origins.gateway_key, authority, &at).err()
         })
         .collect();
-    // The field is the Gateway's; the author of a ListenerSet is told at the port it is about.
+    // The field belongs to the Gateway. For the author of a ListenerSet, the refusal is at the port.
     let is_own = source.owner == origins.gateway_key;
-    let told = |refusal: Refusal| {
+    let for_author = |refusal: Refusal| {
         if is_own {
             return refusal;
         }
@@ -132,5 +132,5 @@ pub(super) fn refuse_validation(
             "PingSIX asks clients for no certificates, so the listener is not served.",
         )
     };
-    (Some(told(refusal)), unusable.into_iter().map(told).collect())
+    (Some(for_author(refusal)), unusable.into_iter().map(for_author).collect())
 }

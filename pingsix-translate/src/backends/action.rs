@@ -1,22 +1,22 @@
-//! What a rule does with a request: where its shares go.
+//! The action of a rule: its targets with their weights.
 
 use smallvec::{SmallVec, smallvec};
 
-/// What a rule does with a request.
+/// The action of a rule on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Action {
     /// Never empty; weights are positive and have no common divisor; no target appears twice.
     pub(crate) targets: SmallVec<[(Target, u32); 1]>,
 }
 
-/// One place a request may end.
+/// A target of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// Index into [`super::Backends`].
     Backend(usize),
     /// An answer without a backend.
     Status(u16),
-    /// The responder, which redirects as the Route's plugins tell it.
+    /// The responder, which redirects as the Route's plugins say.
     Redirect,
 }
 
@@ -26,17 +26,17 @@ impl Action {
         Self { targets: smallvec![(Target::Status(status), 1)] }
     }
 
-    /// Sends every client elsewhere.
+    /// Redirects every client.
     pub(super) fn redirect() -> Self {
         Self { targets: smallvec![(Target::Redirect, 1)] }
     }
 
-    /// Whether filters make a difference: statuses are the same with and without.
+    /// Whether filters make a difference. They make none if every target is a status.
     pub(crate) fn is_filtered(&self) -> bool {
         self.targets.iter().any(|(target, _)| !matches!(target, Target::Status(_)))
     }
 
-    /// The status, when the action is nothing else.
+    /// The status, if the action has no other target.
     pub(crate) fn only_status(&self) -> Option<u16> {
         match self.targets.as_slice() {
             [(Target::Status(status), _)] => Some(*status),
@@ -44,7 +44,7 @@ impl Action {
         }
     }
 
-    /// `failure` when nothing takes traffic.
+    /// The targets with a positive weight, or `failure` if there is none.
     pub(super) fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
         let mut targets = SmallVec::<[(Target, u32); 1]>::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {

@@ -1,4 +1,4 @@
-//! backendRefs to the backends a request is sent to.
+//! From backendRefs to backends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
-use crate::policy::{Demand, InEffect};
+use crate::policy::{Demand, RoutePolicies};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
 
-/// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
+/// A port of a Service and its usage. Every usage becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
@@ -24,14 +24,14 @@ pub(crate) struct BackendKey {
     pub(crate) usage: Arc<Usage>,
 }
 
-/// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
-/// among may differ in it.
+/// Properties of the connections from a rule to its backends. They belong to upstreams, so the rules of one decision list
+/// may differ in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Usage {
-    /// A port without `appProtocol` is spoken to as the route's clients speak.
+    /// The traffic of the route, and of a port without `appProtocol`.
     pub(crate) traffic: Traffic,
     pub(crate) exchange: Exchange,
-    /// The Host that backends see; `None` is what the client sent, or `tls`.
+    /// The Host in requests to backends; `None` is the client's Host, or `tls`.
     pub(crate) host: Option<Hostname>,
     /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
     pub(crate) tls: Option<Hostname>,
@@ -41,29 +41,30 @@ pub(crate) struct Usage {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backend {
     pub(crate) key: Arc<BackendKey>,
-    /// Of no meaning unless HTTP is spoken.
+    /// Without meaning for traffic other than HTTP.
     pub(crate) protocol: AppProtocol,
     pub(crate) endpoints: Endpoints,
 }
 
-/// Every Service port looked at in one translation, looked up once.
+/// All backends of a translation. Each port of a Service is looked up once for each usage.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
-    known: BTreeMap<Arc<BackendKey>, Found>,
+    lookups: BTreeMap<Arc<BackendKey>, PortLookup>,
     list: Vec<Backend>,
-    /// Indices of those that were forgotten, which they get again.
-    forgotten: BTreeMap<Arc<BackendKey>, usize>,
-    /// Indices of those that were found to be others than before they were forgotten.
+    /// Indices of removed lookups. A backend with the same key gets its index back.
+    removed: BTreeMap<Arc<BackendKey>, usize>,
+    /// Indices of backends that differ from the removed ones.
     changed: BTreeSet<usize>,
-    /// How ports are used, each way once: nearly all are used alike.
+    /// Interned usages: nearly all ports have the same one.
     usages: BTreeSet<Arc<Usage>>,
 }
 
-/// How many ways to use ports may be kept in vain.
-const FEW_USAGES: usize = 64;
+/// The number of unused usages that may be kept.
+const SPARE_USAGES: usize = 64;
 
+/// The result of looking up a port of a Service.
 #[derive(Clone, Debug, PartialEq)]
-enum Found {
+enum PortLookup {
     Backend(usize),
     NoEndpoints,
     Refused(Box<Unusable>),
@@ -74,51 +75,51 @@ impl Backends {
         &self.list[index]
     }
 
-    /// Has the ports of a Service looked up again.
-    pub(crate) fn forget(&mut self, service: &ObjectName) {
+    /// Removes the lookups of a Service, so that its ports are looked up again.
+    pub(crate) fn remove_service(&mut self, service: &ObjectName) {
         for key in self.of_service(service) {
-            self.take_out(&key);
+            self.remove(&key);
         }
     }
 
-    /// Takes no more memory than what is there needs.
+    /// Releases spare memory.
     pub(crate) fn pack(&mut self) {
-        pack(&mut self.known);
+        pack(&mut self.lookups);
         self.list.shrink_to_fit();
     }
 
-    /// What is known of the ports of a Service.
+    /// The keys of the lookups of a Service.
     fn of_service(&self, service: &ObjectName) -> Vec<Arc<BackendKey>> {
         let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Arc::default() };
-        let of_service = self.known.range::<BackendKey, _>(first..).map(|(key, _)| key);
+        let of_service = self.lookups.range::<BackendKey, _>(first..).map(|(key, _)| key);
         of_service.take_while(|key| key.service == *service).cloned().collect()
     }
 
-    /// Forgets what a port was found to be.
-    fn take_out(&mut self, key: &Arc<BackendKey>) -> Option<Found> {
-        let found = self.known.remove(key);
-        if let Some(Found::Backend(index)) = found {
-            self.forgotten.insert(key.clone(), index);
+    /// Removes a lookup.
+    fn remove(&mut self, key: &Arc<BackendKey>) -> Option<PortLookup> {
+        let found = self.lookups.remove(key);
+        if let Some(PortLookup::Backend(index)) = found {
+            self.removed.insert(key.clone(), index);
         }
         found
     }
 
-    /// Whether most of what is kept was forgotten.
-    pub(crate) fn is_overgrown(&self) -> bool {
-        self.list.len() > 2 * self.known.len() + 1024
+    /// Whether most backends belong to removed lookups.
+    pub(crate) fn is_mostly_removed(&self) -> bool {
+        self.list.len() > 2 * self.lookups.len() + 1024
     }
 
-    /// The backends that are others than they were.
+    /// Takes the indices of the changed backends.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.changed)
     }
 
-    /// The usage that is equal to this one.
+    /// Interns a usage.
     fn share(&mut self, usage: Usage) -> Arc<Usage> {
         if let Some(known) = self.usages.get(&usage) {
             return known.clone();
         }
-        if self.usages.len() >= 2 * (self.known.len() + self.list.len()) + FEW_USAGES {
+        if self.usages.len() >= 2 * (self.lookups.len() + self.list.len()) + SPARE_USAGES {
             self.usages.retain(|usage| Arc::strong_count(usage) > 1);
         }
         let usage = Arc::new(usage);
@@ -127,7 +128,7 @@ impl Backends {
     }
 
     fn add(&mut self, backend: Backend) -> usize {
-        let Some(index) = self.forgotten.remove(&backend.key) else {
+        let Some(index) = self.removed.remove(&backend.key) else {
             self.list.push(backend);
             return self.list.len() - 1;
         };
@@ -143,24 +144,22 @@ impl Backends {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
-    /// nothing else anyway.
+    /// References that lead nowhere. The share of such a backend answers [`Traffic::failure`], and so does every rule with a
+    /// mirror.
     pub(crate) unresolved: ThinVec<Refusal>,
-    /// What cannot be done with the backends the references lead to; their share of the traffic answers
-    /// [`Traffic::failure`].
+    /// Backends that cannot be used as the rule asks; their share of the traffic answers [`Traffic::failure`].
     pub(crate) refused: ThinVec<Refusal>,
-    /// What policies had to say.
+    /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
 }
 
 impl ResolvedRule {
-    /// References that resolve to what a policy keeps PingSIX from speaking to; their share answers like one that
-    /// leads nowhere.
+    /// References to backends that a policy forbids; their share answers like a reference that leads nowhere.
     pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
         self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
     }
 
-    /// Whether no request gets anything but an error, so that what is refused of one share is refused of the rule.
+    /// Whether every request gets an error. The refusal of a share is then one of the rule.
     pub(crate) fn serves_nothing(&self) -> bool {
         !self.action.is_filtered()
     }
@@ -170,17 +169,17 @@ impl ResolvedRule {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyUse {
     pub(crate) policy: Arc<ObjectKey>,
-    /// Whether it is honoured, and if not, why, at the reference.
+    /// Whether PingSIX honours the policy; if not, the refusal at the reference.
     pub(crate) outcome: Result<(), Refusal>,
 }
 
 impl References<'_> {
-    /// Resolves the backendRefs of a rule. What is found missing in passing goes to `problems`.
+    /// Resolves the backendRefs of a rule. Services without endpoints go to `problems`.
     pub(crate) fn resolve_rule(
         &self,
         route: &Route,
         rule: &Rule,
-        policies: InEffect<'_>,
+        policies: RoutePolicies<'_>,
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
@@ -188,7 +187,7 @@ impl References<'_> {
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
         let mut used = Vec::new();
-        let policies = policies.rewritten(rule.host.as_ref());
+        let policies = policies.with_host(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
@@ -254,7 +253,7 @@ impl References<'_> {
         rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
-        policies: InEffect<'_>,
+        policies: RoutePolicies<'_>,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
@@ -274,37 +273,37 @@ impl References<'_> {
             }
         }
         let key = BackendKey { service, port, usage: backends.share(usage) };
-        if !backends.known.contains_key(&key) {
+        if !backends.lookups.contains_key(&key) {
             let key = Arc::new(key.clone());
             let found = self.look_up(&key, service_port, backends);
-            backends.known.insert(key, found);
+            backends.lookups.insert(key, found);
         }
-        let to = match backends.known.get(&key) {
-            Some(Found::Backend(index)) => Destination::Backend(*index),
-            Some(Found::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
-            Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
+        let to = match backends.lookups.get(&key) {
+            Some(PortLookup::Backend(index)) => Destination::Backend(*index),
+            Some(PortLookup::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
+            Some(PortLookup::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policy: used })
     }
 
-    /// Looks the ports of a Service with other EndpointSlices up again. Returns whether a rule that refers to them may
-    /// resolve to something else: a backend keeps its index, whatever its endpoints, and nothing but what a port is found
-    /// to be depends on slices.
-    pub(crate) fn look_again(&self, service: &ObjectName, backends: &mut Backends) -> bool {
+    /// Looks up the ports of a Service with other EndpointSlices again. Returns whether a rule that refers to them may
+    /// resolve differently: a backend keeps its index when its endpoints change, and rules depend on EndpointSlices by
+    /// lookups alone.
+    pub(crate) fn refresh_endpoints(&self, service: &ObjectName, backends: &mut Backends) -> bool {
         let mut is_different = false;
         for key in backends.of_service(service) {
-            let before = backends.take_out(&key);
+            let before = backends.remove(&key);
             let port = self.service_port(service, key.port, key.usage.traffic);
             let found = port.ok().map(|port| self.look_up(&key, port, backends));
             is_different |= found != before;
             if let Some(found) = found {
-                backends.known.insert(key, found);
+                backends.lookups.insert(key, found);
             }
         }
         is_different
     }
 
-    /// The Service a reference leads to, and which port of it.
+    /// The Service and port to which a reference leads.
     fn port_of(
         &self,
         route: &Route,
@@ -330,9 +329,15 @@ impl References<'_> {
         Ok((service, port, service_port))
     }
 
-    fn look_up(&self, key: &Arc<BackendKey>, service_port: &ServicePort, backends: &mut Backends) -> Found {
+    fn look_up(
+        &self,
+        key: &Arc<BackendKey>,
+        service_port: &ServicePort,
+        backends: &mut Backends,
+    ) -> PortLookup {
         let BackendKey { service: name, port, usage } = &**key;
-        let unusable = |field, reason, message| Found::Refused(Box::new(Unusable { field, reason, message }));
+        let unusable =
+            |field, reason, message| PortLookup::Refused(Box::new(Unusable { field, reason, message }));
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
         let Some(protocol) = AppProtocol::of(written, usage) else {
             let cannot = match (usage.traffic, written) {
@@ -360,7 +365,7 @@ impl References<'_> {
         }
         match endpoints {
             Some(endpoints) => {
-                Found::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
+                PortLookup::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
             }
             None if Endpoints::are_names(slices) => unusable(
                 "name",
@@ -375,7 +380,7 @@ impl References<'_> {
                     }
                 },
             ),
-            None => Found::NoEndpoints,
+            None => PortLookup::NoEndpoints,
         }
     }
 
@@ -386,17 +391,17 @@ impl References<'_> {
     }
 }
 
-/// What a backendRef leads to.
+/// A resolved backendRef.
 struct Resolved {
     to: Destination,
-    /// The policy that counts there.
+    /// The policy that counts for it.
     policy: Option<PolicyUse>,
 }
 
 enum Destination {
     Backend(usize),
     NoEndpoints(BackendKey),
-    /// A policy keeps us from speaking to it.
+    /// A policy that PingSIX cannot honour counts for the backend.
     Denied,
 }
 

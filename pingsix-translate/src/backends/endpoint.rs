@@ -1,4 +1,4 @@
-//! EndpointSlices to the addresses that take traffic.
+//! From EndpointSlices to the addresses that take traffic.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -9,7 +9,7 @@ use thin_vec::ThinVec;
 
 /// Addresses that take traffic: at least one, sorted, without repetitions.
 ///
-/// Those of IPv4 apart: in one list with the others, each would take four times what it is.
+/// IPv4 addresses have a list of their own, because each would need four times the memory in a list of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoints {
     v4: Box<[SocketAddrV4]>,
@@ -19,8 +19,7 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     /// Merges the slices of a Service for one of its ports.
     ///
-    /// Ready endpoints take traffic; when there are none, those that are terminating but still serve do, as
-    /// kube-proxy has it.
+    /// Ready endpoints take traffic. Without any, terminating endpoints that still serve do, as in kube-proxy.
     pub(crate) fn ready(slices: &[Arc<EndpointSlice>], port_name: &str) -> Option<Self> {
         let mut ready = BTreeSet::new();
         let mut leaving = BTreeSet::new();
@@ -51,7 +50,7 @@ impl Endpoints {
         (!endpoints.is_empty()).then(|| Self { v4: v4.into(), v6: v6.into() })
     }
 
-    /// Whether the slices hold endpoints, but DNS names instead of addresses.
+    /// Whether the slices have endpoints, and all of them are DNS names.
     pub(crate) fn are_names(slices: &[Arc<EndpointSlice>]) -> bool {
         // A name that does not resolve would freeze PingSIX.
         let mut with_endpoints = slices.iter().filter(|slice| !slice.endpoints.is_empty()).peekable();

@@ -1,4 +1,4 @@
-//! backendRefs to a port of a Service, and what is spoken there.
+//! From backendRefs to ports of Services and their protocols.
 
 use super::backend::Usage;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
@@ -7,7 +7,7 @@ use crate::quarantine::refuse_service;
 use crate::references::References;
 use crate::snapshot::ServicePort;
 
-/// How to speak to a backend, besides TLS.
+/// The protocol of a backend, apart from TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AppProtocol {
     /// HTTP/1.1.
@@ -19,14 +19,14 @@ pub(crate) enum AppProtocol {
 }
 
 impl AppProtocol {
-    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
-    /// and is to be used without.
+    /// Reads `appProtocol`, which is empty if absent. `None` is a protocol that cannot carry the traffic, or one with TLS
+    /// for a usage without.
     pub(super) fn of(written: &str, usage: &Usage) -> Option<Self> {
         match (written, usage.traffic) {
             ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
                 Some(Self::H2c)
             }
-            // Bytes are passed on as they are, whatever is said about them.
+            // Connections are passed on unchanged, whatever their protocol.
             ("" | "http" | "kubernetes.io/http", Traffic::Http)
             | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
             ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
@@ -37,7 +37,7 @@ impl AppProtocol {
     }
 }
 
-/// Why a Service port cannot be used, and which field of the reference is at fault.
+/// The reason why a Service port cannot be used, and the field of the reference at fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Unusable {
     pub(super) field: &'static str,
@@ -51,14 +51,14 @@ impl Unusable {
         Self { field: "name", reason: Reason::BackendNotFound, message }
     }
 
-    /// As a refusal of the reference that stands there.
+    /// The refusal of a reference.
     pub(super) fn at(self, reference: &FieldPath) -> Refusal {
         Refusal::new(reference.child(self.field), self.reason, self.message)
     }
 }
 
 impl References<'_> {
-    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    /// The Service that a backendRef names, existing or not, if the referrer may use it.
     pub(crate) fn service_of(
         &self,
         referrer: &ObjectKey,
@@ -75,7 +75,7 @@ impl References<'_> {
             ));
         }
         let service = backend.name.clone();
-        // Judged before existence, so that nobody learns what another namespace holds.
+        // Permission comes before existence, so authors cannot find out the objects of another namespace.
         if !self.permit(referrer, Kind::Service, &service) {
             return Err(Refusal::new(
                 at().child("namespace"),
@@ -100,7 +100,7 @@ impl References<'_> {
         let object = self.referents().services.get(service).ok_or_else(|| Unusable::missing(service))?;
         let mut ports = object.ports.iter();
         match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
-            // Judged with its number.
+            // The lookup by number refuses it.
             _ if object.is_external_name => Ok(0),
             None => Err(unusable(
                 Reason::BackendNotFound,
@@ -125,7 +125,7 @@ impl References<'_> {
         let Some(service) = self.referents().services.get(name) else {
             return Err(Unusable::missing(name));
         };
-        // Streams are not for PingSIX.
+        // Stream connections do not pass PingSIX, so its quarantine has no effect on them.
         if traffic.has_requests() && !self.referents().quarantine.is_empty() {
             let key = ObjectKey { kind: Kind::Service, name: name.clone() };
             if let Some(message) = refuse_service(&self.referents().quarantine, &key) {
@@ -147,7 +147,7 @@ impl References<'_> {
                 },
             );
         }
-        // A number may be there once per protocol (`ServiceSpec.ports`).
+        // A Service may have one port of this number for each protocol (`ServiceSpec.ports`).
         let transport = traffic.transport();
         let with_number = || service.ports.iter().filter(|candidate| candidate.port == port);
         match with_number().find(|port| port.protocol.as_str() == transport) {

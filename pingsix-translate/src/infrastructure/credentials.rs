@@ -1,11 +1,11 @@
-//! What it takes to be let in where parameters have configuration published.
+//! Credentials of the sink in parameters.
 
 use std::fmt;
 
 use super::SinkParameters;
 use crate::snapshot::Secret;
 
-/// What the Secret of [`SinkParameters`] holds. Its `Debug` shows nothing of it.
+/// The entries of the Secret of [`SinkParameters`]. `Debug` shows none of them.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SinkCredentials {
     /// `username`, for an etcd.
@@ -42,12 +42,12 @@ impl SinkCredentials {
     /// The entry of the Secret for [`key`](Self::key).
     pub const KEY: &'static str = "tls.key";
 
-    /// Takes from the Secret what the sink has a use for; `secret` is what there is of the one that it names.
+    /// Reads the entries that the sink needs; `secret` is `None` if the Secret does not exist.
     ///
     /// # Errors
     ///
-    /// Why the sink cannot be used, for its author: half a sentence that names the PingsixProxy, the Secret and the entry, and
-    /// never quotes it.
+    /// The reason for the author why the sink cannot be used: half a sentence that names the PingsixProxy, the Secret and the
+    /// entry, and never quotes the entry.
     pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, String> {
         if sink.credentials.is_none() {
             return Ok(Self::default());
@@ -56,17 +56,17 @@ impl SinkCredentials {
         let entries = Entries { sink, secret };
         let mut read = Self::default();
         if sink.is_admin() {
-            read.api_key = Some(entries.needed(Self::API_KEY)?);
+            read.api_key = Some(entries.required(Self::API_KEY)?);
         } else {
             read.username = entries.text(Self::USERNAME)?;
             read.password = entries.text(Self::PASSWORD)?;
-            together(sink, (&read.username, Self::USERNAME), (&read.password, Self::PASSWORD))?;
+            check_pair(sink, (&read.username, Self::USERNAME), (&read.password, Self::PASSWORD))?;
         }
         if sink.is_tls() {
-            read.ca = Some(entries.needed(Self::CA)?.into_bytes());
+            read.ca = Some(entries.required(Self::CA)?.into_bytes());
             let certificate = entries.text(Self::CERTIFICATE)?;
             let key = entries.text(Self::KEY)?;
-            together(sink, (&certificate, Self::CERTIFICATE), (&key, Self::KEY))?;
+            check_pair(sink, (&certificate, Self::CERTIFICATE), (&key, Self::KEY))?;
             read.certificate = certificate.map(String::into_bytes);
             read.key = key.map(String::into_bytes);
         }
@@ -96,13 +96,13 @@ impl Entries<'_> {
         }
     }
 
-    fn needed(self, entry: &str) -> Result<String, String> {
+    fn required(self, entry: &str) -> Result<String, String> {
         self.text(entry)?.ok_or_else(|| self.sink.fault(&format!("which has no entry \"{entry}\"")))
     }
 }
 
-/// Of two entries, none is of use without the other.
-fn together(
+/// Refuses one of two entries without the other.
+fn check_pair(
     sink: &SinkParameters,
     (one, entry): (&Option<String>, &str),
     (other, other_entry): (&Option<String>, &str),

@@ -1,4 +1,4 @@
-//! Reads how data planes are reached that somebody else runs.
+//! Parameters of attached data planes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,15 @@ use crate::crd::{Attached, AttachedAddress, AttachedAddressType};
 use crate::infrastructure::{AttachedParameters, SinkParameters};
 use crate::model::{Address, DataPlaneKey, Layout, ObjectName, Options};
 
-/// Puts together what can be used already, each by itself.
+/// Merges parameters that are valid by themselves.
 pub(super) fn read(
     attached: &Layers<'_, Attached>,
     options: &Options,
     plane_of: impl Fn(Option<u16>) -> DataPlaneKey,
 ) -> Result<AttachedParameters, String> {
     let layout = attached.first(|attached| attached.layout.as_ref());
-    let urls = attached.said(|attached| Some(&attached.status_urls).filter(|urls| !urls.is_empty()));
+    let urls =
+        attached.first_with_name(|attached| Some(&attached.status_urls).filter(|urls| !urls.is_empty()));
     let of_gateway =
         attached.of_gateway(|attached| Some(&attached.status_urls).filter(|urls| !urls.is_empty()));
     let status_pages_are_of_class = of_gateway.is_none();
@@ -22,7 +23,7 @@ pub(super) fn read(
     for (proxy, (index, url)) in
         urls.into_iter().flat_map(|(proxy, urls)| urls.iter().enumerate().map(move |url| (proxy, url)))
     {
-        let what = match (layout.unwrap_or(options.layout), url.port) {
+        let fault = match (layout.unwrap_or(options.layout), url.port) {
             (Layout::Shared, Some(_)) => "one process serves all ports, so that no port can be named",
             (Layout::PerPort, None) => "there is a process for each port, so that one has to be named",
             (Layout::Shared, None) | (Layout::PerPort, Some(_)) => {
@@ -31,18 +32,19 @@ pub(super) fn read(
             }
         };
         return Err(format!(
-            "PingsixProxy {proxy} cannot be used: spec.attached.statusUrls[{index}].port: With this layout, {what}."
+            "PingsixProxy {proxy} cannot be used: spec.attached.statusUrls[{index}].port: With this layout, {fault}."
         ));
     }
-    let sink = attached.said(|attached| attached.sink.as_ref()).map(|(proxy, sink)| SinkParameters {
-        proxy: proxy.clone(),
-        url: sink.url.clone(),
-        allow_plaintext: sink.allow_plaintext,
-        credentials: sink
-            .credentials_secret_ref
-            .as_ref()
-            .map(|secret| ObjectName::new(proxy.namespace.clone(), secret.name.as_str())),
-    });
+    let sink =
+        attached.first_with_name(|attached| attached.sink.as_ref()).map(|(proxy, sink)| SinkParameters {
+            proxy: proxy.clone(),
+            url: sink.url.clone(),
+            allow_plaintext: sink.allow_plaintext,
+            credentials: sink
+                .credentials_secret_ref
+                .as_ref()
+                .map(|secret| ObjectName::new(proxy.namespace.clone(), secret.name.as_str())),
+        });
     let addresses = attached.list(|attached| &attached.addresses);
     let addresses = addresses.iter().filter_map(address).collect();
     if let Some(sink) = sink.as_ref().filter(|_| !options.attached_sinks) {
@@ -55,7 +57,7 @@ pub(super) fn read(
     Ok(AttachedParameters { layout, addresses, status_pages, status_pages_are_of_class, sink })
 }
 
-/// Nothing for one that is not what its type says.
+/// An address, if the value is of its type.
 pub(super) fn address(address: &AttachedAddress) -> Option<Address> {
     match address.kind {
         AttachedAddressType::IPAddress => address.value.parse().ok().map(Address::Ip),

@@ -1,6 +1,7 @@
-//! What is wrong with a PingsixProxy by itself.
+//! Flaws of a PingsixProxy by itself.
 //!
-//! The API server checks most of it by schema, but not what comes from files, nor what the schema leaves open.
+//! The API server finds most of them by schema. Manifest files have not been through the API server, and the schema has
+//! gaps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use super::{attached, sink};
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
 use crate::model::{FieldPath, Hostname};
 
-/// A field, and what is wrong with it. Displays as `spec.managed.image: Sentence.`
+/// A field with its flaw. Displays as `spec.managed.image: Sentence.`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
     pub(crate) at: FieldPath,
@@ -29,30 +30,30 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Everything that is wrong with it, in the order in which it is looked for.
+/// All flaws of a PingsixProxy, in the order of the checks.
 pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     let spec = FieldPath::new("spec");
-    let mut found = Found(Vec::new());
+    let mut flaws = Flaws(Vec::new());
     match (&proxy.spec.attached, &proxy.spec.managed) {
         (Some(_), None) | (None, Some(_)) => {}
-        (Some(_), Some(_)) => found.add(&spec, "It has both attached and managed, and may have one of them."),
-        (None, None) => found.add(&spec, "It has neither attached nor managed, and needs one of them."),
+        (Some(_), Some(_)) => flaws.add(&spec, "It has both attached and managed, and may have one of them."),
+        (None, None) => flaws.add(&spec, "It has neither attached nor managed, and needs one of them."),
     }
     if let Err(report) = proxy.spec.validate() {
         for (path, error) in report.iter() {
-            found.add(&written(&path.to_string()), format!("The value cannot be used: {error}."));
+            flaws.add(&api_path(&path.to_string()), format!("The value cannot be used: {error}."));
         }
     }
     if let Some(attached) = &proxy.spec.attached {
-        found.attached(&spec.child("attached"), attached);
+        flaws.attached(&spec.child("attached"), attached);
     }
     if let Some(managed) = &proxy.spec.managed {
-        found.managed(&spec.child("managed"), managed);
+        flaws.managed(&spec.child("managed"), managed);
     }
-    found.0
+    flaws.0
 }
 
-/// What is wrong with a combination of these, and at which field.
+/// The flaw of a combination of fields of a Service, with its field.
 pub(super) const fn service(
     kind: ServiceType,
     has_load_balancer_class: bool,
@@ -69,9 +70,9 @@ pub(super) const fn service(
     }
 }
 
-struct Found(Vec<Flaw>);
+struct Flaws(Vec<Flaw>);
 
-impl Found {
+impl Flaws {
     fn add(&mut self, at: &FieldPath, message: impl Into<String>) {
         self.0.push(Flaw { at: at.clone(), message: message.into() });
     }
@@ -143,7 +144,7 @@ impl Found {
         }
     }
 
-    /// Takes a part of a Pod for what it has to be.
+    /// Checks that a part of a Pod can be decoded.
     fn decode<T: DeserializeOwned>(&mut self, at: &FieldPath, object: Option<&FreeObject>) {
         let Some(object) = object else { return };
         if let Err(error) = serde_path_to_error::deserialize::<_, T>(Value::Object(object.0.clone())) {
@@ -155,11 +156,11 @@ impl Found {
 }
 
 fn service_flaw(managed: &crate::crd::ManagedService) -> Option<(&'static str, &'static str)> {
-    // Without a type, the class may have another one.
+    // Without a type, that of the class counts.
     service(managed.kind?, managed.load_balancer_class.is_some(), managed.external_traffic_policy.is_some())
 }
 
-/// A number with a suffix, as Kubernetes writes quantities; none is negative here.
+/// Whether a text is a quantity of Kubernetes that is not negative: a number with a suffix.
 fn is_quantity(text: &str) -> bool {
     let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
@@ -172,12 +173,12 @@ fn is_quantity(text: &str) -> bool {
             || is_exponent(suffix))
 }
 
-/// The path of a field of ours as the API writes it.
-fn written(path: &str) -> FieldPath {
+/// The path of a field in the API, from that in the Rust types.
+fn api_path(path: &str) -> FieldPath {
     let mut text = String::from("spec");
     for segment in path.split('.') {
         text.push('.');
-        // One field has a name that is a word of the language.
+        // `type` is a keyword of Rust.
         let segment = if segment == "kind" { "type" } else { segment };
         let mut is_new = false;
         for sign in segment.chars() {

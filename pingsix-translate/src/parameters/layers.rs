@@ -1,17 +1,17 @@
-//! The same part of what a Gateway says and of what its class says.
+//! The same part of the parameters of a Gateway and of its class.
 
 use std::collections::BTreeMap;
 
-use super::{Named, Sayings};
+use super::{NamedProxy, ProxyLayers};
 use crate::model::ObjectName;
 
-/// A part of each, if it is there, and whose it is.
+/// The part of each PingsixProxy, the Gateway's first, with the name of the PingsixProxy.
 #[derive(Debug)]
 pub(super) struct Layers<'a, T>([Option<(&'a ObjectName, &'a T)>; 2]);
 
 impl<'a, T> Layers<'a, T> {
-    pub(super) fn of(sayings: Sayings<'a>, part: impl Fn(Named<'a>) -> Option<&'a T>) -> Self {
-        Self([sayings.gateway, sayings.class].map(|named| {
+    pub(super) fn of(proxies: ProxyLayers<'a>, part: impl Fn(NamedProxy<'a>) -> Option<&'a T>) -> Self {
+        Self([proxies.gateway, proxies.class].map(|named| {
             let named = named?;
             Some((named.name, part(named)?))
         }))
@@ -29,20 +29,23 @@ impl<'a, T> Layers<'a, T> {
         }))
     }
 
-    /// What the Gateway says, or else what the class says, and in which PingsixProxy.
-    pub(super) fn said<P>(&self, part: impl Fn(&'a T) -> Option<P>) -> Option<(&'a ObjectName, P)> {
+    /// The value of the Gateway, or else that of the class, with the name of its PingsixProxy.
+    pub(super) fn first_with_name<P>(
+        &self,
+        part: impl Fn(&'a T) -> Option<P>,
+    ) -> Option<(&'a ObjectName, P)> {
         self.0.iter().flatten().find_map(|(name, whole)| Some((*name, part(whole)?)))
     }
 
-    /// What the Gateway says.
+    /// The value of the Gateway.
     pub(super) fn of_gateway<P>(&self, part: impl Fn(&'a T) -> Option<P>) -> Option<P> {
         let [gateway, _] = &self.0;
         gateway.and_then(|(_, whole)| part(whole))
     }
 
-    /// What the Gateway says, or else what the class says.
+    /// The value of the Gateway, or else that of the class.
     pub(super) fn first<P: Clone + 'a>(&self, part: impl Fn(&'a T) -> Option<&'a P>) -> Option<P> {
-        self.said(part).map(|(_, value)| value.clone())
+        self.first_with_name(part).map(|(_, value)| value.clone())
     }
 
     /// The list of the Gateway, or else that of the class.
@@ -50,7 +53,7 @@ impl<'a, T> Layers<'a, T> {
         self.first(|whole| Some(part(whole)).filter(|list| !list.is_empty())).unwrap_or_default()
     }
 
-    /// The entries of both; where both have one, that of the Gateway.
+    /// The entries of both. The Gateway's entry wins.
     pub(super) fn map<V: Clone + 'a>(
         &self,
         part: impl Fn(&'a T) -> Option<&'a BTreeMap<String, V>>,

@@ -1,4 +1,4 @@
-//! Reads how the controller runs data planes.
+//! Parameters of managed data planes.
 
 use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::infrastructure::{
 };
 use crate::model::ObjectName;
 
-/// Puts together what can be used already, each by itself.
+/// Merges parameters that are valid by themselves.
 pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, String> {
     let responder = managed.part(|managed| managed.responder.as_ref());
     let budget = managed.first(|managed| managed.disruption_budget.as_ref());
@@ -41,7 +41,7 @@ fn resources(resources: &Layers<'_, ResourceRequirements>) -> Option<ResourceReq
     })
 }
 
-/// Each of the two may be right by itself, and what comes of them not.
+/// Merges the parameters of the Service. Both may be valid and the result invalid.
 fn service(managed: &Layers<'_, Managed>) -> Result<ServiceParameters, String> {
     let service = managed.part(|managed| managed.service.as_ref());
     let parameters = ServiceParameters {
@@ -68,7 +68,7 @@ fn scheduling(managed: &Layers<'_, Managed>) -> SchedulingParameters {
     SchedulingParameters {
         node_selector: scheduling.map(|scheduling| Some(&scheduling.node_selector)),
         tolerations: scheduling.list(|scheduling| &scheduling.tolerations),
-        // One that cannot be decoded is a flaw, and is not used.
+        // An affinity that cannot be decoded is a flaw and is ignored here.
         affinity: affinity
             .and_then(|affinity| serde_json::from_value::<Affinity>(Value::Object(affinity.0)).ok()),
         topology_spread_constraints: scheduling.list(|scheduling| &scheduling.topology_spread_constraints),
@@ -79,8 +79,9 @@ fn scheduling(managed: &Layers<'_, Managed>) -> SchedulingParameters {
 fn process(managed: &Layers<'_, Managed>) -> ProcessParameters {
     let process = managed.part(|managed| managed.process.as_ref());
     let status = process.part(|process| process.status.as_ref());
-    let keyring = process
-        .said(|process| process.data_encryption.as_ref().map(|encryption| &encryption.keyring_secret_ref));
+    let keyring = process.first_with_name(|process| {
+        process.data_encryption.as_ref().map(|encryption| &encryption.keyring_secret_ref)
+    });
     ProcessParameters {
         threads: process.first(|process| process.threads.as_ref()),
         log_level: process.first(|process| process.log_level.as_ref()).unwrap_or_default(),

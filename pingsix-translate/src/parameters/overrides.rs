@@ -1,38 +1,43 @@
-//! What a Gateway may say in the place of its class.
+//! The fields in which a Gateway may override its class.
 //!
-//! There are two kinds of fields that are for the class unless it allows otherwise. One decides what runs in Pods, as what,
-//! and where configuration goes: a Gateway that sets one of these is refused ([`check`]). The other decides what a data plane
-//! takes from the cluster: such a field is not used, and the Gateway is served with what its class says ([`trim`]).
+//! Two kinds of fields are for the class unless it allows otherwise. The first kind decides about the contents of Pods,
+//! their identity and the destination of configuration: a Gateway that sets such a field is refused ([`check`]). The second
+//! kind decides about resources of the cluster: such a field is ignored, and the Gateway is served with the value of its
+//! class ([`trim`]).
 
 use http::Uri;
 
-use super::Named;
+use super::NamedProxy;
 use crate::crd::{Managed, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, Scheduling};
 use crate::model::{FieldPath, Kind, Limit};
 
-/// What names of priority classes begin with that are for the cluster's own Pods.
-const OF_THE_SYSTEM: &str = "system-";
+/// The prefix of priority classes for the cluster's own Pods.
+const SYSTEM_PREFIX: &str = "system-";
 
-/// What a Gateway says, without what its class does not allow it, and a limit for each field that is not used. `at` is where
-/// the Gateway names it.
-pub(super) fn trim(own: Named<'_>, class: Option<Named<'_>>, at: &FieldPath) -> (PingsixProxy, Vec<Limit>) {
+/// The parameters of a Gateway without the fields that its class does not allow, and a limit for each of these. `at` is the
+/// field in which the Gateway names its PingsixProxy.
+pub(super) fn trim(
+    own: NamedProxy<'_>,
+    class: Option<NamedProxy<'_>>,
+    at: &FieldPath,
+) -> (PingsixProxy, Vec<Limit>) {
     let mut proxy = own.proxy.clone();
     let mut limits = Vec::new();
     let spec = class.map(|class| &class.proxy.spec);
     let allowed = spec.map(|spec| spec.allow_overrides.as_slice()).unwrap_or_default();
     let bounds = spec.and_then(|spec| spec.override_bounds.as_ref());
     if let Some(managed) = &mut proxy.spec.managed {
-        for cut in CUTS {
-            let beyond = if allowed.contains(&cut.needed) {
-                (cut.beyond)(managed, bounds)
+        for overridable in OVERRIDABLE_FIELDS {
+            let excess = if allowed.contains(&overridable.needed) {
+                (overridable.excess)(managed, bounds)
             } else {
                 Some(format!(
                     "only the class may do that; its spec.allowOverrides would have to have {}",
-                    cut.needed.as_str()
+                    overridable.needed.as_str()
                 ))
             };
-            if let Some(why) = beyond
-                && (cut.remove)(managed)
+            if let Some(why) = excess
+                && (overridable.remove)(managed)
             {
                 limits.push(Limit::new(
                     at.clone(),
@@ -40,7 +45,7 @@ pub(super) fn trim(own: Named<'_>, class: Option<Named<'_>>, at: &FieldPath) -> 
                         "{} {} sets spec.managed.{}, which is not used and the class's value counts: {why}.",
                         Kind::PingsixProxy,
                         own.name,
-                        cut.field
+                        overridable.field
                     ),
                 ));
             }
@@ -53,24 +58,24 @@ pub(super) fn trim(own: Named<'_>, class: Option<Named<'_>>, at: &FieldPath) -> 
 struct OverridableField {
     field: &'static str,
     needed: Override,
-    /// Why what is set is more than the class allows, if it is.
-    beyond: fn(&Managed, Option<&OverrideBounds>) -> Option<String>,
-    /// Takes the field away; whether it was set.
+    /// Why the value exceeds the bounds of the class, if it does.
+    excess: fn(&Managed, Option<&OverrideBounds>) -> Option<String>,
+    /// Removes the field. Returns whether it was set.
     remove: fn(&mut Managed) -> bool,
 }
 
 impl OverridableField {
     /// A field without a bound.
     const fn new(field: &'static str, needed: Override, remove: fn(&mut Managed) -> bool) -> Self {
-        Self { field, needed, beyond: |_, _| None, remove }
+        Self { field, needed, excess: |_, _| None, remove }
     }
 }
 
-const CUTS: [OverridableField; 7] = [
+const OVERRIDABLE_FIELDS: [OverridableField; 7] = [
     OverridableField {
         field: "replicas",
         needed: Override::Replicas,
-        beyond: |managed, bounds| {
+        excess: |managed, bounds| {
             let most = bounds?.max_replicas?;
             let asked = managed.replicas?;
             (asked > most).then(|| {
@@ -86,12 +91,12 @@ const CUTS: [OverridableField; 7] = [
     OverridableField {
         field: "scheduling.priorityClassName",
         needed: Override::PriorityClass,
-        beyond: |managed, bounds| {
+        excess: |managed, bounds| {
             let name = managed.scheduling.as_ref()?.priority_class_name.as_deref()?;
             let names = bounds.map(|bounds| bounds.priority_class_names.as_slice()).unwrap_or_default();
             if names.is_empty() {
-                return name.starts_with(OF_THE_SYSTEM).then(|| {
-                    format!("a name that begins with {OF_THE_SYSTEM} has to be in the class's spec.overrideBounds.priorityClassNames")
+                return name.starts_with(SYSTEM_PREFIX).then(|| {
+                    format!("a name that begins with {SYSTEM_PREFIX} has to be in the class's spec.overrideBounds.priorityClassNames")
                 });
             }
             let is_named = names.iter().any(|known| known == name);
@@ -118,8 +123,8 @@ const CUTS: [OverridableField; 7] = [
     OverridableField::new("service", Override::Service, |managed| managed.service.take().is_some()),
 ];
 
-/// Says what a Gateway must not say.
-pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), String> {
+/// Refuses a Gateway that sets a field of the class, or another mode than its class.
+pub(super) fn check(own: NamedProxy<'_>, class: Option<NamedProxy<'_>>) -> Result<(), String> {
     let (kind, name) = (Kind::PingsixProxy, own.name);
     if let Some(class) = class {
         let (own, class) = (mode(&own.proxy.spec), mode(&class.proxy.spec));
@@ -132,7 +137,7 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
     }
     let allowed = class.map(|class| class.proxy.spec.allow_overrides.as_slice()).unwrap_or_default();
     let Some((field, needed)) =
-        guarded(&own.proxy.spec, &name.namespace).find(|(_, needed)| !allowed.contains(needed))
+        restricted_fields(&own.proxy.spec, &name.namespace).find(|(_, needed)| !allowed.contains(needed))
     else {
         return Ok(());
     };
@@ -142,9 +147,10 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
     ))
 }
 
-/// Whether the host of a URL is a Service of a namespace, or a Pod that has a name by one. Whoever may write there may send
-/// requests there anyway. A cluster whose domain is another one is asked under the name without it.
-fn is_within(url: &str, namespace: &str) -> bool {
+/// Whether the host of a URL is a Service of a namespace, or a Pod with a name below one. Authors with access to the
+/// namespace can send requests there anyway. In a cluster with another domain than `cluster.local`, the URL has to leave the
+/// domain out.
+fn is_service_of(url: &str, namespace: &str) -> bool {
     let host =
         url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_ascii_lowercase)).unwrap_or_default();
     let host = host.strip_suffix(".cluster.local").unwrap_or(&host);
@@ -156,8 +162,11 @@ fn mode(spec: &PingsixProxySpec) -> &'static str {
     if spec.managed.is_some() { "managed" } else { "attached" }
 }
 
-/// The fields that are set and are for the class to set, in a namespace.
-fn guarded(spec: &PingsixProxySpec, namespace: &str) -> impl Iterator<Item = (&'static str, Override)> {
+/// The fields that are set and that only the class may set.
+fn restricted_fields(
+    spec: &PingsixProxySpec,
+    namespace: &str,
+) -> impl Iterator<Item = (&'static str, Override)> {
     let (managed, attached) = (spec.managed.as_ref(), spec.attached.as_ref());
     let responder = managed.and_then(|managed| managed.responder.as_ref());
     let fields = [
@@ -182,7 +191,7 @@ fn guarded(spec: &PingsixProxySpec, namespace: &str) -> impl Iterator<Item = (&'
             attached
                 .iter()
                 .flat_map(|attached| &attached.status_urls)
-                .any(|page| !is_within(&page.url, namespace)),
+                .any(|page| !is_service_of(&page.url, namespace)),
             "attached.statusUrls to something else than Services of its namespace (http://NAME.NAMESPACE.svc:PORT)",
             Override::StatusUrls,
         ),

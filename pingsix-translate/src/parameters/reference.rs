@@ -1,12 +1,12 @@
-//! Where parameters are named, and what is wrong with the name.
+//! References of classes and Gateways to their parameters.
 
 use crate::model::{FieldPath, Kind, ObjectName, PINGSIX_GROUP, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass};
 
-/// A field, and the PingsixProxy that it names; nothing where nothing is named.
-type Naming = Result<Option<(FieldPath, ObjectName)>, Refusal>;
+/// The field of a reference with the PingsixProxy that it names; `None` without a reference.
+type ParametersRef = Result<Option<(FieldPath, ObjectName)>, Refusal>;
 
-pub(super) fn named_by_class(class: &GatewayClass) -> Naming {
+pub(super) fn named_by_class(class: &GatewayClass) -> ParametersRef {
     let Some(reference) = &class.spec.parameters_ref else { return Ok(None) };
     let at = FieldPath::new("spec").child("parametersRef");
     check_kind(&at, "group", &reference.group, &reference.kind)?;
@@ -14,7 +14,7 @@ pub(super) fn named_by_class(class: &GatewayClass) -> Naming {
     Ok(Some((at, ObjectName::new(namespace, reference.name.as_str()))))
 }
 
-pub(super) fn named_by_gateway(gateway: &Gateway, namespace: &str) -> Naming {
+pub(super) fn named_by_gateway(gateway: &Gateway, namespace: &str) -> ParametersRef {
     let infrastructure = gateway.spec.infrastructure.as_ref();
     let Some(reference) = infrastructure.and_then(|infrastructure| infrastructure.parameters_ref.as_ref())
     else {
@@ -25,13 +25,13 @@ pub(super) fn named_by_gateway(gateway: &Gateway, namespace: &str) -> Naming {
     Ok(Some((at, ObjectName::new(namespace, reference.name.as_str()))))
 }
 
-pub(super) fn named_by_ingress_class(class: &IngressClass) -> Naming {
+pub(super) fn named_by_ingress_class(class: &IngressClass) -> ParametersRef {
     let Some(reference) = class.spec.as_ref().and_then(|spec| spec.parameters.as_ref()) else {
         return Ok(None);
     };
     let at = FieldPath::new("spec").child("parameters");
     check_kind(&at, "apiGroup", reference.api_group.as_deref().unwrap_or_default(), &reference.kind)?;
-    // Without a scope it is that of the cluster.
+    // The default scope is that of the cluster.
     if reference.scope.as_deref() != Some("Namespace") {
         let message =
             format!("A {} lives in a namespace, so the scope has to be Namespace.", Kind::PingsixProxy);

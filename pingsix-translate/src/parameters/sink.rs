@@ -1,4 +1,4 @@
-//! What is wrong with where parameters have configuration published, by itself.
+//! The flaw of the sink in parameters.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use http::uri::Authority;
 
 use crate::crd::AttachedSink;
 
-/// A field of it, and what is wrong.
+/// A field of the sink with its flaw.
 pub(super) fn flaw(sink: &AttachedSink) -> Option<(&'static str, &'static str)> {
-    // What is no URL is a flaw of its own.
+    // The validation of the field reports an invalid URL.
     let (scheme, hosts) = sink.url.split_once("://").filter(|_| sink.validate().is_ok())?;
     let hosts: Vec<&str> = hosts.strip_suffix('/').unwrap_or(hosts).split(',').collect();
     let (is_admin, is_tls) = (scheme.starts_with("admin+"), matches!(scheme, "etcds" | "admin+https"));

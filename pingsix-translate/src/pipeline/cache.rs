@@ -106,7 +106,7 @@ impl<O: Owner> TranslationCache<O> {
         })?;
         self.find_routes(&diff, &references, &mut again);
         let count = routes.iter().map(|(_, routes)| routes.len().max(1)).sum::<usize>();
-        if count + again.len() > most || self.backends.is_overgrown() {
+        if count + again.len() > most || self.backends.is_mostly_removed() {
             return Err(Stale);
         }
 
@@ -163,12 +163,12 @@ impl<O: Owner> TranslationCache<O> {
         again: &mut BTreeSet<usize>,
     ) {
         for service in &diff.services {
-            self.backends.forget(service);
+            self.backends.remove_service(service);
             again.extend(self.slab.of_service(service));
         }
         let services: BTreeSet<&ObjectName> = diff.services.iter().collect();
         for service in diff.slices.iter().filter(|service| !services.contains(service)) {
-            if references.look_again(service, &mut self.backends) {
+            if references.refresh_endpoints(service, &mut self.backends) {
                 again.extend(self.slab.of_service(service));
             }
         }
@@ -247,7 +247,7 @@ impl<O: Owner> TranslationCache<O> {
         let served = Served {
             data_planes: data_planes.collect(),
             stream_planes: stream_planes.collect(),
-            inputs: &self.slab.of_services(self.owner.targets()),
+            inputs: &self.slab.of_targets(self.owner.targets()),
             counts: &self.counts,
             verdicts: self.verdicts.clone(),
             problems: self.slab.problems().chain(of_others).cloned().chain(of_certificates).collect(),

@@ -100,7 +100,7 @@ impl Owner for OfGateway {
         Ok(Updated { routes: normalised.collect(), is_reframed })
     }
 
-    fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+    fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         self.context.policies.targets()
     }
 
@@ -131,8 +131,8 @@ impl OfGateway {
             return Err(Stale);
         }
         let Update { slab, planes, again, .. } = update;
-        let services = context.policies.changed(&self.context.policies);
-        again.extend(services.into_iter().flat_map(|service| slab.of_service(service)));
+        let targets = context.policies.changed(&self.context.policies);
+        again.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
         for (lowered, (before, now)) in planes.iter_mut().zip(self.context.planes.iter().zip(&context.planes))
         {
             lowered.change_certificates(&before.certificates, &now.certificates)?;

@@ -11,12 +11,12 @@ use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::status::{
-    Judged, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
+    GatewayState, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
 };
 
 /// What routes are attached to, and their backends spoken to by.
@@ -25,7 +25,7 @@ pub(super) struct GatewayContext {
     pub(super) gateway: Arc<ObjectKey>,
     pub(super) listeners: Listeners,
     pub(super) planes: Vec<Plane>,
-    pub(super) policies: BackendTlsPolicies,
+    pub(super) policies: Policies,
     pub(super) parameters: Parameters,
     /// Why the Gateway serves nothing at all.
     pub(super) refused: Option<Refusal>,
@@ -55,7 +55,7 @@ impl GatewayContext {
         let (parameters, refused, limits) =
             match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
                 Ok((parameters, limits)) => (parameters, refuse_gateway(&snapshot.gateway), limits),
-                Err(refusal) => (Parameters::Unsaid, Some(refusal), Vec::new()),
+                Err(refusal) => (Parameters::Unset, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
         let mut listeners =
@@ -70,7 +70,7 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
         }
-        let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
+        let policies = Policies::new(snapshot, references);
         let infrastructure = match (&parameters, &refused) {
             (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
                 &gateway,
@@ -78,7 +78,7 @@ impl GatewayContext {
                 &listeners.all,
                 managed,
             ))),
-            (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
+            (Parameters::Managed(_), Some(_)) | (Parameters::Unset | Parameters::Attached(_), _) => None,
         };
         Self {
             gateway,
@@ -110,7 +110,7 @@ impl GatewayContext {
     }
 
     /// Whether routes are attached, placed and told the same as in another context, but for what policies demand
-    /// ([`BackendTlsPolicies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
+    /// ([`Policies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway
             && self.listeners.attach_like(&other.listeners)
@@ -130,12 +130,12 @@ impl GatewayContext {
         let attached = shared.attachments.share(attached);
         let parents = &attached.parents;
         let host = only_host(&route.hostnames, parents, &self.listeners.all);
-        let carried = Payload::by(route.traffic, parents, &self.listeners.all, host.as_ref());
-        let in_effect = self.policies.for_route(carried);
+        let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
+        let policies = self.policies.for_route(payload);
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
+            .map(|rule| references.resolve_rule(&route, rule, policies, backends, problems))
             .collect();
         RouteInput::new(route, rules, attached)
     }
@@ -150,15 +150,15 @@ impl GatewayContext {
         JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
     ) -> Verdicts {
         let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
-        let judged = Judged {
+        let state = GatewayState {
             listeners: &self.listeners,
             attached: counts,
             layout: self.layout,
             refused: self.refused.as_ref(),
             limits: &self.limits,
         };
-        let listener_sets = judge_listener_sets(&judged);
-        let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);
+        let listener_sets = judge_listener_sets(&state);
+        let gateway = judge_gateway(&snapshot.gateway, &state, &listener_sets, references, &mut problems);
         problems.extend(self.problems.iter().cloned());
         problems.sort();
         problems.dedup();

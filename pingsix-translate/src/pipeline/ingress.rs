@@ -37,7 +37,7 @@ use crate::model::{
 };
 use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -66,7 +66,7 @@ pub(super) struct OfIngressClass {
     shadowed: Shadowed,
     attachments: Arc<Attachments>,
     /// Policies of Gateway API are for what Gateways serve.
-    policies: BackendTlsPolicies,
+    policies: Policies,
 }
 
 /// What the class and its parameters say.
@@ -117,7 +117,7 @@ impl ClassContext {
             Parameters::Managed(managed) => {
                 Some(Arc::new(infrastructure::of_ingress_class(&key, class, managed)))
             }
-            Parameters::Unsaid | Parameters::Attached(_) => None,
+            Parameters::Unset | Parameters::Attached(_) => None,
         };
         let mut problems = verdict.map(|verdict| verdict.problems).unwrap_or_default();
         problems.extend(several_defaults(&key, &snapshot.default_classes));
@@ -173,7 +173,7 @@ impl Owner for OfIngressClass {
             ingresses,
             shadowed: Shadowed::default(),
             attachments: Arc::new(Attachments::everywhere()),
-            policies: BackendTlsPolicies::default(),
+            policies: Policies::default(),
         }
     }
 
@@ -219,11 +219,11 @@ impl Owner for OfIngressClass {
         (backends, _): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let in_effect = self.policies.for_route(Payload::Requests(None));
+        let policies = self.policies.for_route(Payload::Requests(None));
         let rules = if let Part::RestOfHost(_) = route.part {
             Box::from([rests::nothing()])
         } else {
-            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, backends, problems);
+            let resolve = |rule| references.resolve_rule(&route, rule, policies, backends, problems);
             route.rules.iter().map(resolve).collect()
         };
         RouteInput::new(route, rules, self.attachments.clone())
@@ -311,7 +311,7 @@ impl Owner for OfIngressClass {
         Ok(Updated { routes, is_reframed })
     }
 
-    fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+    fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         std::iter::empty()
     }
 

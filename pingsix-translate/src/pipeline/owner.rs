@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Listened, LoweredPlane, Plane, RouteInput, Stale, StreamPlane};
-use crate::model::{DataPlaneKey, ObjectKey, ObjectName, Options, Problem};
+use crate::model::{DataPlaneKey, ObjectKey, Options, Problem};
 use crate::normalise::Route;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -68,8 +68,8 @@ pub(super) trait Owner: Debug + Sized {
     /// routes refer to.
     fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale>;
 
-    /// The Services by which more than routes are judged.
-    fn targets(&self) -> impl Iterator<Item = &ObjectName>;
+    /// The objects that policies target.
+    fn targets(&self) -> impl Iterator<Item = &ObjectKey>;
 
     /// Puts everything together.
     fn translation(

@@ -131,12 +131,21 @@ impl RouteSlab {
         self.of_namespace(from).filter(refers)
     }
 
-    /// The routes that may refer to any of some Services, in the order of the snapshot: by kind, then by name.
-    pub(super) fn of_services<'n>(
+    /// The routes on which policies for a target may have an effect: for a Service, those that may refer to it.
+    pub(super) fn of_target(&self, target: &ObjectKey) -> BTreeSet<usize> {
+        if target.kind == Kind::Service {
+            return self.of_service(&target.name).collect();
+        }
+        (0..self.inputs.len()).filter(|slot| self.inputs[*slot].is_there()).collect()
+    }
+
+    /// The routes on which policies for any of some targets may have an effect, in the order of the snapshot: by kind, then
+    /// by name.
+    pub(super) fn of_targets<'n>(
         &self,
-        services: impl Iterator<Item = &'n ObjectName>,
+        targets: impl Iterator<Item = &'n ObjectKey>,
     ) -> Vec<Arc<RouteInput>> {
-        let slots: BTreeSet<usize> = services.flat_map(|service| self.of_service(service)).collect();
+        let slots: BTreeSet<usize> = targets.flat_map(|target| self.of_target(target)).collect();
         let inputs = slots.into_iter().map(|slot| &self.inputs[slot]);
         let in_order: BTreeMap<&ObjectKey, &Arc<RouteInput>> =
             inputs.map(|input| (&*input.route.key, input)).collect();

@@ -1,97 +1,91 @@
-//! A BackendTLSPolicy to the name a backend has to prove.
+//! BackendTLSPolicy: the name that a backend has to prove.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use gateway_api::backendtlspolicies::{
-    BackendTlsPolicyTargetRefs as TargetRef, BackendTlsPolicyValidation as Validation,
-};
+use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
-use crate::model::{Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal};
+use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
+use crate::model::{FieldPath, Hostname, Kind, Limit, Reason, Refusal};
 use crate::references::References;
-use crate::snapshot::{BackendTlsPolicy, key_of};
+use crate::snapshot::{AuthorityRef, BackendTlsPolicy};
 
 /// The one value of `wellKnownCACertificates` that Gateway API defines.
 const SYSTEM: &str = "System";
 
-/// What a BackendTLSPolicy asks for.
-#[derive(Debug)]
+/// The effect of a BackendTLSPolicy.
+#[derive(Debug, PartialEq)]
 pub(crate) struct BackendTls {
-    pub(crate) key: Arc<ObjectKey>,
-    pub(crate) generation: i64,
-    pub(crate) age: Age,
-    /// One per targetRef, in order.
-    pub(crate) targets: Vec<Result<PolicyTarget, Refusal>>,
-    /// The name to ask for and to verify; or why no connection can be made as the policy wants, at least one reason.
-    pub(crate) verified: Result<Hostname, Vec<Refusal>>,
-    /// References to CA certificates that lead nowhere.
-    pub(crate) unresolved: Vec<Refusal>,
-    pub(crate) limits: Vec<Limit>,
+    /// The name to ask for and to verify.
+    pub(crate) hostname: Hostname,
 }
 
-/// A Service, or one of its ports.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PolicyTarget {
-    pub(crate) service: ObjectName,
-    /// The name of a port; without one, every port is meant.
-    pub(crate) port: Option<String>,
-}
+impl PolicyKind for BackendTls {
+    type Object = BackendTlsPolicy;
 
-impl BackendTls {
-    /// Reads a policy. Never fails: what is wrong with it is part of the result.
-    pub(crate) fn read(policy: &BackendTlsPolicy, references: &References<'_>) -> Self {
-        let key = Arc::new(key_of(Kind::BackendTlsPolicy, &policy.metadata));
+    const TARGETS: &'static [Kind] = &[Kind::Service];
+
+    fn target_refs(policy: &BackendTlsPolicy) -> impl Iterator<Item = TargetRef<'_>> {
+        policy.spec.target_refs.iter().map(|target| TargetRef {
+            group: &target.group,
+            kind: &target.kind,
+            name: &target.name,
+            section_name: target.section_name.as_deref(),
+        })
+    }
+
+    fn read(policy: &BackendTlsPolicy, references: &References<'_>) -> PolicySpec<Self> {
+        let namespace = policy.metadata.namespace.as_deref().unwrap_or_default();
         let spec = FieldPath::new("spec");
-        let targets = policy
-            .spec
-            .target_refs
-            .iter()
-            .enumerate()
-            .map(|(index, target)| read_target(&key, target, &spec.child("targetRefs").index(index)))
-            .collect();
         let at = spec.child("validation");
         let validation = &policy.spec.validation;
-        let unresolved: Vec<Refusal> = validation
-            .ca_certificate_refs
-            .iter()
-            .flatten()
-            .enumerate()
+        let authorities = validation.ca_certificate_refs.iter().flatten().enumerate();
+        let unresolved: Vec<Refusal> = authorities
             .filter_map(|(index, reference)| {
+                let reference = AuthorityRef {
+                    group: &reference.group,
+                    kind: &reference.kind,
+                    namespace: None,
+                    name: &reference.name,
+                };
                 let at = at.child("caCertificateRefs").index(index);
-                references.certificate_authorities(&key.name.namespace, reference, &at).err()
+                references.certificate_authorities(namespace, &reference, &at).err()
             })
             .collect();
-        Self {
-            generation: policy.metadata.generation.unwrap_or_default(),
-            age: Age::of(&policy.metadata),
-            targets,
-            verified: verified_name(validation, unresolved.len(), &at),
+        let hostname = verified_name(validation, unresolved.len(), &at);
+        PolicySpec {
+            effect: hostname.map(|hostname| Self { hostname }),
             unresolved,
             limits: ignored_options(policy.spec.options.as_ref(), &spec.child("options")).collect(),
-            key,
         }
     }
-}
 
-fn read_target(policy: &ObjectKey, target: &TargetRef, at: &FieldPath) -> Result<PolicyTarget, Refusal> {
-    if !target.group.is_empty() || target.kind != Kind::Service.as_str() {
-        let group = if target.group.is_empty() { "the core group" } else { &target.group };
-        let field = if target.kind == Kind::Service.as_str() { "group" } else { "kind" };
-        return Err(Refusal::new(
-            at.child(field),
-            Reason::Invalid,
-            format!("A BackendTLSPolicy is for Services, not for a {} of {group}.", target.kind),
+    fn refuse(&self, Unserved { requests, connections }: &Unserved) -> Vec<Refusal> {
+        let hostname = &self.hostname;
+        let requests = (!requests.is_empty()).then(|| Refusal::new(
+            FieldPath::new("spec").child("validation").child("hostname"),
+            Reason::UnsupportedValue,
+            format!(
+                "PingSIX sends one name as Host and as server name, so it can verify {hostname} only for requests \
+                 that all have this Host, or are given it by a URLRewrite filter. These may have others, and are \
+                 answered with an error: {}.",
+                requests.join(", ")
+            ),
         ));
+        let connections = (!connections.is_empty()).then(|| Refusal::new(
+            FieldPath::new("spec").child("targetRefs"),
+            Reason::UnsupportedValue,
+            format!(
+                "Only requests are sent to backends over TLS. These connections carry none that is known of, and are \
+                 closed: {}.",
+                connections.join(", ")
+            ),
+        ));
+        requests.into_iter().chain(connections).collect()
     }
-    Ok(PolicyTarget {
-        service: ObjectName::new(policy.name.namespace.clone(), target.name.as_str()),
-        // Empty is as good as not written.
-        port: target.section_name.clone().filter(|name| !name.is_empty()),
-    })
 }
 
-/// The name PingSIX is to verify, if it can do all the policy asks for: it has one store of CA certificates, and
-/// verifies the name it sends and no other (`src/proxy/upstream`).
+/// The name that PingSIX has to verify, if PingSIX can honour the policy. PingSIX has one store of CA certificates and
+/// verifies the name that it sends (`src/proxy/upstream`).
 fn verified_name(
     validation: &Validation,
     unresolved: usize,

@@ -1,25 +1,26 @@
-//! What policies demand of the connections that carry a route's requests.
+//! Demands of policies on the connections from a route to its backends.
 
 use std::sync::Arc;
 
-use super::BackendTlsPolicies;
+use super::Policies;
+use super::backend_tls::BackendTls;
 use crate::attach::{Attachment, Listener, attached_listeners};
-use crate::model::{Hostname, ObjectKey, ObjectName, Traffic};
+use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Traffic};
 
-/// What a route carries to backends, as far as policies are concerned.
+/// The traffic of a route to its backends, as far as policies are concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
-    /// Requests, and the Host all of them reach a backend with; `None` when there may be several.
+    /// Requests, and the Host with which all of them reach a backend; `None` when the Host may vary.
     Requests(Option<&'a Hostname>),
-    /// What clients send, which is for us to encrypt.
-    Bytes,
-    /// What clients encrypt for the backend, or send as datagrams: there is nothing for us to encrypt.
-    Sealed,
+    /// Connections in plaintext, which a policy may want encrypted.
+    Plaintext,
+    /// Connections that clients encrypt for the backend, and datagrams: policies have no effect on them.
+    Opaque,
 }
 
 impl<'a> Payload<'a> {
-    /// What a route carries; requests that all have this host, or may have several.
-    pub(crate) fn by(
+    /// The payload of a route. `host` is the one Host of all its requests, if there is one.
+    pub(crate) fn of(
         traffic: Traffic,
         parents: &[Attachment],
         listeners: &[Listener],
@@ -27,61 +28,62 @@ impl<'a> Payload<'a> {
     ) -> Self {
         match traffic {
             Traffic::Http | Traffic::Grpc => Self::Requests(host),
-            Traffic::Udp => Self::Sealed,
-            Traffic::Tcp => Self::Bytes,
-            // A rule is resolved once for all listeners, so that one which terminates counts for the others.
+            Traffic::Udp => Self::Opaque,
+            Traffic::Tcp => Self::Plaintext,
+            // A rule is resolved once for all listeners, so one listener that terminates TLS counts for the others.
             Traffic::Tls => {
                 let mut attached = attached_listeners(parents).map(|listener| &listeners[listener]);
                 if attached.any(|listener| !listener.terminates_with().is_empty()) {
-                    Self::Bytes
+                    Self::Plaintext
                 } else {
-                    Self::Sealed
+                    Self::Opaque
                 }
             }
         }
     }
 }
 
-/// Policies as they apply to what one route carries.
+/// The policies as they apply to one route.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InEffect<'a> {
-    pub(super) policies: &'a BackendTlsPolicies,
-    pub(super) carried: Payload<'a>,
+pub(crate) struct RoutePolicies<'a> {
+    pub(super) policies: &'a Policies,
+    pub(super) payload: Payload<'a>,
 }
 
-/// What a policy demands of connections to a Service port.
+/// The demand of a policy on connections to a Service port.
 #[derive(Debug)]
 pub(crate) struct Demand<'a> {
     pub(crate) policy: &'a Arc<ObjectKey>,
-    /// TLS, with the name to ask for and to verify; or why there can be no connection, in one sentence.
+    /// The name to ask for and to verify over TLS; or one sentence on why PingSIX can make no connection.
     pub(crate) tls: Result<&'a Hostname, String>,
 }
 
-impl<'a> InEffect<'a> {
-    /// The policies as they apply to a rule that sends this Host instead of the client's, if it does.
-    pub(crate) fn rewritten(self, host: Option<&'a Hostname>) -> Self {
-        let carried = match self.carried {
+impl<'a> RoutePolicies<'a> {
+    /// The policies as they apply to a rule, which may replace the client's Host by this one.
+    pub(crate) fn with_host(self, host: Option<&'a Hostname>) -> Self {
+        let payload = match self.payload {
             Payload::Requests(own) => Payload::Requests(host.or(own)),
-            other @ (Payload::Bytes | Payload::Sealed) => other,
+            other @ (Payload::Plaintext | Payload::Opaque) => other,
         };
-        Self { carried, ..self }
+        Self { payload, ..self }
     }
 
-    /// What the policy that counts for a port of a Service demands; nothing when there is none.
+    /// The demand of the policy that counts for a port of a Service, if there is such a policy.
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
-        let policy = self.policies.of_port(service, port)?;
-        let host = match self.carried {
+        let target = ObjectKey { kind: Kind::Service, name: service.clone() };
+        let policy = self.policies.backend_tls.effective(target, port)?;
+        let host = match self.payload {
             Payload::Requests(host) => host,
-            Payload::Sealed => return None,
-            Payload::Bytes => {
+            Payload::Opaque => return None,
+            Payload::Plaintext => {
                 return Some(Demand { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
             }
         };
-        let tls = match &policy.verified {
-            // PingSIX sends one name as Host and as server name, and verifies it. To send another Host than the
-            // client did would change the request, so both have to be the same from the start.
-            Ok(hostname) if host == Some(hostname) => Ok(hostname),
-            Ok(hostname) => Err(other_host(&policy.key, service, hostname)),
+        let tls = match &policy.spec.effect {
+            // PingSIX sends one name as Host and as server name, and verifies this name. Another Host than the client's
+            // would change the request, so both have to be equal from the start.
+            Ok(BackendTls { hostname }) if host == Some(hostname) => Ok(hostname),
+            Ok(BackendTls { hostname }) => Err(other_host(&policy.key, service, hostname)),
             Err(flaws) => {
                 let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
                 Err(format!(

@@ -132,7 +132,7 @@ fn condition(conditions: &Conditions, kind: ConditionType) -> (ConditionStatus, 
     (condition.status, condition.reason, condition.message.clone())
 }
 
-/// What is `False`, and why.
+/// The conditions that are `False`, with their reasons.
 fn refused(conditions: &Conditions) -> Vec<(ConditionType, Reason)> {
     let refused = conditions.iter().filter(|condition| condition.status == ConditionStatus::False);
     refused.map(|condition| (condition.kind, condition.reason)).collect()

@@ -1,9 +1,5 @@
 //! References to CA certificates.
 
-use std::sync::Arc;
-
-use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
-
 use super::References;
 use super::cache::not_read_yet;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
@@ -13,7 +9,7 @@ use crate::snapshot::AuthorityRef;
 /// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";
 
-/// Why it is not read, unless it is a ConfigMap.
+/// Refuses a reference to another kind than ConfigMap.
 fn refuse_kind(reference: &AuthorityRef<'_>, reason: Reason, at: &FieldPath) -> Result<(), Refusal> {
     if reference.is_config_map() {
         return Ok(());
@@ -26,25 +22,19 @@ fn refuse_kind(reference: &AuthorityRef<'_>, reason: Reason, at: &FieldPath) -> 
 }
 
 impl References<'_> {
-    /// Checks that a caCertificateRef of a policy in this namespace leads to CA certificates. There is no field for
+    /// Checks that a caCertificateRef of a policy in this namespace leads to CA certificates. The reference has no field for
     /// another namespace.
     pub(crate) fn certificate_authorities(
         &self,
-        namespace: &Arc<str>,
-        reference: &BackendTlsPolicyValidationCaCertificateRefs,
+        namespace: &str,
+        reference: &AuthorityRef<'_>,
         at: &FieldPath,
     ) -> Result<(), Refusal> {
-        let reference = AuthorityRef {
-            group: &reference.group,
-            kind: &reference.kind,
-            namespace: None,
-            name: &reference.name,
-        };
-        refuse_kind(&reference, Reason::InvalidKind, at)?;
+        refuse_kind(reference, Reason::InvalidKind, at)?;
         self.check_authorities_of(&reference.target(namespace), at)
     }
 
-    /// Checks that a caCertificateRef of a Gateway leads to CA certificates, in whatever namespace.
+    /// Checks that a caCertificateRef of a Gateway leads to CA certificates, in any namespace.
     pub(crate) fn frontend_authorities(
         &self,
         referrer: &ObjectKey,
@@ -53,7 +43,7 @@ impl References<'_> {
     ) -> Result<(), Refusal> {
         refuse_kind(reference, Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
-        // Judged before existence, so that nobody learns what another namespace holds.
+        // Permission comes before existence, so authors cannot find out the objects of another namespace.
         if !self.permit(referrer, Kind::ConfigMap, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),

@@ -1,4 +1,4 @@
-//! What is read of referents once, however many refer to them.
+//! The cache of referents: each is read once, however many objects refer to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::model::{Kind, ObjectKey, ObjectName, Reason};
 use crate::quarantine::refuse_secret;
 use crate::snapshot::{Pending, Referents, Secret};
 
-/// What ReferenceGrants permit, and what Secrets hold.
+/// The contents of ReferenceGrants and Secrets.
 ///
-/// It is a function of the referents: whoever keeps it has to say what of them is different.
+/// The cache is a function of the referents. Its owner has to read changed referents again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReferenceCache {
     pub(super) grants: Grants,
-    /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
+    /// The key pair of each Secret, or one sentence on why it cannot be used.
     pub(super) key_pairs: BTreeMap<ObjectName, Result<Arc<KeyPair>, (Reason, String)>>,
 }
 
@@ -37,7 +37,7 @@ impl ReferenceCache {
         self.grants = Grants::new(referents.reference_grants.values());
     }
 
-    /// Reads a Secret, or forgets one that is gone.
+    /// Reads a Secret, or removes it from the cache if it is gone.
     pub(crate) fn read_secret(
         &mut self,
         name: &ObjectName,
@@ -62,9 +62,9 @@ impl ReferenceCache {
     }
 }
 
-/// What to say of an object of which nothing is known yet.
+/// The message about an object that has not been read yet.
 pub(super) fn not_read_yet(pending: &Pending, key: &ObjectKey) -> Option<String> {
-    // Nearly always.
+    // The common case.
     if pending.is_empty() || !pending.contains_key(key) {
         return None;
     }

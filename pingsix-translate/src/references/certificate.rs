@@ -23,7 +23,7 @@ pub(crate) struct Certificate {
     pub(crate) secret: ObjectName,
     /// The reference that led here.
     pub(crate) at: FieldPath,
-    /// What the Secret holds. It is shared by all references to the Secret.
+    /// The key pair of the Secret. All references to the Secret share it.
     pair: Arc<KeyPair>,
 }
 
@@ -54,12 +54,12 @@ impl Certificate {
         &self.pair.names
     }
 
-    /// Whether PingSIX serves the same for both.
+    /// Whether PingSIX serves the same certificate for both.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.pair.digest == other.pair.digest
     }
 
-    /// What clients do not get although it is shown.
+    /// The limit for a chain with intermediate certificates, which PingSIX does not send.
     pub(crate) fn chain_limit(&self) -> Option<Limit> {
         (self.pair.intermediates > 0).then(|| {
             let message = format!(
@@ -101,7 +101,7 @@ impl References<'_> {
         }
         let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
         let name = ObjectName::new(namespace, reference.name.as_str());
-        // Judged before existence, so that nobody learns what another namespace holds.
+        // Permission comes before existence, so authors cannot find out the objects of another namespace.
         if !self.permit(referrer, Kind::Secret, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),
@@ -112,8 +112,7 @@ impl References<'_> {
         self.certificate_of(name, at, &at.child("name"))
     }
 
-    /// The certificate of a Secret of a namespace that may be used. A Secret that is missing is a matter of the field
-    /// `at_name`, one that cannot be used of the field `at`.
+    /// The certificate of a Secret that may be used. A missing Secret is refused at `at_name`, an unusable one at `at`.
     pub(crate) fn certificate_of(
         &self,
         name: ObjectName,
@@ -132,7 +131,7 @@ impl References<'_> {
     }
 }
 
-/// What a Secret holds for TLS, checked to belong together. `Debug` shows neither certificate nor key.
+/// A certificate chain and its key from a Secret, checked to belong together. `Debug` shows neither.
 #[derive(PartialEq, Eq)]
 pub(super) struct KeyPair {
     /// As canonical PEM, leaf first.
@@ -145,16 +144,15 @@ pub(super) struct KeyPair {
     digest: [u8; 32],
     /// The DNS names of the leaf, sorted.
     names: Box<[Hostname]>,
-    /// How many certificates of the chain a client needs besides the leaf and a root.
+    /// The number of intermediate certificates that a client needs.
     intermediates: usize,
 }
 
 impl KeyPair {
     /// Reads entries `tls.crt` and `tls.key`, or says in one sentence why they cannot be used.
     pub(super) fn read(name: &ObjectName, secret: &Secret) -> Result<Self, String> {
-        // `type` is not looked at: `kubernetes.io/tls` is what the specification asks for and what
-        // `kubectl create secret tls` writes, but the entries decide whether a certificate can be served, and many
-        // an Opaque Secret has both.
+        // The type of the Secret does not matter. The specification asks for `kubernetes.io/tls`, but many Opaque Secrets
+        // have both entries, and these decide whether PingSIX can serve the certificate.
         let text = |entry: &str| {
             // In a manifest, `stringData` replaces what `data` has.
             let written = secret.string_data.as_ref().and_then(|data| Some(data.get(entry)?.as_bytes()));

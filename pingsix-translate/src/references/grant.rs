@@ -1,4 +1,4 @@
-//! May an object of kind A in namespace x refer to one of kind B in namespace y?
+//! ReferenceGrants: whether an object of one namespace may refer to an object of another.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::ReferenceGrant;
 
-/// ReferenceGrants, flattened to what they allow.
+/// The permissions of all ReferenceGrants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grants(BTreeSet<Grant>);
 
@@ -36,8 +36,8 @@ impl Grants {
         Self(flat)
     }
 
-    /// The one authorisation function: total over kinds and namespaces. References within a namespace need no
-    /// grant (Gateway API `ReferenceGrant`).
+    /// Whether an object may refer to a target. References within a namespace need no grant (Gateway API
+    /// `ReferenceGrant`).
     pub(crate) fn permit(&self, referrer: &ObjectKey, kind: Kind, target: &ObjectName) -> bool {
         if referrer.name.namespace == target.namespace {
             return true;

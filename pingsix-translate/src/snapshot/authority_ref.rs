@@ -16,7 +16,7 @@ impl AuthorityRef<'_> {
         self.group.is_empty() && self.kind == Kind::ConfigMap.as_str()
     }
 
-    /// What it names, written in an object of `namespace`.
+    /// The name of the referent, for a reference in an object of `namespace`.
     pub(crate) fn target(&self, namespace: &str) -> ObjectName {
         ObjectName::new(self.namespace.unwrap_or(namespace), self.name)
     }

@@ -1,4 +1,4 @@
-//! EndpointSlices, as far as translation reads them.
+//! EndpointSlices, with the fields that translation reads.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,15 +22,15 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The type of addresses that are names.
 const FQDN: &str = "FQDN";
 
-/// An EndpointSlice, as far as translation reads it. A cluster has as many of them as Services, or more.
+/// An EndpointSlice, with the fields that translation reads. A cluster has at least as many EndpointSlices as Services.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
-    /// Where it is, and its name.
+    /// Its namespace and name.
     pub name: ObjectName,
-    /// The Service it belongs to, which its label names.
+    /// The Service that its label names.
     pub service: Option<ObjectName>,
-    /// Whether its endpoints are DNS names. Those are not kept: they are not resolved.
+    /// Whether its endpoints are DNS names. Names are not resolved and not kept.
     pub holds_names: bool,
     /// `ports`, in order. Thousands of slices have the same ones.
     pub ports: Arc<[EndpointPort]>,
@@ -41,17 +41,17 @@ pub struct EndpointSlice {
 /// A port of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointPort {
-    /// The name of the port of the Service; `None` when it has none.
+    /// The name of the port of the Service, if it has one.
     pub name: Option<Arc<str>>,
-    /// Its number; `None` when that is missing or none that can be connected to.
+    /// Its number; `None` if the number is missing or not a valid port.
     pub port: Option<NonZeroU16>,
 }
 
-/// What stands behind a Service.
+/// An endpoint of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it is: the first of its addresses, for Kubernetes gives no meaning to the others (`Endpoint.addresses`). An
-    /// IPv4 address written as IPv6 is one of IPv4. `None` when it is no address, or one with a zone identifier.
+    /// The first of its addresses; Kubernetes gives no meaning to the others (`Endpoint.addresses`). An IPv4 address written
+    /// as IPv6 becomes one of IPv4. `None` is an invalid address, or one with a zone identifier.
     pub address: Option<IpAddr>,
     /// Whether it takes traffic.
     pub state: EndpointState,
@@ -60,11 +60,11 @@ pub struct Endpoint {
 /// Whether an endpoint takes traffic (`EndpointConditions`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointState {
-    /// It does. An unset condition counts as ready.
+    /// The endpoint takes traffic. An unset condition counts as ready.
     Ready,
-    /// It is terminating but still serves: it takes traffic when there is nothing else.
+    /// The endpoint is terminating and still serves: it takes traffic in the absence of ready ones.
     Leaving,
-    /// It does not.
+    /// The endpoint takes no traffic.
     Down,
 }
 
@@ -86,8 +86,8 @@ impl EndpointState {
     }
 }
 
-/// The endpoints of a slice: of one type up to Kubernetes 1.35, and of another from 1.36 on. The program that uses this
-/// crate says which it is (`k8s-openapi`).
+/// The endpoints of a slice. Their type differs between Kubernetes 1.35 and 1.36; the program that uses this crate chooses
+/// the version (`k8s-openapi`).
 trait Listed: From<Vec<WireEndpoint>> {
     fn listed(&self) -> &[WireEndpoint];
 }
@@ -144,7 +144,7 @@ impl From<wire::EndpointSlice> for EndpointSlice {
 }
 
 impl Serialize for EndpointSlice {
-    /// As the API has it, without what is not kept.
+    /// Writes the shape of the API, with the fields that are kept.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let labels = self
             .service

@@ -1,4 +1,4 @@
-//! What a Gateway asks of its clients: `spec.tls.frontend`.
+//! Validation of clients by a Gateway: `spec.tls.frontend`.
 
 use gateway_api::gateways as api;
 
@@ -8,25 +8,25 @@ use crate::model::{FieldPath, ObjectName};
 /// The validation of client certificates on a port.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendValidation<'a> {
-    /// The field that asks for it, `default` or an element of `perPort`.
+    /// Its field: `default` or an element of `perPort`.
     pub(crate) at: FieldPath,
     authorities: Vec<AuthorityRef<'a>>,
     is_insecure: bool,
 }
 
 impl<'a> FrontendValidation<'a> {
-    /// What is asked of clients on a port.
+    /// The validation on a port, if there is one.
     pub(crate) fn of(gateway: &'a GatewaySpec, port: i32) -> Option<Self> {
         let frontend = gateway.tls.as_ref()?.frontend.as_ref()?;
         let per_port = frontend.per_port.as_deref().unwrap_or_default();
         match per_port.iter().enumerate().find(|(_, per_port)| per_port.port == port) {
-            // It replaces the default for its port, also when it asks for nothing.
+            // An element replaces the default for its port, also without a validation.
             Some((index, per_port)) => Self::of_port(index, per_port),
             None => Self::by_default(frontend),
         }
     }
 
-    /// Everything that is asked for, whether or not there is a listener it concerns.
+    /// All validations, also of ports without a listener.
     pub(crate) fn all(gateway: &'a GatewaySpec) -> Vec<Self> {
         let Some(frontend) = gateway.tls.as_ref().and_then(|tls| tls.frontend.as_ref()) else {
             return Vec::new();
@@ -68,7 +68,7 @@ impl<'a> FrontendValidation<'a> {
         })
     }
 
-    /// The authorities that are named, each with its field.
+    /// The references to authorities, each with its field.
     pub(crate) fn authorities(&self) -> impl ExactSizeIterator<Item = (FieldPath, &AuthorityRef<'a>)> {
         let at = self.at.child("validation").child("caCertificateRefs");
         self.authorities.iter().enumerate().map(move |(index, authority)| (at.index(index), authority))
@@ -79,7 +79,7 @@ impl<'a> FrontendValidation<'a> {
         self.is_insecure.then(|| self.at.child("validation").child("mode"))
     }
 
-    /// The ConfigMaps that are named, whether they exist or not.
+    /// The ConfigMaps to which it refers, existing or not.
     pub(super) fn config_maps<'s>(&'s self, namespace: &'s str) -> impl Iterator<Item = ObjectName> + 's {
         self.authorities
             .iter()

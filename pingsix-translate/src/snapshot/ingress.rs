@@ -1,4 +1,4 @@
-//! What one IngressClass may see, and which Ingresses belong to a class.
+//! The snapshot of an IngressClass, and the Ingresses of a class.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use super::{Objects, ReferentNames, Referents};
 use crate::model::{Age, ObjectName};
 use crate::shared_map::SharedMap;
 
-/// The annotation that named the class of an Ingress before there was a field.
+/// The annotation for the class of an Ingress, which is older than the field.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// The annotation of an IngressClass that says that it is the one for Ingresses which name none.
+/// The annotation of the default IngressClass.
 const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
-/// Everything translation may look at for one IngressClass. Cut by [`Objects::ingress_snapshot`], or built by hand.
+/// The input of translation for one IngressClass, from [`Objects::ingress_snapshot`] or built by hand.
 #[derive(Clone, Debug)]
 pub struct IngressSnapshot {
     /// The IngressClass.
@@ -24,15 +24,15 @@ pub struct IngressSnapshot {
     pub default_classes: Vec<Arc<str>>,
     /// Ingresses of the class, by name.
     pub ingresses: SharedMap<ObjectName, Arc<Ingress>>,
-    /// What they refer to.
+    /// The objects to which they refer.
     pub referents: Referents,
 }
 
 impl Objects {
-    /// Cuts what one IngressClass may see; `None` when there is no such class.
+    /// The snapshot of an IngressClass; `None` if the class does not exist.
     ///
-    /// An Ingress belongs to the class it names ([`class_of_ingress`]); one that names none belongs to the default
-    /// class ([`default_ingress_classes`]).
+    /// An Ingress belongs to the class that it names ([`class_of_ingress`]), or else to the default class
+    /// ([`default_ingress_classes`]).
     pub fn ingress_snapshot(&self, class: &str) -> Option<IngressSnapshot> {
         let object = self.ingress_classes.get(&ObjectName::new("", class))?;
         let default_classes = default_ingress_classes(self.ingress_classes.values().map(AsRef::as_ref));
@@ -52,18 +52,18 @@ impl Objects {
     }
 }
 
-/// The class an Ingress names: `spec.ingressClassName`, or the annotation `kubernetes.io/ingress.class`. `None` when it
-/// names none, so that it is for the default class.
+/// The class that an Ingress names: `spec.ingressClassName`, or the annotation `kubernetes.io/ingress.class`. `None` is the
+/// default class.
 pub fn class_of_ingress(ingress: &Ingress) -> Option<&str> {
     let field = ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_deref());
     field.or_else(|| Some(ingress.metadata.annotations.as_ref()?.get(CLASS_ANNOTATION)?.as_str()))
 }
 
-/// The classes that are marked as the default, the one that counts first.
+/// The classes that are marked as the default. The first one counts.
 ///
-/// There should be one at most. Of several, Kubernetes either refuses Ingresses without a class at admission or gives
-/// them the newest, then the first by name; so the latter counts, whoever its controller is, and no Ingress is served
-/// by two.
+/// A cluster should have one at most. With several, some versions of Kubernetes refuse Ingresses without a class at
+/// admission, and others choose the newest class, then the first by name. This function has that order, whichever
+/// controller the class belongs to, so no Ingress is served by two.
 pub fn default_ingress_classes<'a>(classes: impl IntoIterator<Item = &'a IngressClass>) -> Vec<Arc<str>> {
     let is_default = |class: &&IngressClass| {
         let annotations = class.metadata.annotations.as_ref();

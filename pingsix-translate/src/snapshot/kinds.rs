@@ -1,4 +1,4 @@
-//! The types objects are decoded into: generated ones where they hold every field that matters, our own elsewhere.
+//! The types of objects: generated ones if they hold every field that matters, and our own otherwise.
 
 use std::collections::BTreeMap;
 
@@ -67,12 +67,12 @@ macro_rules! resource {
 pub(super) use resource;
 
 resource! {
-    /// A Gateway, with the fields of the experimental channel that must not be overlooked.
+    /// A Gateway, with the fields of the experimental channel that must not be ignored.
     Gateway, Probed<GatewaySpec, GatewayProbe>, GatewayStatus, "Gateway", "gateways"
 }
 
 resource! {
-    /// A ListenerSet, with the fields of the experimental channel that must not be overlooked.
+    /// A ListenerSet, with the fields of the experimental channel that must not be ignored.
     ListenerSet, Probed<ListenerSetSpec, ListenersProbe>, ListenerSetStatus, "ListenerSet", "listenersets"
 }
 
@@ -86,13 +86,13 @@ pub struct ListenerSetSpec {
     pub listeners: Vec<GatewayListeners>,
 }
 
-/// A generated type together with fields that newer CRDs have and it has not. Reads and writes as one object, and
+/// A generated type together with fields of newer CRDs that the type lacks. Reads and writes as one object, and
 /// dereferences to the generated type.
 #[derive(Clone, Debug, Default)]
 pub struct Probed<T, P> {
-    /// What the generated type knows.
+    /// The generated type.
     pub known: T,
-    /// What it does not.
+    /// The fields that the generated type lacks.
     pub probe: P,
 }
 
@@ -122,7 +122,7 @@ impl<T: Serialize, P: Serialize> Serialize for Probed<T, P> {
     }
 }
 
-/// Adds what only `more` has, element by element.
+/// Adds the members that only `more` has, element by element.
 fn merge(whole: &mut Value, more: Value) {
     match (whole, more) {
         (Value::Object(whole), Value::Object(more)) => {
@@ -168,7 +168,7 @@ pub struct ListenersProbe {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerProbe {
-    /// `filters`: overlooked, one that authenticates would let everybody in.
+    /// `filters`. A listener whose authentication is ignored would let every client in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filters: BTreeMap<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! What is kept of an object's metadata, and what objects of every kind are known by.
+//! The metadata of objects that translation keeps, and the identity of objects of every kind.
 
 use std::fmt::Debug;
 
@@ -13,10 +13,10 @@ use super::objects::key_of;
 use super::pool::Pool;
 use crate::model::{Age, Kind, ObjectName};
 
-/// What is kept of an object's metadata: a tenth of what the generated type takes, of which there is one per object.
+/// The metadata that translation keeps for each object: a tenth of the size of the generated type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Where it is, and its name.
+    /// Its namespace and name.
     pub name: ObjectName,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
@@ -24,7 +24,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// When it was created, to the second; `None` when it was never stored by an API server.
+    /// The time of creation, to the second; `None` if no API server has stored the object.
     pub fn created(&self) -> Option<Time> {
         self.age.created()
     }
@@ -47,7 +47,7 @@ impl From<&Metadata> for ObjectMeta {
     }
 }
 
-/// Metadata that says a name and nothing else.
+/// Metadata with a name alone.
 pub(super) fn metadata_of(name: &ObjectName) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.name.as_ref().to_owned()),
@@ -56,40 +56,40 @@ pub(super) fn metadata_of(name: &ObjectName) -> ObjectMeta {
     }
 }
 
-/// The name that metadata say, whether the kind lives in a namespace or not.
+/// The namespace and name in metadata. The namespace is empty if absent.
 pub(super) fn name_in(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
-/// The kind of a type, as the table of kinds has it.
+/// A type of objects of one kind.
 pub trait OfKind {
-    /// Which kind.
+    /// The kind.
     const KIND: Kind;
 }
 
-/// An object of a kind translation reads.
+/// An object of a kind that translation reads.
 pub trait Identified: OfKind + Sized {
-    /// The type with all fields of the API, with which its names of the kind go. It is the type itself if nothing is left out.
+    /// The type with all fields of the API, which also has the names of the kind. It is `Self` if no field is left out.
     type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<Self>;
 
-    /// Where it is, and its name; the namespace is empty for cluster-scoped kinds.
+    /// Namespace and name; the namespace is empty for cluster-scoped kinds.
     fn name(&self) -> ObjectName;
 
-    /// `metadata.generation`; 0 when it has none, or when it is not kept.
+    /// `metadata.generation`; 0 if it is absent or not kept.
     fn generation(&self) -> i64;
 
-    /// Holds what other objects say as well together with them.
+    /// Interns values that other objects have, too.
     fn share(&mut self, _pool: &mut Pool) {}
 
-    /// Whether two versions of an object differ at most in bookkeeping of the API server.
+    /// Whether two versions of an object differ at most in fields that the API server maintains.
     fn says_the_same(&self, other: &Self) -> bool;
 
-    /// The content of the object, as a text that is the same for all versions that say the same. It may be secret.
+    /// The content of the object as a text, which is equal for all versions with the same content. It may be secret.
     fn text(&self) -> String;
 }
 
-/// Objects that are kept as the API has them.
+/// Objects with all fields of the API.
 impl<K: OfKind + Resource<DynamicType = ()> + Serialize + DeserializeOwned> Identified for K {
     type Wire = Self;
 
@@ -112,13 +112,13 @@ impl<K: OfKind + Resource<DynamicType = ()> + Serialize + DeserializeOwned> Iden
     }
 }
 
-/// The metadata that translation may look at.
+/// The metadata that translation uses.
 fn essence(metadata: &ObjectMeta) -> impl PartialEq + Debug + use<> {
     let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
     (uid, generation, labels, annotations)
 }
 
-/// Whether the rest of the object is told by its generation.
+/// Whether the generation stands for the rest of the object.
 fn has_generation(metadata: &ObjectMeta) -> bool {
     metadata.generation.is_some_and(|generation| generation > 0)
 }
@@ -129,7 +129,7 @@ fn without_metadata(object: &impl Serialize) -> Value {
     object
 }
 
-/// Shares the namespace of a name that nobody holds yet.
+/// Interns the namespace of a name without other references.
 pub(super) fn share_namespace(name: &mut ObjectName, pool: &mut Pool) {
     if let Some(name) = name.get_mut() {
         pool.text(&mut name.namespace);

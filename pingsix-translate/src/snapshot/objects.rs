@@ -16,14 +16,14 @@ macro_rules! objects {
             const KIND: Kind = Kind::$kind;
         })+
 
-        /// One object of a kind translation reads.
+        /// One object of a kind that translation reads.
         #[derive(Clone, Debug)]
         pub enum Object {
             $(#[doc = concat!("A `", stringify!($kind), "`.")] $kind(Arc<super::$kind>),)+
         }
 
         impl Object {
-            /// What the object is.
+            /// Its kind.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
@@ -36,19 +36,19 @@ macro_rules! objects {
             }
         }
 
-        /// A plain collection of objects, from which snapshots are cut. Tools without a cluster use it; a
-        /// controller keeps indexed stores instead and builds snapshots from those.
+        /// A plain collection of objects, the source of snapshots. Tools without a cluster use it. The controller builds
+        /// snapshots from indexed stores instead.
         #[derive(Clone, Debug, Default)]
         pub struct Objects { $(pub(super) $field: BTreeMap<ObjectName, Arc<super::$kind>>,)+ }
 
         impl Objects {
-            /// Adds an object, or replaces the one with the same key; returns whether one was replaced.
+            /// Adds an object, or replaces the one with the same key. Returns whether one was replaced.
             pub fn insert(&mut self, object: Object) -> bool {
                 let ObjectKey { name, .. } = object.key();
                 match object { $(Object::$kind(object) => self.$field.insert(name, object).is_some(),)+ }
             }
 
-            /// Whether an object with this key is there.
+            /// Whether the collection has an object with this key.
             pub fn contains(&self, key: &ObjectKey) -> bool {
                 match key.kind { $(Kind::$kind => self.$field.contains_key(&key.name),)+ }
             }

@@ -1,4 +1,4 @@
-//! What many objects say alike, held once.
+//! Interners of values that many objects have in common.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::endpoint_slice::EndpointPort;
 use super::service::ServicePort;
 use crate::model::{ObjectName, ParentRef};
 
-/// What many objects have in common: the name of their namespace, the Gateway of thousands of routes, a Service that routes
-/// and EndpointSlices name. Whoever holds many objects has them [share](super::Identified::share) it through one of these.
-/// What nobody holds any more is forgotten.
+/// Interners of common values: the names of namespaces, the parentRefs of thousands of routes, the Services that routes and
+/// EndpointSlices name. A store of many objects lets them [share](super::Identified::share) values through one pool. Values
+/// without other references are dropped.
 #[derive(Debug, Default)]
 pub struct Pool {
-    texts: Common<Arc<str>>,
-    names: Common<ObjectName>,
-    parent_refs: Common<Arc<[ParentRef]>>,
-    service_ports: Common<Arc<[ServicePort]>>,
-    endpoint_ports: Common<Arc<[EndpointPort]>>,
+    texts: Interner<Arc<str>>,
+    names: Interner<ObjectName>,
+    parent_refs: Interner<Arc<[ParentRef]>>,
+    service_ports: Interner<Arc<[ServicePort]>>,
+    endpoint_ports: Interner<Arc<[EndpointPort]>>,
 }
 
 impl Pool {
-    /// Makes a text the one that others have who say the same.
+    /// Interns a text.
     pub fn text(&mut self, text: &mut Arc<str>) {
         self.texts.share(text);
     }
 
-    /// Makes a name the one that others have who name the same object.
+    /// Interns a name.
     pub fn name(&mut self, name: &mut ObjectName) {
         if let Some(parts) = name.get_mut() {
             self.texts.share(&mut parts.namespace);
@@ -33,25 +33,25 @@ impl Pool {
         self.names.share(name);
     }
 
-    /// Makes parentRefs those that others have who say the same.
+    /// Interns parentRefs.
     pub fn parent_refs(&mut self, parent_refs: &mut Arc<[ParentRef]>) {
         self.parent_refs.share(parent_refs);
     }
 
-    /// Makes ports those of other Services that have the same.
+    /// Interns the ports of a Service.
     pub fn service_ports(&mut self, ports: &mut Arc<[ServicePort]>) {
         self.service_ports.share(ports);
     }
 
-    /// Makes ports those of other EndpointSlices that have the same.
+    /// Interns the ports of an EndpointSlice.
     pub fn endpoint_ports(&mut self, ports: &mut Arc<[EndpointPort]>) {
         self.endpoint_ports.share(ports);
     }
 }
 
-/// What can be held by several.
+/// A reference-counted value.
 trait Poolable: Ord + Clone {
-    /// Whether it is.
+    /// Whether there are other references.
     fn is_shared(&self) -> bool;
 }
 
@@ -68,22 +68,22 @@ impl Poolable for ObjectName {
 }
 
 #[derive(Debug)]
-struct Common<V> {
+struct Interner<V> {
     known: BTreeSet<V>,
-    /// How many there may be before those that nobody has any more are looked for.
+    /// The number of values at which those without other references are dropped.
     limit: usize,
 }
 
-/// Fewer are not worth a look.
-const FEW: usize = 1_000;
+/// The smallest limit of an interner.
+const MIN_LIMIT: usize = 1_000;
 
-impl<V> Default for Common<V> {
+impl<V> Default for Interner<V> {
     fn default() -> Self {
-        Self { known: BTreeSet::new(), limit: FEW }
+        Self { known: BTreeSet::new(), limit: MIN_LIMIT }
     }
 }
 
-impl<V: Poolable> Common<V> {
+impl<V: Poolable> Interner<V> {
     fn share(&mut self, value: &mut V) {
         if let Some(known) = self.known.get(value) {
             value.clone_from(known);
@@ -91,8 +91,8 @@ impl<V: Poolable> Common<V> {
         }
         if self.known.len() >= self.limit {
             self.known.retain(Poolable::is_shared);
-            // Each is looked at as often as one like it is added.
-            self.limit = FEW.max(self.known.len() * 2);
+            // The limit doubles, so the cost for each added value is constant.
+            self.limit = MIN_LIMIT.max(self.known.len() * 2);
         }
         self.known.insert(value.clone());
     }
@@ -104,21 +104,21 @@ mod tests {
     use crate::model::NameParts;
 
     #[test]
-    fn what_nobody_has_any_more_is_forgotten() {
+    fn values_without_other_references_are_dropped() {
         let mut pool = Pool::default();
         let mut kept: Arc<str> = "kept".into();
         pool.text(&mut kept);
-        for number in 0..10 * FEW {
+        for number in 0..10 * MIN_LIMIT {
             pool.text(&mut number.to_string().into());
         }
-        assert!(pool.texts.known.len() <= 2 * FEW, "{}", pool.texts.known.len());
+        assert!(pool.texts.known.len() <= 2 * MIN_LIMIT, "{}", pool.texts.known.len());
         let mut again: Arc<str> = "kept".into();
         pool.text(&mut again);
         assert!(Arc::ptr_eq(&kept, &again));
     }
 
     #[test]
-    fn a_name_is_held_once() {
+    fn equal_names_are_one_pointer() {
         let mut pool = Pool::default();
         let (mut one, mut other) = (ObjectName::new("shop", "cart"), ObjectName::new("shop", "cart"));
         let mut third = ObjectName::new("shop", "till");

@@ -1,5 +1,4 @@
-//! What objects refer to, by name, whether it exists or not: what a snapshot has to hold, and what a controller
-//! has to watch.
+//! The names to which objects refer, existing or not: a snapshot holds these objects, and a controller watches them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use super::kinds::{BackendTlsPolicy, Gateway, GatewayClass, Ingress, IngressClas
 use crate::crd::PingsixProxy;
 use crate::model::{Kind, ObjectName};
 
-/// The Services that backends of an Ingress name, whether they exist or not.
+/// The Services that the backends of an Ingress name, existing or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
@@ -25,7 +24,7 @@ pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Objec
         .collect()
 }
 
-/// The Secrets that `spec.tls` of an Ingress names, whether they exist or not.
+/// The Secrets that `spec.tls` of an Ingress names, existing or not.
 pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
     tls.filter_map(|tls| tls.secret_name.as_deref().filter(|name| !name.is_empty()))
@@ -33,12 +32,12 @@ pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Object
         .collect()
 }
 
-/// The Service an EndpointSlice belongs to.
+/// The Service of an EndpointSlice.
 pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
     slice.service.clone()
 }
 
-/// The Secrets a Gateway names, of its listeners and the one it is to show to backends, whether they exist or not.
+/// The Secrets that a Gateway names, of its listeners and for its backends, existing or not.
 pub fn secrets_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
     let backend = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
     let client_certificate = backend.and_then(|backend| backend.client_certificate_ref.as_ref());
@@ -48,7 +47,7 @@ pub fn secrets_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<Object
     secrets_of_listeners(&gateway.spec.listeners, namespace).chain(client_certificate).collect()
 }
 
-/// The Secrets that listeners of a ListenerSet name, whether they exist or not.
+/// The Secrets that the listeners of a ListenerSet name, existing or not.
 pub fn secrets_of_listener_set(set: &ListenerSet, namespace: &str) -> BTreeSet<ObjectName> {
     secrets_of_listeners(&set.spec.listeners, namespace).collect()
 }
@@ -68,13 +67,13 @@ fn secrets_of_listeners<'a>(
     })
 }
 
-/// The ConfigMaps with authorities that a Gateway names, whether they exist or not.
+/// The ConfigMaps with authorities that a Gateway names, existing or not.
 pub fn config_maps_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
     let validations = FrontendValidation::all(&gateway.spec);
     validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
 }
 
-/// The ConfigMaps with authorities that a policy names, whether they exist or not.
+/// The ConfigMaps with authorities that a policy names, existing or not.
 pub fn config_maps_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
     let references = policy.spec.validation.ca_certificate_refs.iter().flatten();
     references
@@ -83,7 +82,7 @@ pub fn config_maps_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) ->
         .collect()
 }
 
-/// The Services a policy targets, whether they exist or not.
+/// The Services that a policy targets, existing or not.
 pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
     let targets = policy.spec.target_refs.iter();
     targets
@@ -92,20 +91,20 @@ pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BT
         .collect()
 }
 
-/// The PingsixProxy that a GatewayClass names, whether it exists or not.
+/// The PingsixProxy that a GatewayClass names, existing or not.
 pub fn proxy_of_class(class: &GatewayClass) -> Option<ObjectName> {
     let reference = class.spec.parameters_ref.as_ref()?;
     let namespace = reference.namespace.as_deref()?;
     named_proxy(&reference.group, &reference.kind, namespace, &reference.name)
 }
 
-/// The PingsixProxy that a Gateway names, whether it exists or not.
+/// The PingsixProxy that a Gateway names, existing or not.
 pub fn proxy_of_gateway(gateway: &Gateway, namespace: &str) -> Option<ObjectName> {
     let reference = gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()?;
     named_proxy(&reference.group, &reference.kind, namespace, &reference.name)
 }
 
-/// The PingsixProxy that an IngressClass names, whether it exists or not.
+/// The PingsixProxy that an IngressClass names, existing or not.
 pub fn proxy_of_ingress_class(class: &IngressClass) -> Option<ObjectName> {
     let reference = class.spec.as_ref()?.parameters.as_ref()?;
     let namespace =
@@ -118,8 +117,8 @@ pub fn proxy_of_ingress_class(class: &IngressClass) -> Option<ObjectName> {
     )
 }
 
-/// The Secrets that a PingsixProxy names in its own namespace, whether they exist or not. Translation has no use for what is
-/// in them; whoever runs the data planes, or publishes to them, has.
+/// The Secrets that a PingsixProxy names in its own namespace, existing or not. Provisioning and publication use them;
+/// translation does not.
 pub fn secrets_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
     let process = proxy.spec.managed.as_ref().and_then(|managed| managed.process.as_ref());
     let keyring = process.and_then(|process| process.data_encryption.as_ref());

@@ -1,4 +1,4 @@
-//! The kinds of routes, and what their specs have in common: one table.
+//! The kinds of routes and the common parts of their specs: one table.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use super::wire;
 use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
 
 /// A reference to a backend, of any generated type.
-struct Named<'a> {
+struct BackendTarget<'a> {
     is_mirror: bool,
     group: Option<&'a str>,
     kind: Option<&'a str>,
@@ -28,8 +28,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-impl Named<'_> {
-    /// The Service it names, in a route of `namespace`.
+impl BackendTarget<'_> {
+    /// The Service of a reference in a route of `namespace`.
     fn service(&self, namespace: &Arc<str>) -> Option<ObjectName> {
         let is_service = self.group.unwrap_or_default().is_empty()
             && self.kind.is_none_or(|kind| kind == Kind::Service.as_str());
@@ -38,10 +38,10 @@ impl Named<'_> {
     }
 }
 
-macro_rules! named {
+macro_rules! backend_target {
     ($backend:expr, $is_mirror:expr) => {{
         let backend = $backend;
-        Named {
+        BackendTarget {
             is_mirror: $is_mirror,
             group: backend.group.as_deref(),
             kind: backend.kind.as_deref(),
@@ -51,11 +51,11 @@ macro_rules! named {
     }};
 }
 
-/// What the filters of a list have requests copied to.
+/// The mirrors in a list of filters.
 macro_rules! mirrors {
     ($filters:expr) => {{
         let mirrors = $filters.iter().flatten().filter_map(|filter| filter.request_mirror.as_ref());
-        mirrors.map(|mirror| named!(&mirror.backend_ref, true))
+        mirrors.map(|mirror| backend_target!(&mirror.backend_ref, true))
     }};
 }
 
@@ -65,8 +65,9 @@ macro_rules! filtered {
         let rules = $spec.rules.iter().flatten();
         rules.flat_map(|rule| {
             let backends = rule.backend_refs.iter().flatten();
-            let of_backends = backends
-                .flat_map(|backend| std::iter::once(named!(backend, false)).chain(mirrors!(backend.filters)));
+            let of_backends = backends.flat_map(|backend| {
+                std::iter::once(backend_target!(backend, false)).chain(mirrors!(backend.filters))
+            });
             of_backends.chain(mirrors!(rule.filters))
         })
     }};
@@ -75,27 +76,27 @@ macro_rules! filtered {
 /// The backends of the spec of a route without filters.
 macro_rules! plain {
     ($spec:expr) => {
-        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| named!(backend, false))
+        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| backend_target!(backend, false))
     };
 }
 
 /// The spec of a route of Gateway API.
 pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
-    /// A route as the API has it.
+    /// The type of the route with all fields of the API.
     type Wire: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Into<RouteObject<Self>>;
 
-    /// Takes the parentRefs out.
+    /// Removes the parentRefs and returns them.
     fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
 
-    /// The same, with parentRefs.
+    /// The spec with parentRefs.
     #[must_use]
     fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
 
-    /// The Services that backendRefs and mirrors name in a route of `namespace`, whether they exist or not; sorted, without
+    /// The Services that backendRefs and mirrors name in a route of `namespace`, existing or not; sorted, without
     /// repetitions.
     fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
 
-    /// Those of them that requests or connections are to go to, which need endpoints.
+    /// The Services that backendRefs name. These need endpoints; mirrors do not.
     fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
@@ -173,7 +174,7 @@ macro_rules! routes {
         }
 
         impl AnyRoute {
-            /// The route that an object is, if it is one.
+            /// An object as a route, if it is one.
             pub fn of(object: Object) -> Option<Self> {
                 #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind is a route")]
                 match object {
@@ -182,12 +183,12 @@ macro_rules! routes {
                 }
             }
 
-            /// Which kind of route.
+            /// Its kind.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
 
-            /// What is kept of `metadata`.
+            /// The kept part of `metadata`.
             pub fn metadata(&self) -> &Metadata {
                 match self { $(Self::$kind(route) => &route.metadata,)+ }
             }
@@ -197,17 +198,17 @@ macro_rules! routes {
                 match self { $(Self::$kind(route) => &route.parent_refs,)+ }
             }
 
-            /// The Services that backendRefs and mirrors name, whether they exist or not; sorted, without repetitions.
+            /// The Services that backendRefs and mirrors name, existing or not; sorted, without repetitions.
             pub fn services(&self) -> &[ObjectName] {
                 match self { $(Self::$kind(route) => route.services(),)+ }
             }
 
-            /// Those of them that requests or connections are to go to, which need endpoints.
+            /// The Services that backendRefs name. These need endpoints; mirrors do not.
             pub fn backends(&self) -> Vec<ObjectName> {
                 match self { $(Self::$kind(route) => route.backends(),)+ }
             }
 
-            /// The content of the route, as a text that is the same for all versions that say the same.
+            /// The content of the route as a text, which is equal for all versions with the same content.
             pub fn text(&self) -> String {
                 match self { $(Self::$kind(route) => format!("{route:?}"),)+ }
             }
@@ -224,7 +225,7 @@ macro_rules! routes {
 }
 
 routes! {
-    // The type of the spec, that of its parentRefs, and how backends are written.
+    // The type of the spec, the type of its parentRefs, and the macro for its backends.
     HttpRoute { HttpRouteSpec, HttpRouteParentRefs, filtered }
     GrpcRoute { GrpcRouteSpec, GrpcRouteParentRefs, filtered }
     TlsRoute { TlsRouteSpec, TlsRouteParentRefs, plain }
@@ -233,7 +234,7 @@ routes! {
 }
 
 impl AnyRoute {
-    /// Whether both say the same.
+    /// Whether both have the same content.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.is_same(other) || self == other
     }

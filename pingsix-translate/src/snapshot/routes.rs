@@ -1,4 +1,4 @@
-//! Routes, without what translation does not read.
+//! Routes, with the fields that translation reads.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,9 +12,7 @@ use super::pool::Pool;
 use super::route_spec::RouteSpec;
 use crate::model::{ObjectName, ParentRef};
 
-/// A route: what its author wants, and who it is. Its status is no input of translation.
-///
-/// Reads and writes as the API has it.
+/// A route without its status, which is no input of translation. Reads and writes the shape of the API.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Written<S>", bound(deserialize = "S: RouteSpec"))]
 pub struct RouteObject<S> {
@@ -22,23 +20,23 @@ pub struct RouteObject<S> {
     pub metadata: Metadata,
     /// `spec.parentRefs`, in order. Thousands of routes have the same ones.
     pub parent_refs: Arc<[ParentRef]>,
-    /// The Services that the spec names, which are asked for far more often than the rest of it; sorted.
+    /// The Services that the spec names; sorted. They are needed far more often than the rest of the spec.
     services: Box<[ObjectName]>,
     spec: Packed<S>,
 }
 
 impl<S: RouteSpec> RouteObject<S> {
-    /// `spec` without its `parentRefs`. It is decoded at each call: of all routes of a cluster, few are looked at.
+    /// `spec` without its `parentRefs`. Each call decodes it: the specs of most routes in a cluster are rarely needed.
     pub fn spec(&self) -> S {
         self.spec.unpack()
     }
 
-    /// The Services that backendRefs and mirrors name, whether they exist or not; sorted, without repetitions.
+    /// The Services that backendRefs and mirrors name, existing or not; sorted, without repetitions.
     pub fn services(&self) -> &[ObjectName] {
         &self.services
     }
 
-    /// Those of them that requests or connections are to go to, which need endpoints.
+    /// The Services that backendRefs name. These need endpoints; mirrors do not.
     pub fn backends(&self) -> Vec<ObjectName> {
         self.spec().backends(&self.metadata.name.namespace)
     }
@@ -69,7 +67,7 @@ impl<S> fmt::Debug for Packed<S> {
     }
 }
 
-/// As the API has it.
+/// The shape of the API.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Written<S> {
     pub(super) metadata: ObjectMeta,

@@ -1,4 +1,4 @@
-//! Services, as far as translation reads them.
+//! Services, with the fields that translation reads.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::pool::Pool;
 use super::wire;
 use crate::model::ObjectName;
 
-/// The type of a Service that is only another name for a host.
+/// The type of a Service that is an alias of a DNS name.
 const EXTERNAL_NAME: &str = "ExternalName";
 
-/// A Service, as far as translation reads it.
+/// A Service, with the fields that translation reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::Service")]
 pub struct Service {
-    /// Where it is, and its name.
+    /// Its namespace and name.
     pub name: ObjectName,
-    /// Whether `spec.type` is `ExternalName`: it is only another name for a host.
+    /// Whether `spec.type` is `ExternalName`: an alias of a DNS name.
     pub is_external_name: bool,
     /// `spec.ports`, in order. Thousands of Services have the same ones.
     pub ports: Arc<[ServicePort]>,
@@ -28,32 +28,32 @@ pub struct Service {
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServicePort {
-    /// Its name; `None` when it has none.
+    /// Its name, if it has one.
     pub name: Option<Arc<str>>,
     /// Its number.
     pub port: i32,
-    /// What it carries.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// What is spoken there, if that is said.
+    /// `appProtocol`, if it is set.
     pub app_protocol: Option<Arc<str>>,
 }
 
-/// What a port of a Service carries.
+/// The protocol of a port of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
-    /// TCP, which it is unless another is said.
+    /// TCP, the default.
     #[default]
     Tcp,
     /// UDP.
     Udp,
     /// SCTP.
     Sctp,
-    /// One that Kubernetes does not have.
+    /// A protocol that Kubernetes does not have.
     Unknown,
 }
 
 impl Protocol {
-    /// The spelling Kubernetes uses; empty for one it does not have.
+    /// The spelling of Kubernetes; empty for a protocol that it does not have.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -102,7 +102,7 @@ impl From<wire::Service> for Service {
 }
 
 impl Serialize for Service {
-    /// As the API has it, without what is not kept.
+    /// Writes the shape of the API, with the fields that are kept.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let port = |port: &ServicePort| WirePort {
             name: port.name.as_deref().map(ToOwned::to_owned),

@@ -1,4 +1,4 @@
-//! Kinds of which less is kept than the API has: as the API has them.
+//! The types with all fields of the API, of kinds that are kept in part.
 
 pub use gateway_api::experimental::grpcroutes::GrpcRoute;
 pub use gateway_api::experimental::httproutes::HttpRoute;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::{Condition, ConditionStatus, GatewayClassVerdict};
 use crate::model::{ConditionType, Reason};
 
-/// Bundle versions whose objects are read and judged as they ask for: `major.minor`.
+/// The supported bundle versions: `major.minor`.
 const SUPPORTED: [(u32, u32); 3] = [(1, 5), (1, 6), (1, 7)];
 
 impl GatewayClassVerdict {
-    /// Adds `SupportedVersion`, which goes with `Accepted`. `bundles` has the name of every Gateway API CRD that is
-    /// installed, with its annotation `gateway.networking.k8s.io/bundle-version`; `None` when they cannot be seen.
+    /// Adds `SupportedVersion`. `bundles` has the name of every installed Gateway API CRD with its annotation
+    /// `gateway.networking.k8s.io/bundle-version`; `None` if the CRDs cannot be read.
     #[must_use]
     pub fn with_bundles(mut self, bundles: Option<&BTreeMap<String, Option<String>>>) -> Self {
         let (status, reason, message) = judge_bundles(bundles);
@@ -51,7 +51,7 @@ fn judge_bundles(bundles: Option<&BTreeMap<String, Option<String>>>) -> (Conditi
     (ConditionStatus::False, Reason::UnsupportedVersion, message)
 }
 
-/// Whether `v1.6.3`, or `v1.7.0-rc.1`, is of a supported minor version.
+/// Whether the minor version of a version such as `v1.6.3` or `v1.7.0-rc.1` is supported.
 fn is_supported(version: &str) -> bool {
     let mut numbers = version.strip_prefix('v').unwrap_or(version).split(['.', '-', '+']);
     let mut number = || numbers.next().and_then(|number| number.parse().ok());

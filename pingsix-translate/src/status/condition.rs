@@ -24,7 +24,7 @@ impl ConditionStatus {
     }
 }
 
-/// A condition as the author will read it. The status writer adds `lastTransitionTime`.
+/// A condition without `lastTransitionTime`, which the status writer adds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     /// `type`
@@ -35,11 +35,11 @@ pub struct Condition {
     pub reason: Reason,
     /// `message`, at most 32,768 bytes.
     pub message: String,
-    /// `observedGeneration`: the generation of the object that was judged.
+    /// `observedGeneration`: the generation of the judged object.
     pub observed_generation: i64,
 }
 
-/// Longest message the API server stores (`metav1.Condition.message`).
+/// The longest message that the API server stores (`metav1.Condition.message`).
 const MAX_MESSAGE: usize = 32_768;
 
 /// Conditions of one object or part of one, sorted by type, one per type.
@@ -61,7 +61,7 @@ impl Conditions {
         self.0.iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whether the condition of a type is there and `True`.
+    /// Whether the condition of a type exists and is `True`.
     pub fn is_true(&self, kind: ConditionType) -> bool {
         self.get(kind).is_some_and(|condition| condition.status == ConditionStatus::True)
     }

@@ -1,4 +1,4 @@
-//! What delivery adds to verdicts: `Programmed`.
+//! The delivery state in verdicts: `Programmed`.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::{
 };
 use crate::model::{ConditionType, DataPlaneKey, Reason};
 
-/// How far the configuration of a data plane has come.
+/// The delivery state of a data plane's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// There is no data plane to deliver to; what `check` and `translate` know.
+    /// There is no delivery, as in `check` and `translate`.
     Offline,
-    /// On its way, or no PingSIX instance is connected; the text says which.
+    /// The configuration is on its way, or no PingSIX instance is connected, as the text says.
     Pending(String),
-    /// Delivered to connected instances without a status page, which do not say whether they take or refuse it.
+    /// The configuration is with connected instances that have no status page and therefore give no answer.
     Delivered,
-    /// Every known instance has published it.
+    /// Every known instance has applied the configuration.
     Confirmed,
-    /// PingSIX refuses it; the text says why.
+    /// PingSIX refuses the configuration, for the reason in the text.
     Refused(String),
 }
 
@@ -40,7 +40,7 @@ pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery
         let worst = finish_listener_set(set, delivery);
         of_sets = worse(of_sets, worst);
     }
-    // A Gateway that has only ListenerSets to serve is as far as they are.
+    // A Gateway without listeners of its own has the state of its ListenerSets.
     let (status, reason, message) = match own.or(of_sets).filter(|_| accepted) {
         Some(worst) => worst,
         None if !accepted => {
@@ -55,7 +55,7 @@ pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery
     verdicts
 }
 
-/// What a condition says.
+/// The content of a condition.
 type ConditionContent = (ConditionStatus, Reason, String);
 
 fn finish_listener_set(
@@ -72,7 +72,7 @@ fn finish_listener_set(
         refused.is_some().then_some("The ListenerSet is not accepted."),
     );
     let (status, reason, message) = match (refused, worst.clone()) {
-        // The specification asks for the reason why it is not accepted, except that a parent has words of its own.
+        // The specification wants the reason of `Accepted`, except for a parent that is not accepted.
         (Some(Condition { reason: Reason::ParentNotAccepted, message, .. }), _) => {
             (ConditionStatus::False, Reason::ParentNotProgrammed, message)
         }
@@ -84,8 +84,8 @@ fn finish_listener_set(
     worst
 }
 
-/// Adds `Programmed` to the listeners of an owner; `refused` says that it is not accepted. Returns what is worst about the
-/// data planes that serve them: whatever is served there is programmed when all of them are.
+/// Adds `Programmed` to the listeners of an owner; `refused` is the message if the owner is not accepted. Returns the worst
+/// state of the data planes that serve them: an owner is programmed if all of them are.
 fn finish_listeners(
     listeners: &mut [ListenerVerdict],
     generation: i64,
@@ -107,7 +107,7 @@ fn finish_listeners(
     worst
 }
 
-/// The first of two that is not True.
+/// The first of two contents that is not `True`.
 fn worse(one: Option<ConditionContent>, other: Option<ConditionContent>) -> Option<ConditionContent> {
     match &one {
         None => other,
@@ -116,10 +116,10 @@ fn worse(one: Option<ConditionContent>, other: Option<ConditionContent>) -> Opti
     }
 }
 
-/// Why a listener that is not served is not programmed.
+/// The content of `Programmed` for a listener that is not served.
 fn unserved(conditions: &Conditions, refused: Option<&str>) -> ConditionContent {
     let message = refused.unwrap_or("The listener is not served; its other conditions say why.").to_owned();
-    // The loser of a conflict says the same in every condition (Gateway API, ListenerSet conformance).
+    // The loser of a conflict has one reason in all conditions (Gateway API, ListenerSet conformance).
     let accepted = conditions.get(ConditionType::Accepted).map(|accepted| accepted.reason);
     let reason = match accepted {
         Some(

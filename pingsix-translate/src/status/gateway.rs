@@ -5,22 +5,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::limited::limited;
-use super::listener::{Judged, unserved};
+use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
 use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
 
-/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.
+/// Judges a Gateway after its listeners and ListenerSets. [`super::finish()`] adds `Programmed`.
 pub(crate) fn judge_gateway(
     gateway: &Gateway,
-    judged: &Judged<'_>,
+    state: &GatewayState<'_>,
     listener_sets: &BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> GatewayVerdict {
-    let owner = &judged.listeners.gateway;
+    let owner = &state.listeners.gateway;
     let (key, generation) = (&owner.key, owner.generation);
     let condition = |kind, status, reason, message| Condition {
         kind,
@@ -29,14 +29,14 @@ pub(crate) fn judge_gateway(
         message,
         observed_generation: generation,
     };
-    problems.extend(judged.refused.map(|refusal| refusal.of(key)));
-    let (status, reason, message) = judged.refused.map_or_else(
-        || accepted_by_listeners(judged.listeners.of(owner), serves_listener_sets(judged)),
+    problems.extend(state.refused.map(|refusal| refusal.of(key)));
+    let (status, reason, message) = state.refused.map_or_else(
+        || accepted_by_listeners(state.listeners.of(owner), serves_listener_sets(state)),
         |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
     );
     let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
-    let mut limits = judged.limits.to_vec();
-    let client_certificate = judge_client_certificate(gateway, judged, references, &mut limits, problems);
+    let mut limits = state.limits.to_vec();
+    let client_certificate = judge_client_certificate(gateway, state, references, &mut limits, problems);
     if let Some((status, reason, message)) = client_certificate {
         conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
     }
@@ -79,15 +79,15 @@ pub(crate) fn judge_gateway(
     GatewayVerdict {
         key: key.clone(),
         generation,
-        layout: judged.layout,
+        layout: state.layout,
         conditions,
         obstacle,
-        listeners: judged.verdicts(owner),
+        listeners: state.verdicts(owner),
         attached_listener_sets: i32::try_from(attached).unwrap_or(i32::MAX),
     }
 }
 
-/// What is wrong with a Gateway besides its listeners and its parameters, so that it serves nothing at all.
+/// Refuses a whole Gateway for a fault outside of its listeners and parameters.
 pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     let spec = FieldPath::new("spec");
     gateway.spec.addresses.iter().flatten().enumerate().find_map(|(index, address)| {
@@ -102,13 +102,13 @@ pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     })
 }
 
-/// Addresses of a type we know that no data plane could have.
+/// Refuses addresses of a supported type that no data plane can have.
 fn unusable_addresses(gateway: &Gateway) -> Vec<Refusal> {
     let count = gateway.spec.addresses.as_ref().map_or(0, Vec::len);
     (0..count).filter_map(|index| unusable_address(gateway, index)).collect()
 }
 
-/// Whether some data plane could have an address that a Gateway asks for.
+/// Whether a data plane can have an address of `spec.addresses`.
 pub(crate) fn is_usable_address(gateway: &Gateway, index: usize) -> bool {
     unusable_address(gateway, index).is_none()
 }
@@ -135,15 +135,15 @@ fn unusable_address(gateway: &Gateway, index: usize) -> Option<Refusal> {
     (!is_usable).then(|| Refusal::new(at.child("value"), Reason::AddressNotUsable, message()))
 }
 
-/// `ResolvedRefs` of a Gateway, which only one with a client certificate for backends has.
+/// `ResolvedRefs` of a Gateway with a client certificate for backends; other Gateways lack the condition.
 fn judge_client_certificate(
     gateway: &Gateway,
-    judged: &Judged<'_>,
+    state: &GatewayState<'_>,
     references: &References<'_>,
     limits: &mut Vec<Limit>,
     problems: &mut Vec<Problem>,
 ) -> Option<(ConditionStatus, Reason, String)> {
-    let owner = &judged.listeners.gateway;
+    let owner = &state.listeners.gateway;
     let written = gateway.spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
     let at = FieldPath::new("spec").child("tls").child("backend").child("clientCertificateRef");
     let reference = CertificateRef {
@@ -161,7 +161,7 @@ fn judge_client_certificate(
     }
     let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
     limits.push(Limit::new(at, message));
-    let unresolved: Vec<&str> = judged
+    let unresolved: Vec<&str> = state
         .listeners
         .of(owner)
         .iter()
@@ -177,9 +177,9 @@ fn judge_client_certificate(
     })
 }
 
-/// Whether a listener of a ListenerSet is served, which makes a Gateway useful that has none of its own.
-fn serves_listener_sets(judged: &Judged<'_>) -> bool {
-    judged.listeners.sets.iter().any(|set| judged.listeners.of(set).iter().any(Listener::is_served))
+/// Whether a listener of a ListenerSet is served. A Gateway without listeners of its own is useful then.
+fn serves_listener_sets(state: &GatewayState<'_>) -> bool {
+    state.listeners.sets.iter().any(|set| state.listeners.of(set).iter().any(Listener::is_served))
 }
 
 fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (ConditionStatus, Reason, String) {
@@ -187,7 +187,7 @@ fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (Conditi
     if names.is_empty() && (any_served || others_serve) {
         return (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned());
     }
-    // True with a reason that sounds negative is what the specification asks for.
+    // The specification wants `True` with a negative reason.
     let (status, message) = match (listeners.is_empty(), any_served, others_serve) {
         (true, _, _) => (ConditionStatus::False, "The Gateway has no listener.".to_owned()),
         (false, true, _) => (ConditionStatus::True, format!("These listeners are not valid: {names}.")),

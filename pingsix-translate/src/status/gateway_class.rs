@@ -13,15 +13,15 @@ use crate::snapshot::{GatewayClass, Proxies, key_of};
 pub struct GatewayClassVerdict {
     /// The class.
     pub key: Arc<ObjectKey>,
-    /// `metadata.generation` of the object judged; 0 when it has none.
+    /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
     /// Class conditions.
     pub conditions: Conditions,
-    /// What is claimed of the class (`status.supportedFeatures`), sorted; nothing unless it is accepted.
+    /// `status.supportedFeatures`, sorted; empty unless the class is accepted.
     pub supported_features: Vec<&'static str>,
-    /// Whether the controller is to run its data planes.
+    /// Whether its data planes are managed.
     pub is_managed: bool,
-    /// What is wrong.
+    /// Its problems.
     pub problems: Vec<Problem>,
 }
 
@@ -31,8 +31,8 @@ impl GatewayClassVerdict {
         self.conditions.is_true(ConditionType::Accepted)
     }
 
-    /// The same of a controller that runs no data planes. What it would have to run is not there: so nothing is claimed of
-    /// the class, and its author is told. Gateways of it are translated all the same, and are not programmed.
+    /// The verdict of a controller that manages no data planes. A managed class then supports no features, and its message
+    /// says so. Gateways of the class are translated and not programmed.
     #[must_use]
     pub fn without_data_planes(mut self) -> Self {
         let accepted = self.conditions.get(ConditionType::Accepted).cloned();
@@ -47,8 +47,8 @@ impl GatewayClassVerdict {
     }
 }
 
-/// Judges a class; `None` when it belongs to another controller. `proxies` has the parameters that it names, if they are
-/// there ([`proxy_of_class`](crate::snapshot::proxy_of_class)).
+/// Judges a class; `None` if it belongs to another controller. `proxies` has the parameters that the class names, if they
+/// exist ([`proxy_of_class`](crate::snapshot::proxy_of_class)).
 pub fn judge_gateway_class(
     class: &GatewayClass,
     proxies: &Proxies,
@@ -60,7 +60,7 @@ pub fn judge_gateway_class(
     let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
     let (parameters, refusal) = match parameters::of_gateway_class(class, proxies, options) {
         Ok(parameters) => (parameters, None),
-        Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+        Err(refusal) => (Parameters::Unset, Some(refusal)),
     };
     let generation = class.metadata.generation.unwrap_or_default();
     let (status, reason, message) = match &refusal {

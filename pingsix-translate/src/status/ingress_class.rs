@@ -11,7 +11,7 @@ use crate::snapshot::{IngressClass, Proxies, key_of};
 pub struct IngressClassVerdict {
     /// The class.
     pub key: Arc<ObjectKey>,
-    /// What is wrong.
+    /// Its problems.
     pub problems: Vec<Problem>,
 }
 
@@ -22,8 +22,8 @@ impl IngressClassVerdict {
     }
 }
 
-/// Judges a class; `None` when it belongs to another controller. `proxies` has the parameters that it names, if they are
-/// there ([`proxy_of_ingress_class`](crate::snapshot::proxy_of_ingress_class)).
+/// Judges a class; `None` if it belongs to another controller. `proxies` has the parameters that the class names, if they
+/// exist ([`proxy_of_ingress_class`](crate::snapshot::proxy_of_ingress_class)).
 pub fn judge_ingress_class(
     class: &IngressClass,
     proxies: &Proxies,

@@ -1,10 +1,10 @@
-//! The condition of objects that are served, though not quite as asked.
+//! The condition `pingsix.io/Limited` of objects that are served with limits.
 
 use super::{Condition, ConditionStatus};
 use crate::model::{ConditionType, Limit, Reason, joined};
 
-/// `pingsix.io/Limited` with a sentence per limit; nothing when there is none, since the condition is only ever
-/// `True`.
+/// `pingsix.io/Limited` with a sentence for each limit. Without limits the condition is absent, because it is never
+/// `False`.
 pub(super) fn limited<'a>(
     limits: impl IntoIterator<Item = &'a Limit>,
     observed_generation: i64,

@@ -1,4 +1,4 @@
-//! Verdicts on listeners, whoever owns them.
+//! Verdicts on listeners of Gateways and ListenerSets.
 
 use super::limited::limited;
 use super::route::Refusals;
@@ -8,20 +8,20 @@ use crate::lower::{RouteInput, data_plane_of};
 use crate::model::{ConditionType, Layout, Limit, Reason, Refusal, joined};
 use crate::small_set::SmallSet;
 
-/// What Gateways and ListenerSets are judged by.
+/// The state by which Gateways and ListenerSets are judged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct GatewayState<'a> {
     pub(crate) listeners: &'a Listeners,
-    /// How many accepted routes each listener has.
+    /// The number of accepted routes for each listener.
     pub(crate) attached: &'a [i32],
     pub(crate) layout: Layout,
-    /// Why the Gateway serves nothing at all.
+    /// The refusal of the whole Gateway.
     pub(crate) refused: Option<&'a Refusal>,
-    /// What the Gateway asks for and does not get.
+    /// The limits of the Gateway itself.
     pub(crate) limits: &'a [Limit],
 }
 
-impl Judged<'_> {
+impl GatewayState<'_> {
     /// Verdicts on the listeners of an owner.
     pub(super) fn verdicts(&self, owner: &ListenerOwner) -> Vec<ListenerVerdict> {
         let gateway = &self.listeners.gateway.key.name;
@@ -43,7 +43,7 @@ impl Judged<'_> {
     }
 }
 
-/// The listeners that are not served, by name; and whether any is.
+/// The names of the listeners that are not served, and whether any listener is.
 pub(super) fn unserved(listeners: &[Listener]) -> (String, bool) {
     let bad: Vec<&str> = listeners
         .iter()
@@ -53,8 +53,8 @@ pub(super) fn unserved(listeners: &[Listener]) -> (String, bool) {
     (bad.join(", "), bad.len() < listeners.len())
 }
 
-/// The listeners that count a route as attached, through however many parentRefs. One that does not serve it at all does
-/// not count it, though another listener of the same parentRef serves it.
+/// The listeners that count a route as attached, once for all parentRefs. A listener that does not serve the route does not
+/// count it, even if another listener of the same parentRef does.
 pub(crate) fn attached_to(
     index: usize,
     route: &RouteInput,
@@ -89,7 +89,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
             set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, refusal.to_string());
         }
     }
-    // Judged also for a listener that is not accepted.
+    // A listener that is not accepted has this condition, too.
     match (&listener.state, listener.unresolved.first()) {
         (ListenerState::Excluded { refusal }, _) if listener.terminates_tls() => set(
             ConditionType::ResolvedRefs,
@@ -124,7 +124,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
             );
         }
     }
-    // Absent rather than `False`: the specification wants it so for the first, and the second follows it.
+    // Absent rather than `False`, as the specification wants the first condition; the second follows it.
     if let Some(overlap) = &listener.overlap {
         set(
             ConditionType::OverlappingTlsConfig,

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::listener::{Judged, unserved};
+use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionStatus, Conditions, ListenerSetVerdict};
 use crate::attach::ListenerOwner;
 use crate::model::{ConditionType, ObjectKey, Reason};
 
-/// Judges every ListenerSet of a Gateway. `Programmed` is for [`super::finish()`] to say.
-pub(crate) fn judge_listener_sets(judged: &Judged<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {
-    let sets = judged.listeners.sets.iter();
-    sets.map(|set| (set.key.clone(), judge_listener_set(set, judged))).collect()
+/// Judges every ListenerSet of a Gateway. [`super::finish()`] adds `Programmed`.
+pub(crate) fn judge_listener_sets(state: &GatewayState<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {
+    let sets = state.listeners.sets.iter();
+    sets.map(|set| (set.key.clone(), judge_listener_set(set, state))).collect()
 }
 
-fn judge_listener_set(set: &ListenerOwner, judged: &Judged<'_>) -> ListenerSetVerdict {
-    let (status, reason, message) = accepted(set, judged);
+fn judge_listener_set(set: &ListenerOwner, state: &GatewayState<'_>) -> ListenerSetVerdict {
+    let (status, reason, message) = accepted(set, state);
     let conditions = Conditions::from(Condition {
         kind: ConditionType::Accepted,
         status,
@@ -27,19 +27,19 @@ fn judge_listener_set(set: &ListenerOwner, judged: &Judged<'_>) -> ListenerSetVe
         key: set.key.clone(),
         generation: set.generation,
         conditions,
-        listeners: judged.verdicts(set),
+        listeners: state.verdicts(set),
     }
 }
 
-fn accepted(set: &ListenerOwner, judged: &Judged<'_>) -> (ConditionStatus, Reason, String) {
+fn accepted(set: &ListenerOwner, state: &GatewayState<'_>) -> (ConditionStatus, Reason, String) {
     if let Some(refusal) = &set.excluded {
         return (ConditionStatus::False, refusal.reason, refusal.to_string());
     }
-    if judged.refused.is_some() {
-        let message = format!("{} is not accepted.", judged.listeners.gateway.key);
+    if state.refused.is_some() {
+        let message = format!("{} is not accepted.", state.listeners.gateway.key);
         return (ConditionStatus::False, Reason::ParentNotAccepted, message);
     }
-    let listeners = judged.listeners.of(set);
+    let listeners = state.listeners.of(set);
     let (names, any_served) = unserved(listeners);
     if listeners.is_empty() {
         let message = "The ListenerSet has no listener.".to_owned();

@@ -1,10 +1,10 @@
-//! Verdicts of several Gateways on one route, put together.
+//! Merging the verdicts of several Gateways on one route.
 
 use super::RouteVerdict;
 
 impl RouteVerdict {
-    /// Adds the entries another Gateway's translation made for the same route. Each parentRef names one
-    /// Gateway, so no entry is in both; the order is that of the spec.
+    /// Adds the entries of another Gateway for the same route, in spec order. Each parentRef names one Gateway, so no entry
+    /// is in both.
     pub fn merge(&mut self, other: &Self) {
         let mut parents = [&*self.parents, &*other.parents].concat();
         parents.sort_by_key(|parent| parent.parent_ref.index);

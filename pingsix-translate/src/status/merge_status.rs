@@ -1,10 +1,10 @@
-//! The status of an object as it is, and our verdict, to the status as it should be.
+//! Merging a verdict into the current status of an object.
 //!
-//! What others have written stays as it is: fields and condition types that are not ours, also inside listeners and inside
-//! our own entries, and the entries of other controllers. Conditions of our types are replaced, or go when the verdict has
-//! none; entries of listeners and parents that are gone go. `lastTransitionTime` changes with `status` alone. When
-//! nothing changes, the result equals what was given, so that a writer has nothing to write. All of it is pure: the time
-//! is an argument, and the object's `resourceVersion` is the writer's to watch.
+//! Content of other controllers stays: fields and condition types that are not ours, also inside listeners and our own
+//! entries, and whole entries. Conditions of our types are replaced, or removed if the verdict lacks them. Entries of
+//! listeners and parents that no longer exist are removed. `lastTransitionTime` changes with `status` alone. Without a
+//! change, the result equals the current status, so the writer writes nothing. The merge is pure: the time is an argument,
+//! and the writer watches `resourceVersion`.
 
 mod address;
 mod release;
@@ -19,23 +19,23 @@ use super::{
 use crate::model::{ConditionType, GATEWAY_GROUP, Kind, ObjectKey};
 
 /// `status.parents` of a route (Gateway API, `RouteStatus`).
-const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", most: 32 };
+const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", max_entries: 32 };
 
 /// `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
-const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestorRef", most: 16 };
+const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestorRef", max_entries: 16 };
 
 /// Merges verdicts into the status of objects.
 #[derive(Clone, Debug)]
 pub struct StatusMerge {
     controller_name: String,
-    /// As it stands in a status.
+    /// The time in the format of a status.
     now: Value,
 }
 
 impl StatusMerge {
-    /// For a controller, at a time, which is written to whole seconds.
+    /// A merge for a controller at a time, in whole seconds.
     pub fn new(controller_name: &str, now: &Time) -> Self {
-        // A time that cannot be written does not come from a clock; the API server would refuse it by name.
+        // No clock has a time that cannot be written. The API server would refuse the empty value by name.
         let now = serde_json::to_value(now).unwrap_or_default();
         Self { controller_name: controller_name.to_owned(), now }
     }
@@ -64,7 +64,7 @@ impl StatusMerge {
         kept_if_equal(current, status)
     }
 
-    /// `Gateway.status`; `addresses` are left alone, see [`Self::gateway_addresses`].
+    /// `Gateway.status` without `addresses`, for which see [`Self::gateway_addresses`].
     pub fn gateway(&self, current: &Value, verdict: &GatewayVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
@@ -81,8 +81,8 @@ impl StatusMerge {
         kept_if_equal(current, status)
     }
 
-    /// `status` of a route of any kind. The verdict must be that of all Gateways together ([`RouteVerdict::merge`]): entries
-    /// of ours that it does not have go.
+    /// `status` of a route of any kind. The verdict must be the merged one of all Gateways ([`RouteVerdict::merge`]): our
+    /// other entries are removed.
     pub fn route(&self, current: &Value, verdict: &RouteVerdict) -> Value {
         let ours = verdict
             .parents
@@ -95,7 +95,7 @@ impl StatusMerge {
         self.replace_entries(current, &PARENTS, ours)
     }
 
-    /// `status` of a policy. The verdicts must be those of all ancestors: entries of ours that none of them is about go.
+    /// `status` of a policy. The verdicts must be those of all ancestors: our other entries are removed.
     pub fn policy<'v>(
         &self,
         current: &Value,
@@ -115,7 +115,7 @@ impl StatusMerge {
         holder.insert("conditions".to_owned(), Value::Array(merged));
     }
 
-    /// Ours in the place of those of the same type, then the new ones.
+    /// The current conditions, with ours in place of those of the same type, then our new ones.
     fn conditions(&self, current: &[Value], ours: &Conditions) -> Vec<Value> {
         let mut new: Vec<Value> = ours.to_values();
         let mut merged = Vec::with_capacity(current.len() + new.len());
@@ -146,7 +146,7 @@ impl StatusMerge {
         let current = current.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut merged: Vec<Value> = Vec::with_capacity(ours.len());
         for listener in ours {
-            // The API server takes a name once; listeners that share one are judged alike.
+            // The API server accepts a name once; listeners with equal names have equal verdicts.
             if merged.iter().any(|entry| entry["name"] == *listener.name) {
                 continue;
             }
@@ -173,13 +173,13 @@ impl StatusMerge {
             let reference = with_defaults(existing[list.reference].clone());
             let Some(position) = ours.iter().position(|entry| entry.reference == reference) else { continue };
             let Entry { conditions, .. } = ours.remove(position);
-            // Another one with the same reference would be a repetition.
+            // A second entry with the same reference would be a repetition.
             ours.retain(|entry| entry.reference != reference);
             let mut entry = members(existing);
             self.replace_conditions(&mut entry, conditions);
             merged.push(Value::Object(entry));
         }
-        while !ours.is_empty() && merged.len() < list.most {
+        while !ours.is_empty() && merged.len() < list.max_entries {
             let Entry { reference, conditions } = ours.remove(0);
             ours.retain(|entry| entry.reference != reference);
             let mut entry = Map::new();
@@ -200,17 +200,17 @@ impl StatusMerge {
 struct EntryList {
     list: &'static str,
     reference: &'static str,
-    /// How many entries the API server takes.
-    most: usize,
+    /// The largest number of entries in the API.
+    max_entries: usize,
 }
 
-/// An entry of ours.
+/// One of our entries.
 struct Entry<'v> {
     reference: Value,
     conditions: &'v Conditions,
 }
 
-/// A reference as it is stored: the API server adds these fields to the status as it does to the spec.
+/// A reference with the defaults that the API server adds to statuses and specs.
 fn with_defaults(mut reference: Value) -> Value {
     if let Value::Object(fields) = &mut reference {
         fields.entry("group").or_insert_with(|| json!(GATEWAY_GROUP));
@@ -228,17 +228,17 @@ fn ancestor_ref(ancestor: &ObjectKey) -> Value {
     })
 }
 
-/// Whether a condition type is one of ours, so that it goes when a verdict does not have it.
+/// Whether a condition type is ours. Such a condition is removed if the verdict lacks it.
 fn is_ours(kind: &Value) -> bool {
     ConditionType::ALL.iter().any(|known| *kind == known.as_str())
 }
 
-/// The fields of an object; none for anything else.
+/// The members of an object; none for other values.
 fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// No status and an empty one are the same.
+/// The current status if the new one is equal. An absent status equals an empty one.
 fn kept_if_equal(current: &Value, status: Map<String, Value>) -> Value {
     if current.as_object() == Some(&status) || (current.is_null() && status.is_empty()) {
         current.clone()

@@ -1,4 +1,4 @@
-//! Verdicts on PingsixProxies, each by itself: what names them is judged elsewhere.
+//! Verdicts on PingsixProxies. References to them are judged with the classes and Gateways.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ pub struct PingsixProxyVerdict {
     pub key: Arc<ObjectKey>,
     /// `metadata.generation` of the object judged; 0 when it has none.
     pub generation: i64,
-    /// Whether the processes are run by somebody else or by the controller; nothing if it does not say.
+    /// The mode of the data planes, attached or managed, if the PingsixProxy has one.
     pub mode: Option<&'static str>,
     /// Its conditions.
     pub conditions: Conditions,
-    /// What is wrong.
+    /// Its problems.
     pub problems: Vec<Problem>,
 }
 
-/// Judges a PingsixProxy, whoever names it.
+/// Judges a PingsixProxy by itself.
 pub fn judge_pingsix_proxy(proxy: &PingsixProxy) -> PingsixProxyVerdict {
     let key = Arc::new(key_of(Kind::PingsixProxy, &proxy.metadata));
     let generation = proxy.metadata.generation.unwrap_or_default();

@@ -11,40 +11,39 @@ use crate::model::{ConditionType, FieldPath, Problem, Reason};
 use crate::model::{Limit, Refusal, joined};
 use crate::normalise::Part;
 
-/// What lowering refused, by route.
+/// The refusals of lowering, by route.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// By route: data plane, rule, why.
+    /// By route: the number of the data plane, the rule and its refusal.
     rules: BTreeMap<usize, Vec<(usize, usize, Refusal)>>,
-    /// By listener that is served: its data plane.
+    /// By served listener: the number of its data plane.
     planes: BTreeMap<usize, usize>,
-    /// By route: listener that does not serve it, and why.
+    /// By route: the listeners that do not serve it, each with a message.
     listeners: BTreeMap<usize, BTreeMap<usize, String>>,
-    /// Routes and listeners that serve them for at least some hosts.
+    /// Pairs of a route and a listener that serves the route for at least some hosts.
     served: BTreeSet<(usize, usize)>,
 }
 
 impl Refusals {
-    /// The listeners that a data plane serves, which has a number.
+    /// Adds the listeners of the data plane with a number.
     pub(crate) fn add_plane(&mut self, number: usize, listeners: impl IntoIterator<Item = usize>) {
         self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
     }
 
-    /// Rules that it cannot serve.
+    /// Adds the rules that a data plane cannot serve.
     pub(crate) fn add_rules(&mut self, number: usize, refused: impl IntoIterator<Item = (RuleRef, Refusal)>) {
         for (rule, refusal) in refused {
             self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
         }
     }
 
-    /// Whether a route is served nowhere through a listener it is attached to.
+    /// Whether a listener serves a route for none of its hosts.
     pub(super) fn is_refused_on(&self, route: usize, listener: usize) -> bool {
         let refused = self.listeners.get(&route).is_some_and(|listeners| listeners.contains_key(&listener));
         refused && !self.served.contains(&(route, listener))
     }
 
-    /// Routes that a shared data plane cannot serve on one listener without serving them on another, and those
-    /// that it serves.
+    /// Adds the routes that a shared data plane cannot serve on one listener alone, and the routes that it serves.
     pub(crate) fn add_zones(
         &mut self,
         listeners: &[Listener],
@@ -80,7 +79,7 @@ impl Refusals {
     }
 }
 
-/// Judges a route with respect to each parentRef that is ours.
+/// Judges a route with respect to each parentRef to the Gateway or its ListenerSets.
 pub(crate) fn judge_route(
     index: usize,
     input: &RouteInput,
@@ -104,7 +103,7 @@ pub(crate) fn judge_route(
                 observed_generation: route.generation,
             });
         };
-        // What is told with the first condition, whichever way it goes.
+        // Refusals in the message of `Accepted`, `True` or `False`.
         let mut accepted: Vec<&Refusal> = route.refusals.iter().collect();
         let no_listeners = BTreeMap::new();
         let refusing = refusals.listeners.get(&index).unwrap_or(&no_listeners);
@@ -125,12 +124,13 @@ pub(crate) fn judge_route(
                 let refused_rules = refused_rules(index, input, refusals, Some(listeners));
                 let every_rule = refused_rules.len() == route.rules.len()
                     && refused_rules.values().all(|rule| rule.is_refused_everywhere);
-                // A listener may serve the route for some hosts and not for others, or for none at all because
-                // narrower listeners take them; what counts is whether anything is served.
+                // A listener may serve the route for some hosts only, or for none if narrower listeners take them. The
+                // route is refused if no listener serves any host.
                 let every_listener = !on_listeners.is_empty()
                     && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
-                let of_route =
-                    on_listeners.iter().chain(refused_rules.values().flat_map(|rule| &rule.why).copied());
+                let of_route = on_listeners
+                    .iter()
+                    .chain(refused_rules.values().flat_map(|rule| &rule.refusals).copied());
                 let mut dropped: Vec<&Refusal> = of_route.collect();
                 if every_rule || every_listener {
                     let message =
@@ -138,11 +138,10 @@ pub(crate) fn judge_route(
                     let reason = reason_of(&dropped);
                     set(ConditionType::Accepted, ConditionStatus::False, reason, message);
                 } else {
-                    // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
-                    // costs: the specification wants routes to Services with unusable policies accepted. One with no
-                    // rule that is served is not partially invalid either.
-                    let told = if of_every_rule { &mut accepted } else { &mut dropped };
-                    told.extend(denied.iter().copied());
+                    // The specification wants routes to Services with unusable policies accepted. A route without a
+                    // served rule is not partially invalid either.
+                    let refusals = if of_every_rule { &mut accepted } else { &mut dropped };
+                    refusals.extend(denied.iter().copied());
                     let message = with_refusals("The route is accepted.".to_owned(), accepted);
                     set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
                     if let Some(message) = partial_refusal(&dropped, &shares) {
@@ -166,7 +165,7 @@ pub(crate) fn judge_route(
                 observed_generation: route.generation,
             });
         };
-        // Judged also for a route that is not accepted.
+        // A route that is not accepted has this condition, too.
         match unresolved.first() {
             None => set(
                 ConditionType::ResolvedRefs,
@@ -183,12 +182,12 @@ pub(crate) fn judge_route(
         }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
-    // An Ingress has no parents, and is ours all the same.
+    // The routes of an Ingress have no parentRefs.
     if !parents.is_empty() || route.part != Part::Whole {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);
-        let refused = refused_rules.values().flat_map(|rule| &rule.why).copied();
+        let refused = refused_rules.values().flat_map(|rule| &rule.refusals).copied();
         problems.extend(
             refused.chain(unresolved).chain(denied).chain(shares).map(|refusal| refusal.of(&route.key)),
         );
@@ -196,13 +195,13 @@ pub(crate) fn judge_route(
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
 }
 
-/// Backends that a rule cannot speak to.
+/// Refusals of backends.
 struct RefusedBackends<'a> {
-    /// By rules that serve nothing, because of policies.
+    /// Backends of rules that serve nothing, refused because of policies.
     denied: Vec<&'a Refusal>,
-    /// By rules that keep other backends.
+    /// Backends of rules that have other backends.
     shares: Vec<&'a Refusal>,
-    /// Whether policies leave no rule anything to serve.
+    /// Whether every rule serves nothing because of policies.
     of_every_rule: bool,
 }
 
@@ -218,8 +217,8 @@ fn refused_backends(rules: &[ResolvedRule]) -> RefusedBackends<'_> {
     }
 }
 
-/// What is refused of a route that is accepted. The API wants the message about rules that are not served to start with
-/// the first of these words; they would be wrong of a rule that keeps other backends.
+/// The message about refused parts of an accepted route. The API wants the message about dropped rules to start with these
+/// words. They would be wrong for a rule that has other backends.
 fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> {
     let parts = [("Dropped Rule", dropped), ("Dropped Backend", shares)];
     let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
@@ -227,7 +226,7 @@ fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> 
     Some(parts.collect::<Vec<_>>().join(" ")).filter(|message| !message.is_empty())
 }
 
-/// Why rules are refused, in one word: they ask for what there is not, unless nothing but PingSIX stands against them.
+/// The reason for dropped rules: `Quarantined` if that is the reason of all, or else `UnsupportedValue`.
 fn reason_of(dropped: &[&Refusal]) -> Reason {
     let is_quarantined = |refusal: &&Refusal| refusal.reason == Reason::Quarantined;
     if !dropped.is_empty() && dropped.iter().all(is_quarantined) {
@@ -237,15 +236,15 @@ fn reason_of(dropped: &[&Refusal]) -> Reason {
     }
 }
 
-/// A rule that is refused, with respect to some listeners.
+/// A rule that is refused on some listeners.
 #[derive(Debug, Default)]
 struct RefusedRule<'a> {
-    why: Vec<&'a Refusal>,
+    refusals: Vec<&'a Refusal>,
     is_refused_everywhere: bool,
 }
 
-/// Every rule that is refused on the data planes of these listeners, or on any: by an earlier stage or by lowering, with
-/// all reasons.
+/// Every rule that is refused by an earlier stage, or by lowering on the data planes of these listeners (`None` is all data
+/// planes), with all refusals.
 fn refused_rules<'a>(
     index: usize,
     input: &'a RouteInput,
@@ -257,7 +256,7 @@ fn refused_rules<'a>(
         let of_backends = resolved.refused.iter().filter(|_| resolved.serves_nothing());
         let why: Vec<&Refusal> = rule.refusals.iter().chain(of_backends).collect();
         if !why.is_empty() {
-            refused.insert(position, RefusedRule { why, is_refused_everywhere: true });
+            refused.insert(position, RefusedRule { refusals: why, is_refused_everywhere: true });
         }
     }
     let lowered = refusals.rules.get(&index).map(Vec::as_slice).unwrap_or_default();
@@ -268,7 +267,7 @@ fn refused_rules<'a>(
     for (plane, position, refusal) in lowered {
         if planes.as_ref().is_none_or(|planes| planes.contains(plane)) {
             let rule = refused.entry(*position).or_default();
-            rule.why.push(refusal);
+            rule.refusals.push(refusal);
             let on = on_planes.entry(*position).or_default();
             on.insert(*plane);
             rule.is_refused_everywhere |= planes.as_ref().is_some_and(|planes| planes.len() == on.len());
@@ -277,7 +276,7 @@ fn refused_rules<'a>(
     refused
 }
 
-/// A message, and what is refused besides, such as one of several hostnames.
+/// A message with further refusals, such as that of one of several hostnames.
 fn with_refusals(message: String, refusals: Vec<&Refusal>) -> String {
     if refusals.is_empty() { message } else { format!("{message} {}", joined(refusals)) }
 }

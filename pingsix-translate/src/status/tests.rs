@@ -1,4 +1,4 @@
-//! What the authors of a Gateway and its routes read.
+//! Verdicts on a Gateway and its routes.
 
 mod gateway;
 mod listener_set;

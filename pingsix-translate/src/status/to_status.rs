@@ -9,7 +9,7 @@ use super::{
 use crate::model::{ObjectKey, ParentRef};
 
 impl Conditions {
-    /// The list as it stands in a status.
+    /// The list in the format of a status.
     pub fn to_value(&self) -> Value {
         Value::Array(self.to_values())
     }
@@ -30,7 +30,7 @@ impl Conditions {
 }
 
 impl GatewayClassVerdict {
-    /// `GatewayClass.status`, without `supportedFeatures`: those are the claims of an installation.
+    /// `GatewayClass.status` without `supportedFeatures`, which depend on the installation.
     pub fn to_status(&self) -> Value {
         json!({ "conditions": self.conditions.to_value() })
     }
@@ -86,7 +86,7 @@ impl ListenerVerdict {
 }
 
 impl RouteVerdict {
-    /// The entries of `status.parents` that are ours.
+    /// Our entries of `status.parents`.
     pub fn to_status(&self, controller_name: &str) -> Value {
         let parents: Value = self
             .parents
@@ -104,14 +104,14 @@ impl RouteVerdict {
 }
 
 impl PolicyVerdict {
-    /// The entries of `status.ancestors` that are ours: one for each Gateway whose translation judged the policy.
+    /// Our entries of `status.ancestors`: one for each Gateway whose translation judged the policy.
     pub fn to_status<'a>(verdicts: impl IntoIterator<Item = &'a Self>, controller_name: &str) -> Value {
         let ancestors: Value =
             verdicts.into_iter().map(|verdict| verdict.to_ancestor(controller_name)).collect();
         json!({ "ancestors": ancestors })
     }
 
-    /// An entry of `status.ancestors`. The API allows 16 of them, whoever wrote them.
+    /// An entry of `status.ancestors`. The API allows 16 entries of all controllers together.
     pub fn to_ancestor(&self, controller_name: &str) -> Value {
         let ObjectKey { kind, name } = &*self.ancestor;
         json!({
@@ -128,7 +128,7 @@ impl PolicyVerdict {
 }
 
 impl ParentRef {
-    /// The reference as written: fields that were not written are left out.
+    /// The reference as written, without absent fields.
     pub fn to_value(&self) -> Value {
         let mut value = Map::new();
         let texts = [

@@ -70,7 +70,7 @@ fn overlaps_are_what_hosts_say() {
         for second in hostnames.into_iter().filter(|second| *second != first) {
             let listeners = [https("one", 443, first, &["cert"]), https("two", 443, second, &["none"])];
             let by_host = hosts.iter().any(|host| serves(first, host) && serves(second, host));
-            // The more specific of two listeners serves what both could.
+            // Of two listeners for a host, the more specific one serves it.
             let is_wider = hosts.iter().all(|host| !serves(first, host) || serves(second, host));
             for (names, pair) in &pairs {
                 let by_certificate = hosts.iter().any(|host| {
@@ -119,17 +119,17 @@ fn every_listener_of_a_group_names_the_others() {
 #[test]
 fn a_long_list_of_others_is_cut() {
     let cert = pair(&["*.test"]);
-    let told = |count: usize| -> Vec<String> {
+    let messages = |count: usize| -> Vec<String> {
         let listeners: Vec<_> = (0..count)
             .map(|index| https(&format!("l{index}"), 443, Some(&format!("h{index}.test")), &["wildcard"]))
             .collect();
         let overlaps = overlaps(&listeners, &[("wildcard", &cert)]);
         overlaps.into_iter().map(|one| one.unwrap().message).collect()
     };
-    let many = told(12);
+    let many = messages(12);
     assert!(many[0].ends_with(": \"l1\", \"l2\", \"l3\", \"l4\", \"l5\", \"l6\", \"l7\", \"l8\" and more."));
     assert!(many[11].ends_with(": \"l0\", \"l1\", \"l2\", \"l3\", \"l4\", \"l5\", \"l6\", \"l7\" and more."));
-    assert!(told(9)[4].ends_with(": \"l0\", \"l1\", \"l2\", \"l3\", \"l5\", \"l6\", \"l7\", \"l8\"."));
+    assert!(messages(9)[4].ends_with(": \"l0\", \"l1\", \"l2\", \"l3\", \"l5\", \"l6\", \"l7\", \"l8\"."));
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn only_listeners_with_tls_on_one_port_overlap() {
         |listeners: &[serde_json::Value]| reasons(listeners, &certificates).iter().all(Option::is_none);
     assert!(none(&[one.clone(), http(80)]));
     assert!(none(&[one.clone(), https("two", 8443, Some("*.test"), &["cert"])]));
-    // One that conflicts, or is refused, is served to nobody.
+    // A listener that conflicts or is refused is not served.
     assert!(none(&[one.clone(), https("two", 443, Some("a.test"), &["cert"])]));
     assert!(none(&[one.clone(), http(443)]));
-    // One without a certificate as yet is told at once.
+    // A listener without a certificate has the condition, too.
     assert!(!none(&[one, https("two", 443, Some("*.test"), &["missing"])]));
 }
 

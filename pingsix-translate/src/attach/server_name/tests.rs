@@ -1,4 +1,4 @@
-//! Which certificate of a listener is shown for which name, and what its author reads about the others.
+//! The certificate of a listener for each name, and the messages about the other certificates.
 
 use serde_json::{Value, json};
 
@@ -150,6 +150,6 @@ fn options_are_named_and_not_looked_at() {
         ]
     );
     assert_eq!(with(json!({}), &["cert"]), [""; 0]);
-    // What is not served at all has worse to tell.
+    // A listener that is not served has other conditions.
     assert_eq!(with(json!({"example.com/min": "1.3"}), &["missing"]), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Which listeners for TLS, TCP and UDP are served, and with what.
+//! Listeners for TLS, TCP and UDP: which are served, and with which certificates.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn listener(protocol: &str, more: Value) -> Value {
     listener
 }
 
-/// The fields and reasons of what is refused.
+/// The fields and reasons of the refusals.
 fn refused(problems: &[Problem]) -> Vec<(String, Reason)> {
     let field =
         |problem: &Problem| problem.field.as_str().trim_start_matches("spec.listeners[0].").to_owned();

@@ -8,10 +8,10 @@ use crate::model::Options;
 use crate::normalise::normalise_route;
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
-use crate::policy::{BackendTlsPolicies, Payload};
+use crate::policy::{Payload, Policies};
 use crate::snapshot::{Object, Objects, OwnAddresses};
 
-/// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
+/// The targets of the only rule of a route with this backendRef, and its unresolved references as reason and field.
 fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>) {
     let mut objects = objects.clone();
     add_route(
@@ -22,7 +22,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let snapshot = snapshot(&objects);
     let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
     let references = References::new(&snapshot.referents);
-    let policies = BackendTlsPolicies::default();
+    let policies = Policies::default();
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
@@ -64,10 +64,10 @@ fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translat
     objects.insert(Object::EndpointSlice(object(innocent)));
     let mut snapshot = snapshot(&objects);
     let mut translator = Translator::new(Options::default());
-    let told = |translation: &Translation| -> Vec<String> {
+    let problems = |translation: &Translation| -> Vec<String> {
         translation.verdicts.problems.iter().map(|problem| format!("{problem}")).collect()
     };
-    assert_eq!(told(&translator.translate(&snapshot)), [""; 0]);
+    assert_eq!(problems(&translator.translate(&snapshot)), [""; 0]);
     let own = |address: &str| OwnAddresses::from_iter([(address.parse().unwrap(), ())]);
     for (address, is_refused) in
         [("10.0.0.1:9090", false), ("10.0.0.1:8080", true), ("10.0.0.3:8080", false), ("10.0.0.1:8080", true)]
@@ -75,15 +75,15 @@ fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translat
         snapshot.referents.own_addresses = own(address);
         let translation = translator.translate(&snapshot);
         assert_eq!(translation.verdicts, translate(&snapshot, &Options::default()).verdicts);
-        let told = told(&translation);
-        assert_eq!(told.len(), usize::from(is_refused), "{told:?}");
-        for said in told {
+        let problems = problems(&translation);
+        assert_eq!(problems.len(), usize::from(is_refused), "{problems:?}");
+        for problem in problems {
             assert!(
-                said.starts_with(
+                problem.starts_with(
                     "HTTPRoute infra/web: spec.rules[0].backendRefs[0].name: Endpoint 10.0.0.1:8080 of Service \
                      infra/web is the data plane itself"
                 ),
-                "{said}"
+                "{problem}"
             );
         }
     }
@@ -192,9 +192,9 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::GrpcRoute, "infra", "calls")]);
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
-    let policies = BackendTlsPolicies::default();
-    let in_effect = policies.for_route(Payload::Requests(None));
-    let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
+    let policies = Policies::default();
+    let policies = policies.for_route(Payload::Requests(None));
+    let rule = references.resolve_rule(&route, &route.rules[0], policies, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),
         Some(refusal) => {

@@ -52,7 +52,7 @@ impl Combination<'_> {
                 }
             }
         }
-        // Whatever is not honoured is said to the author of the policy, if it counts at all.
+        // The status of a policy that counts says whether PingSIX honours it.
         for verdict in translation.verdicts.policies.values() {
             let accepted = verdict.conditions.is_true(ConditionType::Accepted);
             assert_eq!(accepted, !upstreams.is_empty(), "{self:?}");

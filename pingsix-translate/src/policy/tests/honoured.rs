@@ -1,4 +1,4 @@
-//! What is sent over TLS, and how it is spoken there.
+//! Connections over TLS and their protocols.
 
 use super::*;
 

@@ -39,7 +39,7 @@ fn a_rule_that_rewrites_the_host_to_the_name_may_have_any_host() {
     assert_eq!(translation.verdicts.problems, []);
     assert_eq!(upstreams(&plain)[0].upstream_host, None);
 
-    // What is sent decides, not what was asked for.
+    // The rewritten Host decides, not that of the client.
     let spec = json!({
         "parentRefs": [{"name": "public"}], "hostnames": [HOST],
         "rules": [{
@@ -142,7 +142,7 @@ fn a_route_is_partially_invalid_while_policies_leave_a_rule_something_to_serve()
         |rule: usize| accepted.contains(&format!(" spec.rules[{rule}].backendRefs[0]: BackendTLSPolicy"));
     assert!(is_told(0) && is_told(1), "{accepted}");
     assert_eq!(partial, "");
-    // A rule that is refused for what it says itself is an invalid one, and the other is not.
+    // With a rule that is invalid by itself, `PartiallyInvalid` names both rules.
     let mut mirroring = rule("/y", "plain");
     mirroring["filters"] = json!([{"type": "RequestMirror"}]);
     let (accepted, partial) = judged(&[rule("/x", "web"), mirroring]);

@@ -1,4 +1,4 @@
-//! Which routes make a policy this Gateway's business.
+//! The routes through which a policy concerns a Gateway.
 
 use super::*;
 

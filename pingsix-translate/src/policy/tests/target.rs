@@ -1,4 +1,4 @@
-//! Which policy counts for a Service port.
+//! The policy that counts for a Service port.
 
 use super::*;
 

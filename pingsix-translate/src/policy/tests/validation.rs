@@ -1,4 +1,4 @@
-//! What a policy asks for, and what is wrong with it.
+//! The spec of a policy and its flaws.
 
 use super::*;
 

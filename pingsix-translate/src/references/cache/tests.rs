@@ -20,7 +20,7 @@ fn shown(translation: &Translation) -> BTreeSet<&str> {
     planes.flat_map(|plane| plane.config.ssls()).flat_map(|(_, ssl)| &ssl.snis).map(String::as_str).collect()
 }
 
-fn told(condition: Option<&Condition>) -> (ConditionStatus, Reason, &str) {
+fn content(condition: Option<&Condition>) -> (ConditionStatus, Reason, &str) {
     let Condition { status, reason, message, .. } = condition.unwrap();
     (*status, *reason, message)
 }
@@ -42,10 +42,10 @@ fn a_certificate_of_which_nothing_is_known_is_missed_by_its_own_listener_alone()
     }
     assert_eq!(shown(&awaited), BTreeSet::from(["a.test"]));
     let ours = &awaited.verdicts.gateway.as_ref().unwrap().listeners[0];
-    assert_eq!(told(ours.conditions.get(ConditionType::ResolvedRefs)).0, ConditionStatus::True);
+    assert_eq!(content(ours.conditions.get(ConditionType::ResolvedRefs)).0, ConditionStatus::True);
     let set = awaited.verdicts.listener_sets.values().next().unwrap();
     assert_eq!(
-        told(set.listeners[0].conditions.get(ConditionType::ResolvedRefs)),
+        content(set.listeners[0].conditions.get(ConditionType::ResolvedRefs)),
         (
             ConditionStatus::False,
             Reason::Pending,
@@ -58,11 +58,11 @@ fn a_certificate_of_which_nothing_is_known_is_missed_by_its_own_listener_alone()
     snapshot.referents.pending = Pending::new();
     let answered = translator.translate(&snapshot);
     let set = answered.verdicts.listener_sets.values().next().unwrap();
-    let resolved = told(set.listeners[0].conditions.get(ConditionType::ResolvedRefs));
+    let resolved = content(set.listeners[0].conditions.get(ConditionType::ResolvedRefs));
     assert_eq!(resolved.1, Reason::InvalidCertificateRef);
     assert_eq!(answered.verdicts, absent.verdicts);
 
-    // What is there is known.
+    // An object in the snapshot counts as read.
     add_certificate(&mut objects, "b", &pem::pair(&["b.test"]));
     let mut snapshot = crate::fixture::snapshot(&objects);
     let there = translate(&snapshot, &Options::default());
@@ -100,7 +100,7 @@ fn an_authority_of_which_nothing_is_known_is_told_to_its_policy() {
         let translation = translator.translate(&snapshot);
         let policy = translation.verdicts.policies.values().next().unwrap();
         let resolved = policy.conditions.get(ConditionType::ResolvedRefs);
-        assert_eq!(told(resolved).1, reason);
+        assert_eq!(content(resolved).1, reason);
         assert_eq!(translation.verdicts, translate(&snapshot, &Options::default()).verdicts);
     }
 }
@@ -125,8 +125,8 @@ fn a_certificate_of_an_ingress_of_which_nothing_is_known_is_missed_there_alone()
     let translation = translate_ingress(&snapshot, &Options::default());
     assert_eq!(shown(&translation), BTreeSet::from(["a.test"]));
     let awaited = |problem: &&Problem| problem.reason == Reason::Pending;
-    let told: Vec<&Problem> = translation.verdicts.problems.iter().filter(awaited).collect();
-    let [problem] = told[..] else { panic!("{told:?}") };
+    let problems: Vec<&Problem> = translation.verdicts.problems.iter().filter(awaited).collect();
+    let [problem] = problems[..] else { panic!("{problems:?}") };
     assert_eq!(&*problem.object.name.name, "b");
     assert_eq!(problem.field.as_str(), "spec.tls[0].secretName");
 }

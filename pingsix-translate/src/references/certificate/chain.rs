@@ -1,4 +1,4 @@
-//! What a chain of certificates says about itself.
+//! The contents of a certificate chain.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,8 +12,8 @@ use crate::bounds;
 use crate::model::Hostname;
 use crate::pingsix::validate::read_certificates;
 
-/// What is known of a chain. What cannot be read is left out and refused by nobody, because PingSIX takes certificates
-/// that are stranger than [`x509_cert`] likes.
+/// The contents of a chain. Certificates that [`x509_cert`] cannot parse are left out and not refused, because PingSIX may
+/// accept them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
     /// The DNS names of the leaf, sorted.
@@ -50,16 +50,16 @@ impl Chain {
         }
         Ok(Self {
             names: names.into_iter().collect(),
-            // A root is of no use to a client: it knows it already, or does not believe in it.
+            // Clients do not need a root in the chain: they trust their own copy or none.
             intermediates: others.iter().filter(|der| !is_self_issued(der)).count(),
         })
     }
 }
 
-/// From when until when the first certificate of a PEM text is valid, both inclusive, since the Unix epoch (RFC 5280,
-/// section 4.1.2.5); `None` when that cannot be read.
+/// The validity of the first certificate of a PEM text: its first and last moment since the Unix epoch (RFC 5280, section
+/// 4.1.2.5). `None` if the certificate cannot be parsed.
 ///
-/// Translation has no clock, so whoever has one asks.
+/// Translation has no clock, so the caller compares the validity with its own.
 pub fn certificate_validity(pem: &str) -> Option<RangeInclusive<Duration>> {
     let chain = read_certificates(pem);
     let leaf = parse(chain.first()?)?;
@@ -86,15 +86,15 @@ const SUBJECT_ALT_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.
 /// The tag number of `dNSName` in a `GeneralName`.
 const DNS_NAME: u32 = 2;
 
-/// The DNS names a certificate is for; those that no request could have are left out. The common name counts only
-/// where there are no others (RFC 6125, section 6.4.4).
+/// The DNS names of a certificate, without names that no request can have. The common name counts only in the absence of
+/// other names (RFC 6125, section 6.4.4).
 fn names(leaf: &Certificate) -> BTreeSet<Hostname> {
     let body = leaf.tbs_certificate();
     let extensions = body.extensions().map(Vec::as_slice).unwrap_or_default();
     let mut alternatives = extensions
         .iter()
         .filter(|extension| extension.extn_id == SUBJECT_ALT_NAME)
-        // Read one by one, so that a name of a rare kind does not hide the others.
+        // Each name is parsed on its own, so that a name of a rare kind does not hide the others.
         .filter_map(|extension| Vec::<AnyRef<'_>>::from_der(extension.extn_value.as_bytes()).ok())
         .flatten()
         .filter(|name| {

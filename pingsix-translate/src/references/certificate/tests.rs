@@ -163,16 +163,19 @@ fn pair_for(names: &[String]) -> Pair {
 #[test]
 fn a_certificate_that_no_client_takes_is_refused_by_its_size() {
     let large = pair_for(&names(2_000, 40));
-    let said = message(&large.cert, &large.key);
+    let refusal = message(&large.cert, &large.key);
     assert!(
-        said.starts_with("at: Secret infra/cert cannot be used: its certificate has ")
-            && said.ends_with(" bytes, and clients take at most 65536."),
-        "{said}"
+        refusal.starts_with("at: Secret infra/cert cannot be used: its certificate has ")
+            && refusal.ends_with(" bytes, and clients take at most 65536."),
+        "{refusal}"
     );
     let Pair { cert, key } = pair_for(&names(1_000, 40));
     assert_eq!(resolve_pair(&cert, &key).unwrap().names().len(), 1_000);
-    let said = message(&cert.repeat(7), &key);
-    assert!(said.contains("its chain has ") && said.ends_with("clients take at most 262144."), "{said}");
+    let refusal = message(&cert.repeat(7), &key);
+    assert!(
+        refusal.contains("its chain has ") && refusal.ends_with("clients take at most 262144."),
+        "{refusal}"
+    );
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Where data planes are reached, in the status of Gateways and Ingresses.
+//! The addresses of data planes in the status of Gateways and Ingresses.
 
 use serde_json::{Map, Value, json};
 
 use super::{StatusMerge, kept_if_equal, members};
 use crate::model::Address;
 
-/// Most entries of `status.addresses` of a Gateway (Gateway API, `GatewayStatus`).
+/// The largest number of entries in `status.addresses` of a Gateway (Gateway API, `GatewayStatus`).
 const MAX_ADDRESSES: usize = 16;
 
 impl StatusMerge {
@@ -22,7 +22,7 @@ impl StatusMerge {
         kept_if_equal(current, status)
     }
 
-    /// `loadBalancer` in `Ingress.status`. An entry that is there already keeps what else it says, such as its ports.
+    /// `loadBalancer` in `Ingress.status`. An existing entry keeps its other fields, such as ports.
     pub fn ingress(&self, current: &Value, addresses: &[Address]) -> Value {
         let mut status = members(current);
         let found = current["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -39,8 +39,8 @@ impl StatusMerge {
         kept_if_equal(current, status)
     }
 
-    /// The status of an Ingress that is no longer ours: without `loadBalancer`, if it is what we said last. Whoever else
-    /// serves the Ingress now may have written another.
+    /// The status of an Ingress that is no longer ours: without `loadBalancer`, if this still has our last value. The new
+    /// controller of the Ingress may have written another value.
     pub fn release_ingress(&self, current: &Value, last: &[Address]) -> Value {
         let found = current["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
         let ours = entries(last, Address::to_ingress_status);

@@ -1,14 +1,14 @@
-//! What goes when an object stops being ours.
+//! Removing our content from the status of an object that is no longer ours.
 //!
-//! Entries of routes and policies carry the controller's name: ours go, that is all. Conditions of Gateways and
-//! ListenerSets carry none, and whoever took the object over writes the same types. Certainly ours is
+//! Entries of routes and policies have the controller's name, so exactly ours are removed. Conditions of Gateways and
+//! ListenerSets have no such name, and the new controller writes the same types. These are certainly ours:
 //!
-//! - word for word what we said last;
-//! - what is said, in a type of ours, about a generation that we judged and that is over. Who hands an object over changes
-//!   its spec, so the new owner speaks of a later one.
+//! - a condition that equals our last one;
+//! - a condition of our types about an old generation that we have judged. A hand-over changes the spec, so the new
+//!   controller writes about a later generation.
 //!
-//! All else stays, also types of our own domain: the new owner may be another installation. Should it be ours all the
-//! same, its `observedGeneration` tells readers that it is out of date.
+//! All other conditions stay, also those of our own domain: the new controller may be another installation. If such a
+//! condition is ours after all, its `observedGeneration` tells readers that it is out of date.
 
 use serde_json::{Map, Value};
 
@@ -17,15 +17,15 @@ use crate::model::Address;
 use crate::status::{Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict};
 
 impl StatusMerge {
-    /// The status of a route or a policy that is no longer ours: without entries of ours. The status of any other kind has
-    /// none, and stays as it is.
+    /// The status of a route or policy that is no longer ours: without our entries. A status of another kind has no entries
+    /// and does not change.
     pub fn release_entries(&self, current: &Value) -> Value {
         let status = self.replace_entries(current, &PARENTS, Vec::new());
         self.replace_entries(&status, &ANCESTORS, Vec::new())
     }
 
-    /// The status of a Gateway that is no longer ours. `generation` is that of the object as it is; `last` and `addresses`
-    /// are what we said last of it.
+    /// The status of a Gateway that is no longer ours. `generation` is that of the current object; `last` and `addresses` are
+    /// our last verdict and addresses.
     pub fn release_gateway(
         &self,
         current: &Value,
@@ -37,7 +37,7 @@ impl StatusMerge {
         let mut status = members(current);
         let took_any = release.conditions(&mut status, &last.conditions);
         release.listeners(&mut status, &last.listeners);
-        // A number nobody else has touched since.
+        // No other controller has written the number.
         if took_any && !has_conditions(&status) {
             status.remove("attachedListenerSets");
         }
@@ -48,7 +48,7 @@ impl StatusMerge {
         kept_if_equal(current, status)
     }
 
-    /// The status of a ListenerSet whose Gateway is no longer ours, or another one.
+    /// The status of a ListenerSet whose Gateway has changed or is no longer ours.
     pub fn release_listener_set(&self, current: &Value, generation: i64, last: &ListenerSetVerdict) -> Value {
         let release = Release { generation, judged: last.generation };
         let mut status = members(current);
@@ -59,52 +59,52 @@ impl StatusMerge {
 }
 
 struct Release {
-    /// Of the object as it is.
+    /// The generation of the current object.
     generation: i64,
-    /// Of the object we judged last.
+    /// The generation of the object in our last verdict.
     judged: i64,
 }
 
 impl Release {
-    /// Takes out the conditions that are certainly ours; tells whether there were any.
+    /// Removes the conditions that are certainly ours. Returns whether there were any.
     fn conditions(&self, holder: &mut Map<String, Value>, last: &Conditions) -> bool {
         let Some(conditions) = holder.get_mut("conditions").and_then(Value::as_array_mut) else {
             return false;
         };
-        let said = last.to_values();
+        let last = last.to_values();
         let before = conditions.len();
-        conditions.retain(|condition| !self.is_certainly_ours(condition, &said));
+        conditions.retain(|condition| !self.is_certainly_ours(condition, &last));
         conditions.len() < before
     }
 
     fn listeners(&self, status: &mut Map<String, Value>, last: &[ListenerVerdict]) {
         let Some(listeners) = status.get_mut("listeners").and_then(Value::as_array_mut) else { return };
-        let silent = Conditions::default();
+        let none = Conditions::default();
         listeners.retain_mut(|listener| {
-            let said = last.iter().find(|said| listener["name"] == *said.name);
-            let said = said.map_or(&silent, |said| &said.conditions);
+            let last = last.iter().find(|last| listener["name"] == *last.name);
+            let last = last.map_or(&none, |last| &last.conditions);
             let Some(entry) = listener.as_object_mut() else { return true };
-            // What is left speaks for someone else.
-            !self.conditions(entry, said) || has_conditions(entry)
+            // The remaining conditions are those of another controller.
+            !self.conditions(entry, last) || has_conditions(entry)
         });
     }
 
-    fn is_certainly_ours(&self, condition: &Value, said: &[Value]) -> bool {
+    fn is_certainly_ours(&self, condition: &Value, last: &[Value]) -> bool {
         if !is_ours(&condition["type"]) {
             return false;
         }
         let is_over = condition["observedGeneration"].as_i64().is_some_and(|generation| {
             generation > 0 && generation <= self.judged && generation < self.generation
         });
-        is_over || said.iter().any(|said| says_the_same(condition, said))
+        is_over || last.iter().any(|last| equal_except_time(condition, last))
     }
 }
 
-/// Apart from the time, which a verdict does not have.
-fn says_the_same(condition: &Value, said: &Value) -> bool {
+/// Whether conditions are equal except for the time, which a verdict does not have.
+fn equal_except_time(condition: &Value, last: &Value) -> bool {
     ["type", "status", "reason", "message", "observedGeneration"]
         .iter()
-        .all(|field| condition[field] == said[field])
+        .all(|field| condition[field] == last[field])
 }
 
 fn has_conditions(holder: &Map<String, Value>) -> bool {

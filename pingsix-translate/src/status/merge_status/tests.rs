@@ -1,4 +1,4 @@
-//! What a writer finds, and what it leaves behind.
+//! Statuses before and after a merge.
 
 use std::sync::Arc;
 
@@ -282,7 +282,7 @@ fn an_ingress_is_reached_where_the_data_plane_is() {
     );
     assert_eq!(merge.ingress(&Value::Null, &[]), Value::Null);
     assert_eq!(merge.ingress(&current, &[]), json!({"loadBalancer": {}}));
-    // Of an Ingress that is released, only what was ours goes.
+    // A released Ingress loses only our addresses.
     assert_eq!(merge.release_ingress(&current, &[ip(1), ip(9)]), json!({"loadBalancer": {}}));
     assert_eq!(merge.release_ingress(&current, &[ip(1)]), current);
     assert_eq!(merge.release_ingress(&current, &[ip(9), ip(1)]), current);
@@ -294,7 +294,7 @@ fn a_gateway_that_is_released_loses_what_is_certainly_ours() {
     let merge = merge_at(LATER);
     let verdict = gateway(true, &[("a", true), ("b", true)]);
     let mine = merge.gateway_addresses(&merge.gateway(&Value::Null, &verdict), &[ip(1)]);
-    // Nobody else has written: nothing is left, whether or not the spec has changed.
+    // Without content of other controllers, nothing is left, whether or not the spec has changed.
     for generation in [3, 4] {
         let released = merge.release_gateway(&mine, generation, &verdict, &[ip(1)]);
         assert_eq!(released, json!({"conditions": [], "listeners": []}));

@@ -80,7 +80,7 @@ fn a_default_scope_is_not_honoured_and_harms_nothing() {
     let conditions = &verdicts.gateway.as_ref().unwrap().conditions;
     assert_eq!(brief(conditions, ConditionType::Accepted), "True Accepted");
     assert_eq!(brief(conditions, ConditionType::Limited), "True Limited");
-    // What serves nothing is not limited.
+    // A Gateway that serves nothing is not limited.
     let refused = judge_with(&with(&json!({"defaultScope": "All", "listeners": []})));
     assert_eq!(problems(&refused), ["warning spec.defaultScope Limited"]);
     assert_eq!(refused.gateway.unwrap().conditions.get(ConditionType::Limited), None);
@@ -208,7 +208,7 @@ fn letting_clients_in_without_a_valid_certificate_is_said_as_long_as_it_is_asked
     assert_eq!(mode("AllowValidOnly"), None);
 }
 
-/// The field is the Gateway's, so the author of the ListenerSet is told what it is and where it applies.
+/// The field belongs to the Gateway, so the message for the ListenerSet names the field and the port.
 #[test]
 fn validation_of_clients_concerns_listener_sets_too() {
     let mut objects = with(&json!({

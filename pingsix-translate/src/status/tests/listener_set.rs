@@ -1,4 +1,4 @@
-//! What the authors of ListenerSets read, and those of routes that name them.
+//! Verdicts on ListenerSets and on routes that name them.
 
 use super::*;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, https, pem};
@@ -26,7 +26,7 @@ fn brief(conditions: &Conditions, kind: ConditionType) -> String {
 }
 
 /// `Accepted` and `Programmed` of a ListenerSet, then of each listener, when every data plane is confirmed.
-fn said(objects: &Objects, name: &str) -> Vec<[String; 2]> {
+fn conditions_of(objects: &Objects, name: &str) -> Vec<[String; 2]> {
     let Translation { data_planes, verdicts, .. } = run(objects, &per_port());
     let delivery = data_planes.into_keys().map(|key| (key, Delivery::Confirmed)).collect();
     let verdicts = finish(verdicts, &delivery);
@@ -58,13 +58,13 @@ fn a_listener_set_is_accepted_as_long_as_one_of_its_listeners_is() {
     add_listener_set(&mut objects, ("infra", "none"), 3, &json!([bad, good]));
     let yes = both("True Accepted", "True Programmed");
     let lost = both("False HostnameConflict", "False HostnameConflict");
-    assert_eq!(said(&objects, "all"), [yes.clone(), yes.clone()]);
+    assert_eq!(conditions_of(&objects, "all"), [yes.clone(), yes.clone()]);
     assert_eq!(
-        said(&objects, "some"),
+        conditions_of(&objects, "some"),
         [both("True ListenersNotValid", "True Programmed"), yes, lost.clone()]
     );
     assert_eq!(
-        said(&objects, "none"),
+        conditions_of(&objects, "none"),
         [both("False ListenersNotValid", "False ListenersNotValid"), lost.clone(), lost]
     );
     assert_eq!(attached_sets(&objects), 2);
@@ -79,7 +79,7 @@ fn a_listener_set_with_nothing_but_unresolved_listeners_is_not_accepted() {
     });
     add_listener_set(&mut objects, ("infra", "s"), 1, &json!([foreign]));
     assert_eq!(
-        said(&objects, "s"),
+        conditions_of(&objects, "s"),
         [both("False ListenersNotValid", "False ListenersNotValid"), both("True Accepted", "False Invalid"),]
     );
     let verdicts = run(&objects, &per_port()).verdicts;
@@ -96,7 +96,7 @@ fn a_listener_set_that_is_not_allowed_serves_nothing_and_counts_for_nothing() {
     let parent = json!({"kind": "ListenerSet", "name": "s"});
     add_route(&mut objects, "r", &json!({"parentRefs": [parent], "rules": [rule("/", "web")]}));
     let no = both("False NotAllowed", "False NotAllowed");
-    assert_eq!(said(&objects, "s"), [no.clone(), no]);
+    assert_eq!(conditions_of(&objects, "s"), [no.clone(), no]);
     assert_eq!(attached_sets(&objects), 0);
     let translation = run(&objects, &per_port());
     assert!(translation.data_planes.values().all(|data_plane| data_plane.config.is_empty()));
@@ -135,7 +135,7 @@ fn a_listener_set_of_a_gateway_that_is_not_accepted_says_so() {
     }))));
     add_listener_set(&mut objects, ("infra", "s"), 1, &json!([http("l", 80, "s.test")]));
     assert_eq!(
-        said(&objects, "s"),
+        conditions_of(&objects, "s"),
         [
             both("False ParentNotAccepted", "False ParentNotProgrammed"),
             both("True Accepted", "False Invalid")

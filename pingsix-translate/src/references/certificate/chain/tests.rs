@@ -1,4 +1,4 @@
-//! What is read of certificates.
+//! The contents of certificates.
 
 use rcgen::{DnType, SanType, SerialNumber};
 

@@ -1,0 +1,212 @@
+//! Attached policies of any kind: targets, precedence and conflicts, as GEP-713 has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::Resource;
+
+use crate::model::{Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, compare_age};
+use crate::references::References;
+use crate::shared_map::SharedMap;
+use crate::snapshot::{OfKind, key_of};
+
+/// A kind of policy. A value is the effect of one policy: everything in it that routes and backends depend on.
+pub(crate) trait PolicyKind: Debug + PartialEq + Sized {
+    /// The type of its objects.
+    type Object: OfKind + Resource;
+
+    /// The kinds that a policy may target.
+    const TARGETS: &'static [Kind];
+
+    /// `spec.targetRefs`, in order.
+    fn target_refs(object: &Self::Object) -> impl Iterator<Item = TargetRef<'_>>;
+
+    /// Reads the other fields of the spec.
+    fn read(object: &Self::Object, references: &References<'_>) -> PolicySpec<Self>;
+
+    /// The refusals for traffic on which PingSIX cannot honour the policy, although the policy is valid.
+    fn refuse(&self, unserved: &Unserved) -> Vec<Refusal>;
+}
+
+/// An entry of `spec.targetRefs`, of whichever generated type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetRef<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) section_name: Option<&'a str>,
+}
+
+/// The spec of a policy apart from its targets.
+#[derive(Debug)]
+pub(crate) struct PolicySpec<P> {
+    /// The effect; or why PingSIX can honour the policy nowhere, at least one reason.
+    pub(crate) effect: Result<P, Vec<Refusal>>,
+    /// References that lead nowhere.
+    pub(crate) unresolved: Vec<Refusal>,
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// Traffic on which a valid policy is not honoured: the references of routes to the targets, as object and field.
+#[derive(Debug, Default)]
+pub(crate) struct Unserved {
+    /// References for requests.
+    pub(crate) requests: Vec<String>,
+    /// References for connections that carry no known requests.
+    pub(crate) connections: Vec<String>,
+}
+
+/// An object, or one of its sections.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PolicyTarget {
+    pub(crate) object: ObjectKey,
+    /// The name of a section, such as a port of a Service; `None` is the whole object.
+    pub(crate) section: Option<String>,
+}
+
+impl PolicyTarget {
+    fn read<P: PolicyKind>(
+        namespace: &Arc<str>,
+        target: TargetRef<'_>,
+        at: &FieldPath,
+    ) -> Result<Self, Refusal> {
+        let kind = Kind::from_group_kind(target.group, target.kind);
+        let Some(kind) = kind.filter(|kind| P::TARGETS.contains(kind)) else {
+            let is_known = P::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
+            let group = if target.group.is_empty() { "the core group" } else { target.group };
+            let targets: Vec<String> = P::TARGETS.iter().map(|kind| format!("{kind}s")).collect();
+            return Err(Refusal::new(
+                at.child(if is_known { "group" } else { "kind" }),
+                Reason::Invalid,
+                format!(
+                    "A {} is for {}, not for a {} of {group}.",
+                    P::Object::KIND,
+                    targets.join(", "),
+                    target.kind
+                ),
+            ));
+        };
+        Ok(Self {
+            object: ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name) },
+            // Empty is as good as not written.
+            section: target.section_name.filter(|name| !name.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+/// A policy with its targets.
+#[derive(Debug)]
+pub(crate) struct AttachedPolicy<P> {
+    pub(crate) key: Arc<ObjectKey>,
+    pub(crate) generation: i64,
+    age: Age,
+    /// One per targetRef, in order.
+    pub(crate) targets: Vec<Result<PolicyTarget, Refusal>>,
+    pub(crate) spec: PolicySpec<P>,
+}
+
+impl<P: PolicyKind> AttachedPolicy<P> {
+    /// Reads a policy. Never fails: its faults are part of the result.
+    fn read(object: &P::Object, references: &References<'_>) -> Self {
+        let key = key_of(P::Object::KIND, object.meta());
+        let at = FieldPath::new("spec").child("targetRefs");
+        let targets = P::target_refs(object).enumerate();
+        let targets = targets
+            .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
+        Self {
+            targets: targets.collect(),
+            spec: P::read(object, references),
+            generation: object.meta().generation.unwrap_or_default(),
+            age: Age::of(object.meta()),
+            key: Arc::new(key),
+        }
+    }
+
+    /// Why PingSIX can honour the policy nowhere.
+    pub(crate) fn flaws(&self) -> &[Refusal] {
+        self.spec.effect.as_ref().err().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// All policies of one kind in a snapshot.
+#[derive(Debug)]
+pub(crate) struct AttachedPolicies<P> {
+    /// In the order of precedence: the oldest first, then by name.
+    list: Vec<AttachedPolicy<P>>,
+    /// By target: index of the policy that takes precedence, also when PingSIX cannot honour that policy.
+    winners: BTreeMap<PolicyTarget, usize>,
+}
+
+impl<P> Default for AttachedPolicies<P> {
+    fn default() -> Self {
+        Self { list: Vec::new(), winners: BTreeMap::new() }
+    }
+}
+
+impl<P: PolicyKind> AttachedPolicies<P> {
+    pub(crate) fn new(objects: &SharedMap<ObjectName, Arc<P::Object>>, references: &References<'_>) -> Self {
+        let mut list: Vec<AttachedPolicy<P>> =
+            objects.values().map(|object| AttachedPolicy::read(&**object, references)).collect();
+        list.sort_by(|left, right| compare_age((left.age, &left.key), (right.age, &right.key)));
+        let mut winners = BTreeMap::new();
+        for (index, policy) in list.iter().enumerate() {
+            for target in policy.targets.iter().flatten() {
+                winners.entry(target.clone()).or_insert(index);
+            }
+        }
+        Self { list, winners }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &AttachedPolicy<P>> {
+        self.list.iter()
+    }
+
+    /// The policy that counts for a section of an object: one for the section before one for the whole object.
+    pub(crate) fn effective(&self, object: ObjectKey, section: Option<&str>) -> Option<&AttachedPolicy<P>> {
+        if self.winners.is_empty() {
+            return None;
+        }
+        let mut target = PolicyTarget { object, section: section.map(str::to_owned) };
+        self.winner(&target).or_else(|| {
+            target.section = None;
+            self.winner(&target)
+        })
+    }
+
+    /// The refusal of a policy for one of its targets on which another policy takes precedence.
+    pub(crate) fn conflict(
+        &self,
+        policy: &AttachedPolicy<P>,
+        target: &PolicyTarget,
+        at: FieldPath,
+    ) -> Option<Refusal> {
+        let winner = self.winner(target).filter(|winner| winner.key != policy.key)?;
+        let message =
+            format!("{} has the same target and takes precedence, so that only it counts.", winner.key);
+        Some(Refusal::new(at, Reason::Conflicted, message))
+    }
+
+    /// The objects that policies target, whether these policies count there or not.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.winners.keys().map(|target| &target.object)
+    }
+
+    /// The objects for which other policies count than before, or policies with another effect.
+    pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = &'s ObjectKey> {
+        let targets: BTreeSet<&PolicyTarget> = self.winners.keys().chain(before.winners.keys()).collect();
+        let changed = targets.into_iter().filter(move |target| {
+            let [now, before] = [self, before]
+                .map(|policies| policies.winner(target).map(|winner| (&winner.key, &winner.spec.effect)));
+            now != before
+        });
+        changed.map(|target| &target.object)
+    }
+
+    fn winner(&self, target: &PolicyTarget) -> Option<&AttachedPolicy<P>> {
+        self.winners.get(target).and_then(|index| self.list.get(*index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A kind of policy for Gateways and routes, which has nothing in common with BackendTLSPolicy but its shape.
+
+use serde_json::json;
+
+use super::*;
+use crate::fixture::object;
+use crate::snapshot::{BackendTlsPolicy, Referents};
+
+/// The effect: `spec.validation.hostname`.
+#[derive(Debug, PartialEq)]
+struct Inherited(String);
+
+impl PolicyKind for Inherited {
+    type Object = BackendTlsPolicy;
+
+    const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::HttpRoute];
+
+    fn target_refs(policy: &BackendTlsPolicy) -> impl Iterator<Item = TargetRef<'_>> {
+        policy.spec.target_refs.iter().map(|target| TargetRef {
+            group: &target.group,
+            kind: &target.kind,
+            name: &target.name,
+            section_name: target.section_name.as_deref(),
+        })
+    }
+
+    fn read(policy: &BackendTlsPolicy, _: &References<'_>) -> PolicySpec<Self> {
+        let effect = Ok(Self(policy.spec.validation.hostname.clone()));
+        PolicySpec { effect, unresolved: Vec::new(), limits: Vec::new() }
+    }
+
+    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+        Vec::new()
+    }
+}
+
+/// Policies in namespace `infra`, the oldest first: name, effect, and kind, name and section of the target.
+fn attached(policies: &[(&str, &str, [&str; 3])]) -> AttachedPolicies<Inherited> {
+    let objects = policies.iter().enumerate().map(|(second, (name, effect, [kind, target, section]))| {
+        let policy = object(json!({
+            "metadata": {
+                "namespace": "infra", "name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
+            },
+            "spec": {
+                "targetRefs": [{
+                    "group": "gateway.networking.k8s.io", "kind": kind, "name": target, "sectionName": section,
+                }],
+                "validation": {"hostname": effect},
+            },
+        }));
+        (ObjectName::new("infra", name), policy)
+    });
+    AttachedPolicies::new(&objects.collect(), &References::new(&Referents::default()))
+}
+
+fn effect(policies: &AttachedPolicies<Inherited>, kind: Kind, section: Option<&str>) -> Option<String> {
+    let policy = policies.effective(ObjectKey::new(kind, "infra", "web"), section)?;
+    Some(policy.spec.effect.as_ref().unwrap().0.clone())
+}
+
+#[test]
+fn targets_of_any_kind_have_their_own_policies_and_sections() {
+    let policies = attached(&[
+        ("z", "gateway", ["Gateway", "web", ""]),
+        ("y", "route", ["HTTPRoute", "web", ""]),
+        ("a", "loser", ["HTTPRoute", "web", ""]),
+        ("b", "rule", ["HTTPRoute", "web", "login"]),
+    ]);
+    assert_eq!(effect(&policies, Kind::Gateway, Some("https")).as_deref(), Some("gateway"));
+    assert_eq!(effect(&policies, Kind::HttpRoute, None).as_deref(), Some("route"));
+    assert_eq!(effect(&policies, Kind::HttpRoute, Some("login")).as_deref(), Some("rule"));
+    assert_eq!(effect(&policies, Kind::HttpRoute, Some("other")).as_deref(), Some("route"));
+    assert_eq!(effect(&policies, Kind::GrpcRoute, None), None);
+    let conflicts: Vec<(&str, Reason)> = policies
+        .iter()
+        .filter_map(|policy| {
+            let target = policy.targets[0].as_ref().unwrap();
+            let conflict = policies.conflict(policy, target, FieldPath::new("spec"))?;
+            Some((&*policy.key.name.name, conflict.reason))
+        })
+        .collect();
+    assert_eq!(conflicts, [("a", Reason::Conflicted)]);
+}
+
+#[test]
+fn another_kind_of_target_is_refused_with_the_kinds_that_may_be() {
+    let policies = attached(&[("p", "", ["GRPCRoute", "web", ""])]);
+    let refusal = policies.iter().next().unwrap().targets[0].as_ref().unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "spec.targetRefs[0].kind: A BackendTLSPolicy is for Gateways, HTTPRoutes, not for a GRPCRoute of \
+         gateway.networking.k8s.io."
+    );
+    assert_eq!(policies.targets().next(), None);
+}
+
+#[test]
+fn the_objects_with_another_effect_are_those_that_have_changed() {
+    let before = attached(&[("a", "old", ["Gateway", "web", ""]), ("b", "same", ["HTTPRoute", "web", ""])]);
+    let now = attached(&[("a", "new", ["Gateway", "web", ""]), ("b", "same", ["HTTPRoute", "web", ""])]);
+    let changed: Vec<&ObjectKey> = now.changed(&before).collect();
+    assert_eq!(changed, [&ObjectKey::new(Kind::Gateway, "infra", "web")]);
+}
