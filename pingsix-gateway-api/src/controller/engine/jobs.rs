@@ -25,6 +25,9 @@ use crate::reconcile::{Capacity, Done, Job, JobSlots};
 /// What translates; tests put something else in its place.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 
+/// The processor time that the current thread has used. Tests whose clock is paused use none: a rest would not end.
+type ProcessorTime = fn() -> Duration;
+
 /// Translations that are under way, and those that wait for their own end.
 pub(super) struct Jobs {
     slots: JobSlots,
@@ -33,6 +36,7 @@ pub(super) struct Jobs {
     finished: mpsc::UnboundedReceiver<Finished>,
     sender: mpsc::UnboundedSender<Finished>,
     pub(super) run: Run,
+    pub(super) processor_time: ProcessorTime,
 }
 
 /// Jobs that wait for a thread.
@@ -92,6 +96,7 @@ impl Jobs {
             finished,
             sender,
             run: Arc::new(Job::run),
+            processor_time: thread_time,
         }
     }
 
@@ -130,8 +135,9 @@ impl Jobs {
         queue.jobs.push_back(QueuedJob { job, run: Arc::clone(&self.run), span });
         if queue.threads < self.slots.threads() {
             queue.threads += 1;
-            let (queue, sender) = (Arc::clone(&self.queue), self.sender.clone());
-            spawn_blocking(move || work(&queue, &sender));
+            let (queue, sender, processor_time) =
+                (Arc::clone(&self.queue), self.sender.clone(), self.processor_time);
+            spawn_blocking(move || work(&queue, &sender, processor_time));
         }
     }
 
@@ -167,7 +173,7 @@ impl Drop for Jobs {
 }
 
 /// Runs jobs until none is left.
-fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>) {
+fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>, processor_time: ProcessorTime) {
     loop {
         let QueuedJob { job, run, span } = {
             let mut queue = queue.lock();
@@ -178,11 +184,11 @@ fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>) {
             next
         };
         // Processor time: an owner does not rest longer because other programs are busy.
-        let (owner, before) = (job.owner().clone(), thread_time());
+        let (owner, before) = (job.owner().clone(), processor_time());
         // The job is gone after a panic, so that nothing is left which the panic could have spoilt.
         let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
         drop(span);
         // Nobody listens after a shutdown.
-        let _ = finished.send(Finished { owner, done, took: thread_time().saturating_sub(before) });
+        let _ = finished.send(Finished { owner, done, took: processor_time().saturating_sub(before) });
     }
 }
