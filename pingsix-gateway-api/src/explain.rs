@@ -128,6 +128,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
             Provenance::Backend { .. }
             | Provenance::Status { .. }
             | Provenance::Redirect
+            | Provenance::Telemetry { .. }
             | Provenance::Certificate { .. },
         )
         | None => (None, None),
@@ -254,6 +255,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
             Provenance::Status { status: None }
             | Provenance::Rules { .. }
             | Provenance::Guard { .. }
+            | Provenance::Telemetry { .. }
             | Provenance::Certificate { .. },
         )
         | None => Target::Unknown {},

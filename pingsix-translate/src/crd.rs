@@ -7,10 +7,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt as _;
 
 pub use pingsix_proxy::{
-    Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
-    ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference, LogLevel, Managed,
-    ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,
-    Process, ProcessStatus, ProxyBudget, Responder, Scheduling, SecretReference, ServiceType, StatusUrl,
+    AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption,
+    DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference,
+    LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec,
+    PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader, RequestMetrics, Responder,
+    ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl, Telemetry,
 };
 
 /// The definitions of all of them.

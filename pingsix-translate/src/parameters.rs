@@ -9,19 +9,23 @@ mod flaw;
 mod layers;
 mod managed;
 mod overrides;
+mod plane_settings;
 mod reference;
-mod share;
 mod sink;
+mod telemetry;
 
 use std::sync::Arc;
 
 pub(crate) use self::flaw::flaws;
+pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
-pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limit, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
+
+/// The metrics port of the first process, if the parameters have metrics and no port.
+const DEFAULT_METRICS_PORT: u16 = 9091;
 
 /// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +91,11 @@ impl<'a> ProxyLayers<'a> {
         let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
         let managed = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.managed.as_ref());
         if !managed.is_empty() {
-            return Ok(Parameters::Managed(Arc::new(managed::read(&managed).map_err(refuse)?)));
+            let mut managed = managed::read(&managed).map_err(refuse)?;
+            if telemetry::has_metrics(self) {
+                managed.process.metrics_port.get_or_insert(DEFAULT_METRICS_PORT);
+            }
+            return Ok(Parameters::Managed(Arc::new(managed)));
         }
         let attached = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.attached.as_ref());
         if attached.is_empty() {

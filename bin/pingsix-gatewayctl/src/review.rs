@@ -122,6 +122,9 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
+        Provenance::Telemetry { proxies } => {
+            proxies.iter().map(|proxy| format!("telemetry of {proxy}")).collect()
+        }
         Provenance::Certificate { by, .. } => {
             by.iter().collect::<BTreeSet<_>>().iter().map(ToString::to_string).collect()
         }

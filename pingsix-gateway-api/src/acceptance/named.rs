@@ -13,7 +13,7 @@ pub(crate) fn named_sources(said: &str, plane: &DataPlane) -> BTreeSet<Origin> {
     let is_of_id = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     let words = said.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
     let keys = words.filter(|word| !word.is_empty()).flat_map(|word| {
-        [ResourceKind::Route, ResourceKind::Upstream, ResourceKind::Ssl]
+        [ResourceKind::Route, ResourceKind::Upstream, ResourceKind::GlobalRule, ResourceKind::Ssl]
             .map(|kind| DocumentKey::new(kind, word))
     });
     keys.filter_map(|key| plane.provenance.get(&key)).flat_map(sources).collect()
@@ -34,6 +34,7 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
             });
             origins.collect()
         }
+        Provenance::Telemetry { proxies } => proxies.iter().cloned().map(Origin::object).collect(),
         Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect => Vec::new(),
     }
 }

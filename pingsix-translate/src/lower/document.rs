@@ -136,6 +136,10 @@ impl<'a> Lowering<'a> {
             provenance.push((key, document.provenance()));
             certificates.insert(certificate, id);
         }
+        if let Some((key, document, origin)) = self.plane.telemetry() {
+            provenance.push((key.clone(), origin));
+            documents.push((key, document));
+        }
         for upstream in asked_for {
             if let Some((key, (document, origin))) =
                 naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))

@@ -6,8 +6,13 @@ use std::sync::Arc;
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol};
-use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
+use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, Provenance, compare_age};
+use crate::parameters::PlaneSettings;
+use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
 use crate::small_set::SmallSet;
+
+/// The id of the global rule for telemetry.
+const TELEMETRY_ID: &str = "telemetry";
 
 /// A rule of the translation: index of the route, index of the rule in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +27,7 @@ pub(crate) struct Plane {
     pub(crate) key: DataPlaneKey,
     pub(crate) zones: Vec<ZoneListeners>,
     pub(crate) certificates: ServedCertificates,
-    /// How much of its budget one namespace may take, in percent; 100 is no bound.
-    pub(crate) namespace_share: u8,
+    pub(crate) settings: PlaneSettings,
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
@@ -63,9 +67,17 @@ impl Plane {
         self.zones.iter().flat_map(|zone| &zone.listeners).copied()
     }
 
+    /// The global rule for telemetry.
+    pub(super) fn telemetry(&self) -> Option<(DocumentKey, LazyDocument, Provenance)> {
+        let telemetry = self.settings.telemetry.as_ref()?;
+        let key = DocumentKey { kind: ResourceKind::GlobalRule, id: TELEMETRY_ID.to_owned() };
+        let document = LazyDocument::written(&Document::GlobalRule(telemetry.rule.clone()));
+        Some((key, document, Provenance::Telemetry { proxies: telemetry.proxies.clone() }))
+    }
+
     /// Whether routes are placed and admitted as in another one, whatever certificates are shown.
     pub(crate) fn places_like(&self, other: &Self) -> bool {
-        self.key == other.key && self.zones == other.zones && self.namespace_share == other.namespace_share
+        self.key == other.key && self.zones == other.zones && self.settings == other.settings
     }
 }
 
@@ -74,13 +86,13 @@ pub(crate) fn planes(
     gateway: &ObjectName,
     listeners: &[Listener],
     layout: Layout,
-    namespace_share: u8,
+    settings: &PlaneSettings,
 ) -> Vec<Plane> {
     let plane = |key: DataPlaneKey, listeners: &[Listener], served: &[usize]| Plane {
         key,
         zones: zones(listeners, served),
         certificates: certificates(listeners, served),
-        namespace_share,
+        settings: settings.clone(),
     };
     match layout {
         Layout::Shared => {
@@ -117,7 +129,7 @@ pub(crate) const EVERY_PORT: usize = 0;
 pub(crate) fn ingress_plane(
     key: DataPlaneKey,
     certificates: Vec<ServedCertificate>,
-    namespace_share: u8,
+    settings: PlaneSettings,
 ) -> Plane {
     let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
     let zone = ZoneListeners {
@@ -129,7 +141,7 @@ pub(crate) fn ingress_plane(
         is_served: true,
         exposed_on: None,
     };
-    Plane { key, zones: vec![zone], certificates, namespace_share }
+    Plane { key, zones: vec![zone], certificates, settings }
 }
 
 /// The data plane that serves a listener.

@@ -103,6 +103,11 @@ pub enum Provenance {
     },
     /// The responder, for redirects.
     Redirect,
+    /// The global rule for metrics, access logs, request ids and response headers.
+    Telemetry {
+        /// The PingsixProxies that ask for it; one at least.
+        proxies: Box<[Arc<ObjectKey>]>,
+    },
     /// A certificate that listeners or Ingresses of one namespace show.
     Certificate {
         /// The Secret.

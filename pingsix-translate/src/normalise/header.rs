@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gateway_api::experimental::httproutes as api;
 
 use crate::model::{FieldPath, Reason, Refusal};
+use crate::pingsix::plugin::EXPANDED_IN_HEADERS;
 use crate::responder::REDIRECT_HEADER;
 
 /// Changes to the headers of a message. Two that have the same effect are equal: names are lower-case, lists are
@@ -27,9 +28,6 @@ pub(crate) enum Message {
 
 /// Headers a route must not touch: they frame the message, or PingSIX and the responder live by them.
 const RESERVED: [&str; 5] = ["content-length", "transfer-encoding", "connection", "upgrade", REDIRECT_HEADER];
-
-/// What PingSIX's `response-rewrite` replaces in values (`src/plugins/response_rewrite.rs`).
-const EXPANDED: [&str; 3] = ["$remote_addr", "$upstream_addr", "$request_id"];
 
 impl HeaderChanges {
     pub(crate) fn is_empty(&self) -> bool {
@@ -153,7 +151,7 @@ fn checked(
             return None;
         }
         if message == Message::Response
-            && let Some(variable) = EXPANDED.into_iter().find(|variable| value.contains(variable))
+            && let Some(variable) = EXPANDED_IN_HEADERS.into_iter().find(|variable| value.contains(variable))
         {
             refuse(
                 at().child("value"),

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{attached, sink};
+use super::{attached, sink, telemetry};
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
 use crate::model::{FieldPath, Hostname};
 
@@ -50,6 +50,7 @@ pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     if let Some(managed) = &proxy.spec.managed {
         flaws.managed(&spec.child("managed"), managed);
     }
+    flaws.0.extend(telemetry::flaws(proxy));
     flaws.0
 }
 

@@ -594,12 +594,13 @@ fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
     let options = Options { namespace_share: 60, ..Options::default() };
     let translation = crate::pipeline::translate(&snapshot, &options);
     assert!(!translation.has_unusable_parameters);
-    super::share_of_gateway(
+    super::PlaneSettings::of_gateway(
         &snapshot.gateway,
         snapshot.class.as_deref(),
         &snapshot.referents.proxies,
         &options,
     )
+    .namespace_share
 }
 
 #[test]

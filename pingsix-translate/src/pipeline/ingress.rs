@@ -36,7 +36,7 @@ use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
 };
 use crate::normalise::{Part, Route, normalise_ingress};
-use crate::parameters::{self, Parameters};
+use crate::parameters::{self, Parameters, PlaneSettings};
 use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
@@ -76,7 +76,7 @@ struct ClassContext {
     is_served: bool,
     parameters: Parameters,
     ownership: HostOwnership,
-    namespace_share: u8,
+    settings: PlaneSettings,
     infrastructure: Option<Arc<Infrastructure>>,
     problems: Vec<Problem>,
 }
@@ -126,7 +126,7 @@ impl ClassContext {
             is_served,
             parameters,
             ownership: parameters::host_ownership(class, proxies),
-            namespace_share: parameters::share_of_ingress_class(class, proxies, options),
+            settings: PlaneSettings::of_ingress_class(class, proxies, options),
             infrastructure,
             problems,
         }
@@ -137,7 +137,7 @@ impl ClassContext {
         self.key == other.key
             && self.is_served == other.is_served
             && self.ownership == other.ownership
-            && self.namespace_share == other.namespace_share
+            && self.settings == other.settings
     }
 }
 
@@ -163,7 +163,7 @@ impl Owner for OfIngressClass {
             class: snapshot.class.clone(),
             default_classes: snapshot.default_classes.clone(),
             last_ingresses: LastObjects::new(&snapshot.ingresses),
-            planes: vec![ingress_plane(context.key.clone(), certificates, context.namespace_share)],
+            planes: vec![ingress_plane(context.key.clone(), certificates, context.settings.clone())],
             context,
             hosts,
             rests: Rests::default(),
@@ -371,7 +371,7 @@ impl OfIngressClass {
         self.of_certificates.clear();
         let with_tls = self.with_tls.iter();
         let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
-        let plane = ingress_plane(self.context.key.clone(), shown, self.context.namespace_share);
+        let plane = ingress_plane(self.context.key.clone(), shown, self.context.settings.clone());
         for (lowered, before) in planes.iter_mut().zip(&self.planes) {
             lowered.change_certificates(&before.certificates, &plane.certificates)?;
         }

@@ -11,7 +11,7 @@ use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
 use super::ledger::{Ledger, part_of};
 use super::share::{Share, Shares};
-use super::table::{Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes};
+use super::table::{Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes};
 use super::{Older, oldest_first};
 use crate::attach::ServedName;
 use crate::backends::Action;
@@ -48,8 +48,9 @@ pub(in crate::lower) fn admit<'a>(
         },
     };
     let room = room(budget);
-    admitting.ledger = Ledger::new(room);
-    admitting.shares = Shares::new(Share::of(lowering.plane.namespace_share, admitting.ledger.left()));
+    admitting.ledger = Ledger::new(room.without_bytes(telemetry_bytes(lowering)));
+    admitting.shares =
+        Shares::new(Share::of(lowering.plane.settings.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
     let left = admitting.ledger.left();
     admitting.admission.charged =

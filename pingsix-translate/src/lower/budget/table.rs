@@ -346,6 +346,12 @@ pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
     if lowering.options.route_names { NAME + name.namespace.len() + name.name.len() } else { 0 }
 }
 
+/// Bytes of the global rule for telemetry.
+pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
+    let Some((key, document, _)) = lowering.plane.telemetry() else { return 0 };
+    canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
+}
+
 /// Bytes of the document of an upstream; none for what takes a responder when there is none.
 pub(in crate::lower) fn upstream_bytes(
     lowering: &Lowering<'_>,

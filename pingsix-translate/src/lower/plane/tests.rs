@@ -36,7 +36,8 @@ fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)
         let exposed = zone.exposed_on.map(|port| format!(" exposed on {port}")).unwrap_or_default();
         format!("{hostname} {:?}{guarded}{exposed}{dead}", zone.listeners)
     };
-    planes(&ObjectName::new("infra", "public"), listeners, layout, 100)
+    let settings = PlaneSettings { namespace_share: 100, telemetry: None };
+    planes(&ObjectName::new("infra", "public"), listeners, layout, &settings)
         .into_iter()
         .map(|plane| (plane.key.to_string(), plane.zones.iter().map(describe_zone).collect()))
         .collect()
