@@ -140,6 +140,15 @@ impl Translator {
     pub const fn effort(&self) -> Effort {
         self.effort
     }
+
+    /// How many documents of Routes the last translation wrote again; after one of everything, none.
+    pub fn routes_written(&self) -> usize {
+        match &self.cache {
+            Some(KindOfCache::Gateway(cache)) => cache.routes_written(),
+            Some(KindOfCache::IngressClass(cache)) => cache.routes_written(),
+            None => 0,
+        }
+    }
 }
 
 /// Translates by what the last translation has left, or else everything. Returns what this one leaves.

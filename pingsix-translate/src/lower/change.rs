@@ -80,6 +80,8 @@ pub(crate) struct LoweredPlane {
     admission: Admission,
     /// Whether certificates changed since that was decided.
     is_recertified: bool,
+    /// How many documents of Routes the last change wrote.
+    routes_written: usize,
 }
 
 /// What a change has to see to.
@@ -117,6 +119,7 @@ impl LoweredPlane {
             room: 0,
             admission,
             is_recertified: false,
+            routes_written: 0,
         };
         for (route, placement) in rows.into_placements() {
             plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
@@ -162,6 +165,11 @@ impl LoweredPlane {
         self.documents.data_plane()
     }
 
+    /// How many documents of Routes the last change wrote.
+    pub(crate) const fn routes_written(&self) -> usize {
+        self.routes_written
+    }
+
     /// What is refused of a route: rules, each with the first reason, and the route in zones.
     pub(crate) fn refused_of(&self, plane: &Plane, route: usize, routes: &[Arc<RouteInput>]) -> Lowered {
         let input = &routes[route];
@@ -197,6 +205,7 @@ impl LoweredPlane {
         options: &Options,
         changed: Changed<'_>,
     ) -> Result<BTreeSet<usize>, Stale> {
+        self.routes_written = 0;
         if self.naming.ids.collided() {
             return Err(Stale);
         }

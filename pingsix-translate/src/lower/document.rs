@@ -17,7 +17,7 @@ use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
 use crate::normalise::{PathKind, Rule};
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind};
+use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
 use thin_vec::ThinVec;
 
 /// The documents of a data plane.
@@ -118,7 +118,7 @@ impl<'a> Lowering<'a> {
                 self.draft(&route, zone, &groups[zone], &mut naming);
             let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
-            closed.put_into(&mut document);
+            closed.into_patterns().put_into(&mut document);
             let key = DocumentKey { kind: ResourceKind::Route, id };
             let document = LazyDocument::written(&Document::Route(document));
             provenance.push((key.clone(), origin));
@@ -213,16 +213,17 @@ impl TableRoute {
 }
 
 impl Closed {
-    /// Has a Route match what it lists.
-    pub(super) fn put_into(self, document: &mut pingsix::Route) {
-        (document.uri, document.uris) = match <[String; 1]>::try_from(self.uris) {
+    /// As a Route has it.
+    pub(super) fn into_patterns(self) -> RoutePatterns {
+        let (uri, uris) = match <[String; 1]>::try_from(self.uris) {
             Ok([uri]) => (Some(uri), Vec::new()),
             Err(uris) => (None, uris),
         };
-        (document.host, document.hosts) = match self.hosts.as_slice() {
+        let (host, hosts) = match self.hosts.as_slice() {
             [host] => (Some(host.clone()), Vec::new()),
             hosts => (None, hosts.to_vec()),
         };
+        RoutePatterns { uri, uris, host, hosts }
     }
 }
 

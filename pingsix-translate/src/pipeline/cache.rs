@@ -141,6 +141,11 @@ impl<O: Owner> TranslationCache<O> {
         Ok((self.translation(snapshot, &references), count))
     }
 
+    /// How many documents of Routes the last change wrote.
+    pub(super) fn routes_written(&self) -> usize {
+        self.planes.iter().map(LoweredPlane::routes_written).sum()
+    }
+
     /// Reads what is different of what is read once.
     fn read(&mut self, diff: &ReferentsDiff, referents: &Referents) {
         if diff.secrets.is_empty() && diff.reference_grants.is_empty() {
