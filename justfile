@@ -11,7 +11,7 @@ ci *steps:
 
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
-    .ci/run tests traces
+    .ci/run tests
 
 # Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
 cluster:
