@@ -262,6 +262,7 @@ async fn a_certificate_out_of_its_time_is_served_and_named_once() {
 
 #[tokio::test]
 async fn who_failed_to_connect_is_said_with_the_reason() {
+    let log = log::ThreadLog::keep();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let served = served(servers.issue(1).server().client_ca_pem(clients.pem())).await;
     for _ in 0..3 {
@@ -269,6 +270,6 @@ async fn who_failed_to_connect_is_said_with_the_reason() {
         let _ = Prober::new(&servers, None).connect(served.address).await;
     }
     until(&served, "three failures", |stats| stats.handshakes_failed == 3).await;
-    let said = log::warnings("peer sent no certificates");
+    let said = log.warnings("peer sent no certificates");
     assert_eq!(said.iter().filter(|line| line.contains("a TLS handshake failed")).count(), 1, "{said:#?}");
 }
