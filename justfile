@@ -11,7 +11,7 @@ ci *steps:
 
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
-    .ci/run tests traces
+    .ci/run tests
 
 # Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
 cluster:
@@ -111,7 +111,7 @@ soak seconds="600":
 
 # A hundred changes a second, for a while, while etcdctl watches; says nothing when that is missing.
 churn seconds="60":
-    CHURN_SECONDS={{ seconds }} cargo test -p pingsix-sink --test etcdctl a_watch_lives -- --nocapture
+    CHURN_SECONDS={{ seconds }} cargo test -p pingsix-sink --test embedded etcdctl::a_watch_lives -- --nocapture
 
 # Twice, the second time while the controller is killed again and again; says so when PINGSIX_BIN or the cluster is missing.
 # Changes on a real API server while clients judge every answer of the real PingSIX.
