@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
-use crate::policy::{Demand, RoutePolicies};
+use crate::policy::{Demand, RoutePolicies, RuleChains};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
@@ -151,6 +151,8 @@ pub(crate) struct ResolvedRule {
     pub(crate) refused: ThinVec<Refusal>,
     /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
+    /// The inherited policies of its requests.
+    pub(crate) chains: RuleChains,
 }
 
 impl ResolvedRule {
@@ -244,7 +246,13 @@ impl References<'_> {
         } else {
             Action::weighted(shares.into_iter(), failure)
         };
-        ResolvedRule { action, unresolved: unresolved.into(), refused: refused.into(), policies: used.into() }
+        ResolvedRule {
+            action,
+            unresolved: unresolved.into(),
+            refused: refused.into(),
+            policies: used.into(),
+            chains: RuleChains::default(),
+        }
     }
 
     fn resolve_backend(

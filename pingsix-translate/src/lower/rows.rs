@@ -39,6 +39,11 @@ impl Attachments {
         Self { parents: parents.into(), listeners }
     }
 
+    /// The listeners attached to, through whichever parentRef.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
+        self.listeners.iter().copied()
+    }
+
     /// Of a route that every data plane of the translation serves.
     pub(crate) fn everywhere() -> Self {
         Self { parents: Box::default(), listeners: SmallSet::One(EVERY_PORT) }
@@ -58,6 +63,11 @@ impl RouteInput {
     /// Whether it stands for a route.
     pub(crate) const fn is_there(&self) -> bool {
         !self.is_gone
+    }
+
+    /// Whether the route is attached to a listener, through whichever parentRef.
+    pub(super) fn is_attached_to(&self, listener: usize) -> bool {
+        self.attached.listeners.contains(&listener)
     }
 
     /// The listeners the route is attached to, through whichever parentRef.
@@ -98,12 +108,12 @@ pub(crate) struct PlaneRows<'a> {
 
 /// A route in a zone.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placement {
-    pub(super) zone: usize,
+pub(crate) struct Placement {
+    pub(crate) zone: usize,
     /// Its names there, at least one.
-    pub(super) names: Vec<ServedName>,
+    pub(crate) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
-    pub(super) audience: Result<Audience, ZoneRefusalCause>,
+    pub(crate) audience: Result<Audience, ZoneRefusalCause>,
 }
 
 /// Finds the zones of a data plane that a route has names in.

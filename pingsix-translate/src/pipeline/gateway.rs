@@ -15,6 +15,7 @@ use crate::backends::Backends;
 use crate::lower::{Listened, Plane, RouteInput, Stale};
 use crate::model::{ObjectKey, ObjectName, Options, Problem};
 use crate::normalise::{Route, normalise_route};
+use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
@@ -47,6 +48,10 @@ impl Owner for OfGateway {
 
     fn planes(&self) -> &[Plane] {
         &self.context.planes
+    }
+
+    fn policies(&self) -> &Policies {
+        &self.context.policies
     }
 
     fn listeners(&self) -> &[Listener] {
@@ -89,15 +94,16 @@ impl Owner for OfGateway {
         let Update { snapshot, diff, references, options, .. } = update;
         let objects = self.last.update(snapshot, diff);
         let is_reframed = objects.is_of_frame || concerns_frame(diff, snapshot);
+        let mut policies = BTreeSet::new();
         if is_reframed {
-            self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
+            policies = self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
         }
         self.find_routes(&mut update);
         let normalised = objects.routes.into_iter().map(|(key, route)| {
             let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
             (Source::Object(Arc::new(key)), route.into_iter().collect())
         });
-        Ok(Updated { routes: normalised.collect(), is_reframed })
+        Ok(Updated { routes: normalised.collect(), is_reframed, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -126,7 +132,12 @@ impl Owner for OfGateway {
 
 impl OfGateway {
     /// Replaces the context. Routes for which policies demand something else are attached again.
-    fn reframe(&mut self, context: GatewayContext, update: &mut Update<'_, Self>) -> Result<(), Stale> {
+    /// Returns the inherited policies with other contents.
+    fn reframe(
+        &mut self,
+        context: GatewayContext,
+        update: &mut Update<'_, Self>,
+    ) -> Result<BTreeSet<Arc<ObjectKey>>, Stale> {
         if !context.takes_routes_like(&self.context) {
             return Err(Stale);
         }
@@ -137,8 +148,9 @@ impl OfGateway {
         {
             lowered.change_certificates(&before.certificates, &now.certificates)?;
         }
+        let policies = context.policies.changed_contents(&self.context.policies);
         self.context = context;
-        Ok(())
+        Ok(policies)
     }
 
     /// Finds the routes that are not other ones, but may be attached to something else, or be permitted to refer to something

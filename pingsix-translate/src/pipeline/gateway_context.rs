@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
-use crate::backends::Backends;
+use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
@@ -135,7 +135,10 @@ impl GatewayContext {
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, policies, backends, problems))
+            .map(|rule| {
+                let chains = self.policies.chains(attached.listeners());
+                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
+            })
             .collect();
         RouteInput::new(route, rules, attached)
     }

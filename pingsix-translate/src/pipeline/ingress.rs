@@ -200,6 +200,10 @@ impl Owner for OfIngressClass {
         &self.planes
     }
 
+    fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
     fn listeners(&self) -> &[Listener] {
         &[]
     }
@@ -258,7 +262,7 @@ impl Owner for OfIngressClass {
         }
         let differences = self.last_ingresses.update(&snapshot.ingresses);
         if !self.context.is_served {
-            return Ok(Updated { routes: Vec::new(), is_reframed });
+            return Ok(Updated { routes: Vec::new(), is_reframed, policies: BTreeSet::new() });
         }
         if differences.len() > most {
             return Err(Stale);
@@ -308,7 +312,7 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, is_reframed })
+        Ok(Updated { routes, is_reframed, policies: BTreeSet::new() })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {

@@ -327,6 +327,7 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
         other @ (Provenance::Rules { .. }
         | Provenance::Guard { .. }
         | Provenance::Telemetry { .. }
+        | Provenance::Policies { .. }
         | Provenance::Certificate { .. }) => {
             panic!("{id} is a target and has provenance {other:?}")
         }

@@ -11,11 +11,13 @@ use super::{LoweredPlane, Stale, Work};
 use crate::backends::Target;
 use crate::lower::DataPlane;
 use crate::lower::document::{Lowering, document_key};
+use crate::lower::service::write_service;
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
-use crate::model::Provenance;
+use crate::model::{ObjectKey, Provenance};
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
+use crate::policy::Chain;
 
 /// The documents of a data plane, whose size is kept in step with them.
 #[derive(Debug)]
@@ -132,10 +134,10 @@ impl LoweredPlane {
         let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
         for upstream in all {
             // What was asked for in vain has no name, and nothing is written for it.
-            let Some(key) = self.naming.upstreams.key(upstream) else { continue };
-            if !self.naming.upstreams.is_used(upstream) {
+            let Some(key) = self.naming.upstreams.named.document_key(&upstream) else { continue };
+            if !self.naming.upstreams.named.is_used(&upstream) {
                 self.documents.remove(&key);
-                self.naming.upstreams.release(upstream, &mut self.naming.ids);
+                self.naming.upstreams.named.release(&upstream, &mut self.naming.ids);
                 continue;
             }
             let written = upstream.write(lowering.options.responder, lowering.backends);
@@ -145,6 +147,39 @@ impl LoweredPlane {
                 self.documents.set(key.clone(), document);
                 self.documents.note_origin(key, origin);
             }
+        }
+    }
+
+    /// The services to which some policies contribute.
+    pub(super) fn services_of<'s>(
+        &'s self,
+        policies: &'s BTreeSet<Arc<ObjectKey>>,
+    ) -> impl Iterator<Item = &'s Arc<Chain>> {
+        let chains = self.naming.services.keys().filter(|_| !policies.is_empty());
+        chains.filter(|chain| chain.policies.iter().any(|policy| policies.contains(policy)))
+    }
+
+    /// Writes the services that are used for the first time or whose policies have other contents, and takes out the unused.
+    pub(super) fn write_services(
+        &mut self,
+        lowering: &Lowering<'_>,
+        changed: &BTreeSet<Arc<ObjectKey>>,
+        used: &BTreeSet<Arc<Chain>>,
+    ) {
+        let all: BTreeSet<Arc<Chain>> = self.services_of(changed).chain(used).cloned().collect();
+        for chain in all {
+            let Some(key) = self.naming.services.document_key(&chain) else { continue };
+            if !self.naming.services.is_used(&chain) {
+                self.documents.remove(&key);
+                self.naming.services.release(&chain, &mut self.naming.ids);
+                continue;
+            }
+            let (service, origin) = write_service(&chain, lowering.policies);
+            let document = LazyDocument::written(&Document::Service(service));
+            if self.documents.data_plane.config.held(&key) != Some(&document) {
+                self.documents.set(key.clone(), document);
+            }
+            self.documents.note_origin(key, origin);
         }
     }
 
