@@ -19,7 +19,7 @@ mod route_kind;
 mod traffic;
 
 pub use address::Address;
-pub use data_plane_key::DataPlaneKey;
+pub use data_plane_key::{DataPlaneKey, ParseDataPlaneKeyError};
 pub use field::FieldPath;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};

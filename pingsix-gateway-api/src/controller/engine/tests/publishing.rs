@@ -156,7 +156,7 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
         orphan(gateway("elsewhere", None), false),
         orphan(gateway("gone", None), true),
         orphan(gateway("gone", Some(80)), true),
-        orphan(DataPlaneKey::Ingress { class: "gone".into() }, true),
+        orphan(DataPlaneKey::Ingress { class: "gone".into(), port: None }, true),
     ]);
     rig.settle();
     let begun: BTreeSet<(String, usize)> = rig.feed().begun().split_off(before).into_iter().collect();
