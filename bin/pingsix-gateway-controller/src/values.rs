@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_sink::Target;
 use pingsix_sink::target::EmbeddedTarget;
-use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
+use pingsix_translate::{DataPlaneKey, Layout, ObjectName, ParseObjectNameError};
 use serde::{Serialize, Serializer};
 
 /// Values are printed as they can be written.
@@ -195,10 +195,10 @@ words! {
 pub(crate) struct ServiceName(pub(crate) ObjectName);
 
 impl FromStr for ServiceName {
-    type Err = &'static str;
+    type Err = ParseObjectNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        object_name(text).map(Self).ok_or("expected NAMESPACE/NAME")
+        text.parse().map(Self)
     }
 }
 
@@ -206,12 +206,6 @@ impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-fn object_name(text: &str) -> Option<ObjectName> {
-    let (namespace, name) = text.split_once('/')?;
-    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
-    valid.then(|| ObjectName::new(namespace, name))
 }
 
 /// Where an instance of a data plane shows its status.
@@ -225,8 +219,8 @@ impl FromStr for StatusTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str =
-            "expected DATAPLANE=URL, with NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the layout perPort";
+        const EXPECTED: &str = "expected DATAPLANE=URL, with NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the \
+                                layout perPort";
         let (data_plane, url) = text.split_once('=').ok_or(EXPECTED)?;
         let data_plane = data_plane.parse().map_err(|_| EXPECTED)?;
         if url.contains('@') {

@@ -190,7 +190,8 @@ impl OrphanCollector {
         for target in targets.filter(|target| !asked.contains(target)).collect::<Vec<_>>() {
             match self.scopes_at(target).await {
                 Ok(own) => {
-                    let planes = own.iter().filter_map(|scope| DataPlaneKey::from_prefix(scope.as_str(), &self.root));
+                    let planes =
+                        own.iter().filter_map(|scope| DataPlaneKey::from_prefix(scope.as_str(), &self.root));
                     found.extend(planes.map(|data_plane| (data_plane, target)));
                     answered.push(target);
                 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::crd::{ExternalTrafficPolicy, ServiceType};
 use pingsix_translate::infrastructure::{
-    DisruptionLimit, INGRESS_PORTS, InfrastructurePort, ManagedParameters, RequestedAddress, RequestedAddressKind,
+    DisruptionLimit, INGRESS_PORTS, InfrastructurePort, ManagedParameters, RequestedAddress,
+    RequestedAddressKind,
 };
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

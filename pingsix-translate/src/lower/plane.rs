@@ -106,8 +106,9 @@ pub(crate) fn ingress_planes(
     by_layout(layout, INGRESS_PORTS.map(|(port, _)| port), |port| {
         let is_on_port = |of_class: u16| port.is_none_or(|port| of_class == port);
         let ports = INGRESS_PORTS.into_iter().enumerate().filter(|(_, (port, _))| is_on_port(*port));
-        let (listeners, entrances): (Vec<usize>, Vec<Entrance>) =
-            ports.map(|(index, (port, protocol))| (index, Entrance { protocol: protocol.into(), port })).unzip();
+        let (listeners, entrances): (Vec<usize>, Vec<Entrance>) = ports
+            .map(|(index, (port, protocol))| (index, Entrance { protocol: protocol.into(), port }))
+            .unzip();
         let has_tls = entrances.iter().any(|entrance| entrance.protocol == Protocol::Https);
         let served = if has_tls { certificates.to_vec() } else { Vec::new() };
         let zone = ZoneListeners {

@@ -48,7 +48,7 @@ impl DataPlaneKey {
         let key = if let Some(class) = rest.strip_prefix("-ingress/") {
             of_class_and_port(class)?
         } else if let Some(gateway) = rest.strip_prefix("-stream/") {
-            Self::Stream { gateway: object_name(gateway)? }
+            Self::Stream { gateway: gateway.parse().ok()? }
         } else {
             of_gateway_and_port(rest.strip_prefix('/')?)?
         };
@@ -95,7 +95,7 @@ impl FromStr for DataPlaneKey {
     type Err = ParseDataPlaneKeyError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let of_stream = text.strip_prefix("stream/").and_then(object_name);
+        let of_stream = text.strip_prefix("stream/").and_then(|gateway| gateway.parse().ok());
         let of_class = text.strip_prefix(Kind::IngressClass.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let key = match (of_stream, of_class) {
             (Some(gateway), _) => Some(Self::Stream { gateway }),
@@ -117,19 +117,13 @@ impl fmt::Display for PortSuffix {
 
 fn of_gateway_and_port(text: &str) -> Option<DataPlaneKey> {
     let (gateway, port) = split_port(text)?;
-    Some(DataPlaneKey::Gateway { gateway: object_name(gateway)?, port })
+    Some(DataPlaneKey::Gateway { gateway: gateway.parse().ok()?, port })
 }
 
 fn of_class_and_port(text: &str) -> Option<DataPlaneKey> {
     let (class, port) = split_port(text)?;
     let is_name = !class.is_empty() && !class.contains('/');
     is_name.then(|| DataPlaneKey::Ingress { class: class.into(), port })
-}
-
-fn object_name(text: &str) -> Option<ObjectName> {
-    let (namespace, name) = text.split_once('/')?;
-    let is_name = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
-    is_name.then(|| ObjectName::new(namespace, name))
 }
 
 fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
@@ -151,9 +145,8 @@ mod tests {
         let classes = NAMES
             .into_iter()
             .flat_map(move |class| ports.map(|port| DataPlaneKey::Ingress { class: class.into(), port }));
-        let gateways = NAMES.into_iter().flat_map(|namespace| {
-            NAMES.map(|name| ObjectName::new(namespace, name))
-        });
+        let gateways =
+            NAMES.into_iter().flat_map(|namespace| NAMES.map(|name| ObjectName::new(namespace, name)));
         let of_gateways = gateways.flat_map(move |gateway| {
             let by_port = ports.map(|port| DataPlaneKey::Gateway { gateway: gateway.clone(), port });
             by_port.into_iter().chain([DataPlaneKey::Stream { gateway }])
@@ -186,8 +179,16 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_data_planes() {
-        let no_names =
-            ["", "web", "shop/web:x", "shop/web:080", "shop/web:+80", "shop/web:", "IngressClass/", "IngressClass/a/b"];
+        let no_names = [
+            "",
+            "web",
+            "shop/web:x",
+            "shop/web:080",
+            "shop/web:+80",
+            "shop/web:",
+            "IngressClass/",
+            "IngressClass/a/b",
+        ];
         for text in no_names {
             assert_eq!(text.parse::<DataPlaneKey>(), Err(ParseDataPlaneKeyError), "{text}");
         }

@@ -31,9 +31,12 @@ use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::crd::HostOwnership;
 use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
-use crate::lower::{Attachments, Listened, LoweredPlane, Plane, RouteInput, ServedCertificate, Stale, ingress_planes};
+use crate::lower::{
+    Attachments, Listened, LoweredPlane, Plane, RouteInput, ServedCertificate, Stale, ingress_planes,
+};
 use crate::model::{
-    DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
+    DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
+    Severity,
 };
 use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters};
