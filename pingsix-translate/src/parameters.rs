@@ -16,6 +16,7 @@ mod telemetry;
 
 use std::sync::Arc;
 
+use self::flaw::Flaw;
 pub(crate) use self::flaw::flaws;
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
@@ -40,7 +41,7 @@ pub(crate) enum Parameters {
 }
 
 impl Parameters {
-    /// The layout of the data planes of a Gateway.
+    /// The layout of the data planes.
     pub(crate) fn layout(&self, options: &Options) -> Layout {
         match self {
             Self::Unset => options.layout,
@@ -153,20 +154,16 @@ pub(crate) fn of_ingress_class(
 ) -> Result<Parameters, Refusal> {
     let Some((at, name)) = named_by_ingress_class(class)? else { return Ok(Parameters::Unset) };
     let found = find(&at, name, proxies)?;
-    let attached = found.proxy.spec.attached.as_ref();
-    if attached.is_some_and(|attached| attached.layout == Some(Layout::PerPort)) {
-        let message = format!(
-            "{} {} cannot be used: spec.attached.layout: An IngressClass has one data plane for all ports, so that the \
-             layout can only be Shared.",
-            Kind::PingsixProxy,
-            found.name
-        );
-        return Err(Refusal::new(at, Reason::InvalidParameters, message));
-    }
     let layers = ProxyLayers { gateway: None, class: Some(found.named()) };
-    let name = class.metadata.name.as_deref().unwrap_or_default();
-    let options = Options { layout: Layout::Shared, ..options.clone() };
-    layers.merge(&at, &options, |_| DataPlaneKey::Ingress { class: name.into() })
+    let name: Arc<str> = class.metadata.name.as_deref().unwrap_or_default().into();
+    let parameters =
+        layers.merge(&at, options, |port| DataPlaneKey::Ingress { class: name.clone(), port })?;
+    let attached = found.proxy.spec.attached.as_ref();
+    let attached = attached.filter(|_| parameters.layout(options) == Layout::PerPort);
+    match attached.and_then(flaw::of_ingress_ports) {
+        None => Ok(parameters),
+        Some(flaw) => Err(found.refuse(&at, &flaw)),
+    }
 }
 
 /// The ownership of the hosts of an IngressClass. Invalid parameters count as absent.
@@ -201,18 +198,24 @@ impl ResolvedProxy<'_> {
     const fn named(&self) -> NamedProxy<'_> {
         NamedProxy { name: &self.name, proxy: self.proxy }
     }
+
+    /// The refusal of the field that names it.
+    fn refuse(&self, at: &FieldPath, flaw: &Flaw) -> Refusal {
+        let message = format!("{} {} cannot be used: {flaw}", Kind::PingsixProxy, self.name);
+        Refusal::new(at.clone(), Reason::InvalidParameters, message)
+    }
 }
 
 /// The PingsixProxy of this name, or a refusal of the field that names it.
 fn find<'p>(at: &FieldPath, name: ObjectName, proxies: &'p Proxies) -> Result<ResolvedProxy<'p>, Refusal> {
-    let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
-    let kind = Kind::PingsixProxy;
     let Some(proxy) = proxies.get(&name) else {
-        return Err(refuse(format!("There is no {kind} {name} that can be read.")));
+        let message = format!("There is no {} {name} that can be read.", Kind::PingsixProxy);
+        return Err(Refusal::new(at.clone(), Reason::InvalidParameters, message));
     };
+    let found = ResolvedProxy { name, proxy };
     match flaws(proxy).first() {
-        None => Ok(ResolvedProxy { name, proxy }),
-        Some(flaw) => Err(refuse(format!("{kind} {name} cannot be used: {flaw}"))),
+        None => Ok(found),
+        Some(flaw) => Err(found.refuse(at, flaw)),
     }
 }
 

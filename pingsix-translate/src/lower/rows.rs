@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::budget::{Admission, Kept};
-use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
+use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
 use crate::backends::ResolvedRule;
+#[cfg(doc)]
+use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Match, Route};
 use crate::small_set::SmallSet;
@@ -44,9 +46,9 @@ impl Attachments {
         self.listeners.iter().copied()
     }
 
-    /// Of a route that every data plane of the translation serves.
-    pub(crate) fn everywhere() -> Self {
-        Self { parents: Box::default(), listeners: SmallSet::One(EVERY_PORT) }
+    /// Attachments to ports of an IngressClass, by their indices in [`INGRESS_PORTS`].
+    pub(crate) fn to_ports(ports: impl IntoIterator<Item = usize>) -> Self {
+        Self { parents: Box::default(), listeners: ports.into_iter().collect() }
     }
 }
 

@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{attached, sink, telemetry};
-use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
+use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, StatusUrl};
+use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{FieldPath, Hostname};
 
 /// A field with its flaw. Displays as `spec.managed.image: Sentence.`
@@ -52,6 +53,22 @@ pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     }
     flaws.0.extend(telemetry::flaws(proxy));
     flaws.0
+}
+
+/// The flaw of attached data planes, of which an IngressClass has one for each port.
+pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Flaw> {
+    let at = FieldPath::new("spec").child("attached");
+    if attached.sink.as_ref().is_some_and(sink::is_admin) {
+        let message =
+            "An Admin API holds one data plane, and with the layout PerPort an IngressClass has two.";
+        return Some(Flaw { at: at.child("sink").child("url"), message: message.to_owned() });
+    }
+    let ports = INGRESS_PORTS.map(|(port, _)| port);
+    let of_others = |url: &StatusUrl| url.port.is_some_and(|port| !ports.contains(&port));
+    let index = attached.status_urls.iter().position(of_others)?;
+    let message =
+        format!("An IngressClass has the ports {}.", ports.map(|port| port.to_string()).join(" and "));
+    Some(Flaw { at: at.child("statusUrls").index(index).child("port"), message })
 }
 
 /// The flaw of a combination of fields of a Service, with its field.

@@ -7,7 +7,7 @@ use super::JudgedRoute;
 use super::Translation;
 use super::diff::{Identity, LastObjects, ReferentsDiff};
 use super::gateway_context::{GatewayContext, JudgedBefore};
-use super::owner::{Owner, Served, Update, Updated};
+use super::owner::{Owner, Served, Update, Updated, change_certificates};
 use super::route_slab::Source;
 use super::shared::Shared;
 use crate::attach::Listener;
@@ -144,10 +144,7 @@ impl OfGateway {
         let Update { slab, planes, again, .. } = update;
         let targets = context.policies.changed(&self.context.policies);
         again.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
-        for (lowered, (before, now)) in planes.iter_mut().zip(self.context.planes.iter().zip(&context.planes))
-        {
-            lowered.change_certificates(&before.certificates, &now.certificates)?;
-        }
+        change_certificates(planes, &self.context.planes, &context.planes)?;
         let policies = context.policies.changed_contents(&self.context.policies);
         self.context = context;
         Ok(policies)

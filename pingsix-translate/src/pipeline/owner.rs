@@ -124,3 +124,15 @@ pub(super) struct Served<'a> {
     /// What is wrong with routes and data planes.
     pub(super) problems: Vec<Problem>,
 }
+
+/// Changes the certificates of data planes whose zones stay. The slices have the same data planes in the same order.
+pub(super) fn change_certificates(
+    lowered: &mut [LoweredPlane],
+    before: &[Plane],
+    now: &[Plane],
+) -> Result<(), Stale> {
+    for (lowered, (before, now)) in lowered.iter_mut().zip(before.iter().zip(now)) {
+        lowered.change_certificates(&before.certificates, &now.certificates)?;
+    }
+    Ok(())
+}

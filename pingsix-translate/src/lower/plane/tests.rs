@@ -153,3 +153,24 @@ fn a_port_without_any_listener_that_is_served_has_an_empty_data_plane() {
     assert_eq!(describe(&listeners, Layout::Shared), [plane("infra/public", &[])]);
     assert_eq!(describe(&[], Layout::Shared), [plane("infra/public", &[])]);
 }
+
+#[test]
+fn an_ingress_class_has_its_ports_in_one_data_plane_or_in_two() {
+    let describe = |layout| -> Vec<(String, Vec<usize>, Vec<u16>)> {
+        let planes = ingress_planes(&"web".into(), layout, &[], 100);
+        let described = planes.iter().map(|plane| {
+            let [zone] = &plane.zones[..] else { panic!("one zone has every host") };
+            let ports = zone.entrances.iter().map(|entrance| entrance.port).collect();
+            (plane.key.to_string(), zone.listeners.clone(), ports)
+        });
+        described.collect()
+    };
+    assert_eq!(describe(Layout::Shared), [("IngressClass/web".to_owned(), vec![0, 1], vec![80, 443])]);
+    assert_eq!(
+        describe(Layout::PerPort),
+        [
+            ("IngressClass/web:80".to_owned(), vec![0], vec![80]),
+            ("IngressClass/web:443".to_owned(), vec![1], vec![443]),
+        ]
+    );
+}
