@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingsix_translate::pingsix::validate::{
-    DnsNames, Rule, Severity, ValidateOptions, Violation, is_refused, validate_pairs,
+    DnsNames, Rule, ValidateOptions, Violation, is_refused, validate_pairs,
 };
 
 use crate::dice::Dice;
@@ -99,7 +99,7 @@ impl Judged {
         let worst: Vec<String> = self
             .violations
             .iter()
-            .filter(|violation| violation.severity > Severity::Misbehaves)
+            .filter(|violation| violation.is_refusal())
             .map(ToString::to_string)
             .collect();
         format!("{}\n  PingSIX: {:?}\n  rules: {worst:?}", self.case, self.verdict)
@@ -118,7 +118,7 @@ fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
 /// Whether the rules speak of a fault that shows in some orders of insertion only.
 fn depends_on_order(violations: &[Violation]) -> bool {
     violations.iter().all(|violation| {
-        violation.severity == Severity::Misbehaves
+        !violation.is_refusal()
             || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)
     })
 }
@@ -183,7 +183,7 @@ async fn pingsix_and_the_acceptance_rules_agree_on_mutated_documents() {
     let rules: BTreeSet<Rule> = judged
         .iter()
         .flat_map(|judged| &judged.violations)
-        .filter(|violation| violation.severity > Severity::Misbehaves)
+        .filter(|violation| violation.is_refusal())
         .map(|violation| violation.rule)
         .collect();
     say(&format!(

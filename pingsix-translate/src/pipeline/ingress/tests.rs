@@ -53,7 +53,7 @@ fn run(objects: &Objects, options: &Options) -> Translation {
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions { prefix: key.prefix(&options.root), ..ValidateOptions::default() };
         let mut refused = validate(&plane.config, &rules);
-        refused.retain(|violation| violation.severity > validate::Severity::Misbehaves);
+        refused.retain(|violation| violation.is_refusal());
         assert_eq!(refused, []);
         assert_eq!(order_dependence(&plane.config), []);
     }

@@ -20,16 +20,22 @@ pub(super) fn check_request(plugin: &mut Plugin<'_>) {
         }
     }
     if rewrite.method.as_ref().is_some_and(|method| method.parse::<http::Method>().is_err()) {
-        plugin.warn("method", "The value is no HTTP method, so every request answers 500.");
+        plugin.harm("method", "The value is no HTTP method, so every request answers 500.");
     }
     let is_host = |host: &str| !host.contains(' ') && host.parse::<http::HeaderValue>().is_ok();
     if rewrite.host.as_ref().is_some_and(|host| !is_host(host)) {
-        plugin.warn("host", "The value is no host, so every request answers 500.");
+        plugin.harm("host", "The value is no host, so every request answers 500.");
     }
     let Some(headers) = &rewrite.headers else { return };
     for (list, changes) in [("set", &headers.set), ("add", &headers.add)] {
         for (index, header) in changes.iter().enumerate() {
             plugin.check_header(&header.name, &header.value, &format!("headers.{list}[{index}]"));
+        }
+    }
+    for (index, name) in headers.remove.iter().enumerate() {
+        if matches!(name.to_ascii_lowercase().as_str(), "host" | "content-length" | "transfer-encoding") {
+            let message = format!("Servers refuse requests without \"{name}\".");
+            plugin.harm(&format!("headers.remove[{index}]"), message);
         }
     }
     // APISIX also knows a flat form.
@@ -44,9 +50,13 @@ pub(super) fn check_redirect(plugin: &mut Plugin<'_>) {
     if redirect.http_to_https && host.is_empty() {
         plugin.refuse("redirect_host", "`http_to_https` requires `redirect_host`.");
     }
+    if redirect.http_to_https && host.parse::<http::uri::Authority>().is_err() {
+        plugin.harm("redirect_host", "The value is no authority, so every redirect answers 500.");
+    }
     match redirect.ret_code {
         300..=399 => {}
-        100..=999 => plugin.warn("ret_code", "PingSIX redirects with this status, which is no redirect."),
+        100..=199 => plugin.harm("ret_code", "The status announces another answer, which never comes."),
+        200..=999 => plugin.warn("ret_code", "PingSIX redirects with this status, which is no redirect."),
         _ => plugin.warn("ret_code", "The value is no HTTP status, so PingSIX redirects with 302."),
     }
 }
@@ -55,6 +65,9 @@ pub(super) fn check_response(plugin: &mut Plugin<'_>) {
     let Some(rewrite) = plugin.decode::<ResponseRewrite>() else { return };
     if rewrite.status_code.is_some_and(|status| !(100..1000).contains(&status)) {
         plugin.warn("status_code", "The value is no HTTP status, so PingSIX ignores it.");
+    }
+    if rewrite.status_code.is_some_and(|status| (100..200).contains(&status)) {
+        plugin.harm("status_code", "The status announces another answer, which never comes.");
     }
     plugin.check_conditions(rewrite.vars.as_deref().unwrap_or_default(), "vars");
     match &rewrite.headers {
