@@ -5,8 +5,8 @@ use crate::fixture::{add_certificate, add_service, object, pem};
 use crate::lower::DataPlane;
 use crate::model::{Budget, CertificateReference, Provenance};
 use crate::pingsix::{
-    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate,
-    validate::ValidateOptions, validate::order_dependence, validate::validate,
+    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate::ValidateOptions,
+    validate::order_dependence, validate::validate,
 };
 use crate::pipeline::translate_ingress;
 use crate::snapshot::{Object, Objects};

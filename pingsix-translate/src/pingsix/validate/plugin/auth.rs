@@ -82,7 +82,8 @@ fn check_claims(plugin: &mut Plugin<'_>, auth: &JwtAuth) {
     }
     for (index, claim) in auth.required_claims.iter().enumerate() {
         if !REGISTERED_CLAIMS.contains(&claim.as_str()) {
-            let message = format!("PingSIX lets in tokens without \"{claim}\", which is no registered claim.");
+            let message =
+                format!("PingSIX lets in tokens without \"{claim}\", which is no registered claim.");
             plugin.harm(&format!("required_claims[{index}]"), message);
         }
     }

@@ -41,7 +41,8 @@ pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
                 let message = format!("Servers refuse an id of more than {LONGEST_ID} characters.");
                 plugin.harm("range_id.length", message);
             }
-            plugin.check_header_value(char_set, "range_id.char_set", || "An id of these characters".to_owned());
+            plugin
+                .check_header_value(char_set, "range_id.char_set", || "An id of these characters".to_owned());
         }
         "uuid" => {}
         _ => plugin.refuse("algorithm", "The algorithm is `uuid` or `range_id`."),

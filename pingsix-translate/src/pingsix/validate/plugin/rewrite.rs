@@ -7,16 +7,26 @@ use crate::pingsix::plugin::{ProxyRewrite, Redirect, ResponseHeaders, ResponseRe
 use crate::pingsix::uri::path_and_query;
 use crate::pingsix::validate::{Rule, Severity};
 
+/// PingSIX takes a word for an authority.
+const NO_PATH: &str =
+    "The value does not begin with a slash, and PingSIX closes the connection of every request.";
+
 pub(super) fn check_request(plugin: &mut Plugin<'_>) {
     let Some(rewrite) = plugin.decode::<ProxyRewrite>() else { return };
     plugin.check_regex_pairs(&rewrite.regex_uri);
-    if rewrite.uri.as_ref().is_some_and(|uri| !uri.starts_with('/') || path_and_query(uri).is_none()) {
-        plugin.warn("uri", "The value is no path, so PingSIX leaves the path alone.");
+    if let Some(uri) = &rewrite.uri {
+        if !uri.starts_with('/') && uri.parse::<http::Uri>().is_ok() {
+            plugin.harm("uri", NO_PATH);
+        } else if !uri.starts_with('/') || path_and_query(uri).is_none() {
+            plugin.warn("uri", "The value is no path, so PingSIX leaves the path alone.");
+        }
     }
     for (index, template) in rewrite.regex_uri.iter().enumerate().skip(1).step_by(2) {
         if template.is_empty() {
             let message = "An empty path is none, so PingSIX leaves the path alone.";
             plugin.warn(&format!("regex_uri[{index}]"), message);
+        } else if !template.starts_with(['/', '$']) {
+            plugin.harm(&format!("regex_uri[{index}]"), NO_PATH);
         }
     }
     if rewrite.method.as_ref().is_some_and(|method| method.parse::<http::Method>().is_err()) {

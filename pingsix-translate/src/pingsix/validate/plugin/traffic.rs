@@ -85,7 +85,9 @@ pub(super) fn check_limit(plugin: &mut Plugin<'_>) {
 /// are empty for some requests.
 fn check_missing_key(plugin: &mut Plugin<'_>, limit: &LimitCount) {
     let (may_be_missing, is_known) = match (limit.key_type, limit.key.as_str()) {
-        (HashOn::Vars, "uri" | "request_uri" | "remote_addr" | "remote_port" | "server_addr") => (false, true),
+        (HashOn::Vars, "uri" | "request_uri" | "remote_addr" | "remote_port" | "server_addr") => {
+            (false, true)
+        }
         (HashOn::Vars, key) => (true, key == "query_string" || key.starts_with("arg_")),
         (HashOn::Head | HashOn::Cookie, _) => (true, true),
     };

@@ -140,7 +140,10 @@ fn configurations_that_look_wrong_and_are_not_are_accepted() {
             json!({"time_window": 1, "count": 1, "key_type": "head", "key": "X-A", "key_missing_policy": "deny"}),
         ),
         ("limit-count", json!({"time_window": 1, "count": 1, "key": "request_uri"})),
-        ("jwt-auth", json!({"secret": "s", "iss": "i", "aud": "a", "required_claims": ["aud", "iss", "sub"]})),
+        (
+            "jwt-auth",
+            json!({"secret": "s", "iss": "i", "aud": "a", "required_claims": ["aud", "iss", "sub"]}),
+        ),
         ("prometheus", json!({"max_label_length": 4096, "max_unique_paths": 10_000, "max_unique_hosts": 0})),
         ("file-logger", json!({"log_format": "$remote_addr $$ $var_x $ [$status]"})),
         ("key-auth", json!({"key": null, "keys": ["a", "b"]})),
@@ -248,7 +251,6 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
     };
     for (name, config, rule) in [
         ("proxy-rewrite", json!({"headers": {"X": "v"}}), Rule::IgnoredField),
-        ("proxy-rewrite", json!({"uri": "x"}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"uri": "/a b"}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"regex_uri": ["x", ""]}), Rule::ProxyRewrite),
         ("response-rewrite", json!({"body": "x"}), Rule::IgnoredField),
@@ -267,7 +269,11 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
         ("key-auth", json!({"key": ""}), Rule::KeyAuth),
         ("basic-auth", json!({"username": "a:b", "password": "p"}), Rule::BasicAuth),
         ("csrf", json!({"key": "k", "name": "a b"}), Rule::Csrf),
-        ("fault-injection", json!({"abort": {"http_status": 200, "headers": {"a": []}}}), Rule::FaultInjection),
+        (
+            "fault-injection",
+            json!({"abort": {"http_status": 200, "headers": {"a": []}}}),
+            Rule::FaultInjection,
+        ),
         ("request-id", json!({"algorithm": "range_id"}), Rule::RequestId),
         ("prometheus", json!({"max_unique_paths": 0}), Rule::Prometheus),
         ("prometheus", json!({"max_label_length": 3}), Rule::Prometheus),
@@ -289,9 +295,7 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
 fn configurations_that_fail_requests_or_do_not_protect_are_harmful() {
     let header = |name: &str, value: &str| json!({"headers": {"set": [{"name": name, "value": value}]}});
     let jwt = |field: &str, value: Value| json!({"secret": "s", field: value});
-    let limit = |key_type: &str, key: &str, policy: &str| {
-        json!({"time_window": 1, "count": 1, "key_type": key_type, "key": key, "key_missing_policy": policy})
-    };
+    let limit = |key_type: &str, key: &str, policy: &str| json!({"time_window": 1, "count": 1, "key_type": key_type, "key": key, "key_missing_policy": policy});
     let abort = |abort: Value| json!({"abort": abort});
     let range = |range: Value| json!({"algorithm": "range_id", "range_id": range});
     let https = |host: &str| json!({"regex_uri": [], "http_to_https": true, "redirect_host": host});
@@ -301,6 +305,8 @@ fn configurations_that_fail_requests_or_do_not_protect_are_harmful() {
         ("proxy-rewrite", header("Content-Length", "5"), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"headers": {"remove": ["Host"]}}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"method": "G T"}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"uri": "x"}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"regex_uri": ["^/(.*)$", "x$1"]}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"host": "a b"}), Rule::ProxyRewrite),
         ("response-rewrite", json!({"headers": {"a b": "c"}}), Rule::ResponseRewrite),
         ("response-rewrite", json!({"headers": {"set": {"A": "b\nc"}}}), Rule::ResponseRewrite),
