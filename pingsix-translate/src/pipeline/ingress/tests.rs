@@ -5,8 +5,8 @@ use crate::fixture::{add_certificate, add_service, object, pem};
 use crate::lower::{DataPlane, lower_plane};
 use crate::model::{Budget, CertificateReference, Provenance};
 use crate::pingsix::{
-    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate,
-    validate::ValidateOptions, validate::order_dependence, validate::validate,
+    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate::ValidateOptions,
+    validate::order_dependence, validate::validate,
 };
 use crate::pipeline::translate_ingress;
 use crate::snapshot::{Object, Objects};
@@ -53,7 +53,7 @@ fn run(objects: &Objects, options: &Options) -> Translation {
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions { prefix: key.prefix(&options.root), ..ValidateOptions::default() };
         let mut refused = validate(&plane.config, &rules);
-        refused.retain(|violation| violation.severity > validate::Severity::Misbehaves);
+        refused.retain(|violation| violation.is_refusal());
         assert_eq!(refused, []);
         assert_eq!(order_dependence(&plane.config), []);
     }
