@@ -15,7 +15,6 @@ mod document;
 mod id;
 mod path_map;
 mod plane;
-mod plugins;
 mod redirect;
 mod rows;
 mod ssl;

@@ -15,7 +15,7 @@ mod sink;
 
 use std::sync::Arc;
 
-pub(crate) use self::flaw::flaws;
+pub(crate) use self::flaw::{api_path, flaws};
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};

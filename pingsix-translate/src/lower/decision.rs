@@ -6,13 +6,12 @@
 
 use super::budget::UNAVAILABLE;
 use super::document::{Lowering, Writer};
-use super::plugins::add_filters;
-use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
+use super::redirect::{Entrance, headers, instruction, native, to_https as redirect_to_https};
 use super::table::{Audience, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
-use crate::normalise::{Filters, Redirect, vars_of};
+use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 
@@ -44,6 +43,7 @@ impl<'a> Writer<'a, '_> {
                 conditions: vars_of(row.conditions),
                 action: self.action(row),
                 filters: self.filters(row),
+                response: self.response(row),
             })
             .collect();
         let all: &[Entrance] = &self.lowering.plane.zones[zone].entrances;
@@ -69,19 +69,25 @@ impl<'a> Writer<'a, '_> {
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
         }
+        if !may_answer {
+            self.refuse_bodies(&rows, &mut steps);
+        }
         let filters = self.agree_on_filters(&rows, &mut steps);
+        let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
             (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+        } else if let Some(response) = response {
+            (self.native_response(response), vec![0])
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
                 let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
-                add_filters(filters, redirect.as_ref(), &mut document.plugins);
+                filters.lower(redirect.as_ref().map(headers), &mut document.plugins);
             }
             (document, split_rules)
         } else {
@@ -115,6 +121,33 @@ impl<'a> Writer<'a, '_> {
         self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref()
     }
 
+    /// The direct response of a row that can be honoured.
+    fn response(&self, row: &Row<'_>) -> Option<&'a DirectResponse> {
+        let rule = &self.lowering.routes[row.rule.route].route.rules[row.rule.rule];
+        let is_served = row.state == RowState::Served && rule.is_honoured();
+        rule.filters.as_deref().filter(|_| is_served)?.response.as_deref()
+    }
+
+    /// Refuses direct responses with a body in a list. PingSIX responds before conditions choose, and the upstreams of
+    /// statuses have no bodies.
+    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            if step.response.is_some_and(|response| response.body.is_some()) {
+                let failure = self.failure(row);
+                step.action = Action::status(failure);
+                self.refuse(
+                    row,
+                    &format!(
+                        "PingSIX responds with a body only where one rule decides about all requests with the same \
+                         host, path and method. Where rules with conditions on headers or query, or a redirect to \
+                         HTTPS, come before this rule, requests that reach it are answered with {failure}; leave out \
+                         the body or the conditions.",
+                    ),
+                );
+            }
+        }
+    }
+
     /// Refuses what is meant for requests with or without TLS alone, where both would get it.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
@@ -130,6 +163,7 @@ impl<'a> Writer<'a, '_> {
                 }
             };
             step.action = Action::status(self.failure(row));
+            step.response = None;
             self.refuse(row, message);
         }
     }
@@ -303,6 +337,7 @@ struct Step<'a> {
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
     filters: Option<&'a Filters>,
+    response: Option<&'a DirectResponse>,
 }
 
 impl<'a> Step<'a> {

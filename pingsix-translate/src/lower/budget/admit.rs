@@ -245,7 +245,8 @@ impl RuleSizes {
         } else {
             Action::status(input.route.traffic.failure())
         };
-        let filters = content.filters.as_deref().filter(|_| action.is_filtered());
+        let filters = content.filters.as_deref();
+        let filters = filters.filter(|filters| action.is_filtered() || filters.response.is_some());
         let of_name = |filters, name: &ServedName| {
             filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
         };
