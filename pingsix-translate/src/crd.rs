@@ -1,11 +1,16 @@
 //! Our own kinds: the source of the manifests in `crds/`.
 
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod http_route_filter;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod pingsix_proxy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
+pub use http_route_filter::{
+    FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
+};
 pub use pingsix_proxy::{
     AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption,
     DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference,
@@ -16,5 +21,5 @@ pub use pingsix_proxy::{
 
 /// The definitions of all of them.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![PingsixProxy::crd()]
+    vec![HttpRouteFilter::crd(), PingsixProxy::crd()]
 }

@@ -16,7 +16,6 @@ mod id;
 mod named;
 mod path_map;
 mod plane;
-mod plugins;
 mod redirect;
 mod rows;
 mod service;

@@ -17,7 +17,7 @@ mod telemetry;
 use std::sync::Arc;
 
 use self::flaw::Flaw;
-pub(crate) use self::flaw::flaws;
+pub(crate) use self::flaw::{api_path, flaws};
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};

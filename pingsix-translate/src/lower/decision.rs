@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
 use super::document::{Lowering, Naming, Writer};
-use super::plugins::add_filters;
-use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
+use super::redirect::{Entrance, headers, instruction, native, to_https as redirect_to_https};
 use super::service::id_of_service;
 use super::table::{Audience, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
-use crate::normalise::{Filters, Redirect, vars_of};
+use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
 use crate::policy::{BrokenPolicy, Chain, ChainFault};
@@ -24,10 +23,16 @@ impl<'a> Writer<'a, '_> {
     /// A row as a step of a list.
     fn step(&mut self, row: &Row<'a>, zone: usize) -> Step<'a> {
         let lowering = self.lowering;
+        let mut response = self.response(row);
         let (action, chain) = match row.state {
             RowState::Served => match lowering.chain(row.rule, zone) {
+                Ok(Some(chain)) if chain.may_answer && response.take().is_some() => {
+                    self.refuse_response(row, chain);
+                    (Action::status(self.failure(row)), None)
+                }
                 Ok(chain) => (lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(), chain),
                 Err(fault) => {
+                    response = None;
                     self.refuse_for_fault(row, &fault);
                     (Action::status(self.failure(row)), None)
                 }
@@ -35,7 +40,17 @@ impl<'a> Writer<'a, '_> {
             RowState::Refused => (Action::status(self.failure(row)), None),
             RowState::Unavailable | RowState::Guard => (Action::status(UNAVAILABLE), None),
         };
-        Step { conditions: vars_of(row.conditions), action, filters: self.filters(row), chain }
+        Step { conditions: vars_of(row.conditions), action, filters: self.filters(row), response, chain }
+    }
+
+    /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
+    fn refuse_response(&mut self, row: &Row<'_>, chain: &Chain) {
+        let failure = self.failure(row);
+        let message = format!(
+            "PingSIX would respond before it runs {chain}, so the requests are answered with {failure}; give the direct \
+             response a rule to which no such policy applies."
+        );
+        self.refuse(row, &message);
     }
 
     /// Refuses a rule whose policies PingSIX cannot honour.
@@ -92,20 +107,26 @@ impl<'a> Writer<'a, '_> {
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
         }
+        if !may_answer {
+            self.refuse_bodies(&rows, &mut steps);
+        }
         let Agreed { filters, chain } = self.agree(&rows, &mut steps);
         let mut of_service = None;
+        let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
             (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+        } else if let Some(response) = response {
+            (self.native_response(response), vec![0])
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
                 let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
-                add_filters(filters, redirect.as_ref(), &mut document.plugins);
+                filters.lower(redirect.as_ref().map(headers), &mut document.plugins);
             }
             if let Some(chain) = chain {
                 document.service_id = self.service(chain);
@@ -149,6 +170,33 @@ impl<'a> Writer<'a, '_> {
         self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref()
     }
 
+    /// The direct response of a row that can be honoured.
+    fn response(&self, row: &Row<'_>) -> Option<&'a DirectResponse> {
+        let rule = &self.lowering.routes[row.rule.route].route.rules[row.rule.rule];
+        let is_served = row.state == RowState::Served && rule.is_honoured();
+        rule.filters.as_deref().filter(|_| is_served)?.response.as_deref()
+    }
+
+    /// Refuses direct responses with a body in a list. PingSIX responds before conditions choose, and the upstreams of
+    /// statuses have no bodies.
+    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            if step.response.is_some_and(|response| response.body.is_some()) {
+                let failure = self.failure(row);
+                step.action = Action::status(failure);
+                self.refuse(
+                    row,
+                    &format!(
+                        "PingSIX responds with a body only where one rule decides about all requests with the same \
+                         host, path and method. Where rules with conditions on headers or query, or a redirect to \
+                         HTTPS, come before this rule, requests that reach it are answered with {failure}; leave out \
+                         the body or the conditions.",
+                    ),
+                );
+            }
+        }
+    }
+
     /// Refuses what is meant for requests with or without TLS alone, where both would get it.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
@@ -164,6 +212,7 @@ impl<'a> Writer<'a, '_> {
                 }
             };
             step.action = Action::status(self.failure(row));
+            step.response = None;
             self.refuse(row, message);
         }
     }
@@ -370,6 +419,7 @@ struct Step<'a> {
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
     filters: Option<&'a Filters>,
+    response: Option<&'a DirectResponse>,
     /// The policies of the rule, if it sends requests to a backend.
     chain: Option<&'a Arc<Chain>>,
 }

@@ -17,8 +17,7 @@ use super::upstream::{Upstreams, Uses};
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
-use crate::normalise::{PathKind, Rule};
-use crate::pingsix::plugin::{Abort, FaultInjection};
+use crate::normalise::{DirectResponse, PathKind, Rule};
 use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
 use crate::policy::{Chain, Policies};
 use thin_vec::ThinVec;
@@ -295,10 +294,13 @@ impl<'a> Writer<'a, '_> {
 
     /// A Route that gives a status itself.
     pub(super) fn native_status(&mut self, status: u16) -> pingsix::Route {
-        let abort = Abort { http_status: status, ..Abort::default() };
+        self.native_response(&DirectResponse { status, body: None })
+    }
+
+    /// A Route that answers itself.
+    pub(super) fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
         pingsix::Route {
-            plugins: Plugins::default()
-                .with(&FaultInjection { abort: Some(abort), ..FaultInjection::default() }),
+            plugins: Plugins::default().with(&response.lower()),
             upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
             ..pingsix::Route::default()
         }

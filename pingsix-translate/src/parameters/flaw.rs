@@ -192,7 +192,7 @@ fn is_quantity(text: &str) -> bool {
 }
 
 /// The path of a field in the API, from that in the Rust types.
-fn api_path(path: &str) -> FieldPath {
+pub(crate) fn api_path(path: &str) -> FieldPath {
     let mut text = String::from("spec");
     for segment in path.split('.') {
         text.push('.');

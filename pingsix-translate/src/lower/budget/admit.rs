@@ -251,7 +251,8 @@ impl<'a> RuleSizes<'a> {
             (Ok(_), Ok(chain)) => (input.rules[rule.rule].action.clone(), chain),
             (Ok(_), Err(_)) | (Err(_), _) => (Action::status(input.route.traffic.failure()), None),
         };
-        let filters = content.filters.as_deref().filter(|_| action.is_filtered());
+        let filters = content.filters.as_deref();
+        let filters = filters.filter(|filters| action.is_filtered() || filters.response.is_some());
         let of_name = |filters, name: &ServedName| {
             filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
         };

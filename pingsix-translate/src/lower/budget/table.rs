@@ -13,8 +13,7 @@ use super::patterns::PatternSizes;
 use crate::backends::{Action, Target};
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
-use crate::lower::plugins::add_filters;
-use crate::lower::redirect::{instruction, native, to_https};
+use crate::lower::redirect::{headers, instruction, native, to_https};
 use crate::lower::service::service_bytes;
 use crate::lower::table::{Audience, host_of};
 use crate::lower::upstream::UpstreamKey;
@@ -431,9 +430,11 @@ pub(super) fn filter_bytes(
         }
         let instruction = instruction(redirect, entrances)
             .or_else(|| instruction(redirect, entrances.get(..1).unwrap_or_default()));
-        add_filters(filters, instruction.as_ref(), &mut plugins);
+        filters.lower(instruction.as_ref().map(headers), &mut plugins);
+    } else if let Some(response) = &filters.response {
+        plugins.insert(&response.lower());
     } else {
-        add_filters(filters, None, &mut plugins);
+        filters.lower(None, &mut plugins);
     }
     // `,"plugins":`
     bytes + json_len(&plugins) + 12

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gateway_api::experimental::httproutes as api;
 
 use crate::model::{FieldPath, Reason, Refusal};
-use crate::pingsix::plugin::EXPANDED_IN_HEADERS;
+use crate::pingsix::plugin::{self, EXPANDED_IN_HEADERS, Header, ResponseHeaders, ResponseRewrite};
 use crate::responder::REDIRECT_HEADER;
 
 /// Changes to the headers of a message. Two that have the same effect are equal: names are lower-case, lists are
@@ -161,6 +161,30 @@ fn checked(
         }
     }
     Some(header.to_owned())
+}
+
+impl HeaderChanges {
+    /// The part of PingSIX's plugin `proxy-rewrite` that changes requests.
+    pub(super) fn lower_request(&self) -> Option<plugin::HeaderChanges> {
+        let header = |(name, value): &(String, String)| Header { name: name.clone(), value: value.clone() };
+        (!self.is_empty()).then(|| plugin::HeaderChanges {
+            set: self.set.iter().map(header).collect(),
+            add: self.add.iter().map(header).collect(),
+            remove: self.remove.clone(),
+        })
+    }
+
+    /// The plugin of PingSIX that changes responses.
+    pub(super) fn lower_response(&self) -> Option<ResponseRewrite> {
+        (!self.is_empty()).then(|| ResponseRewrite {
+            headers: Some(ResponseHeaders::Structured {
+                set: self.set.iter().cloned().collect(),
+                add: self.add.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+                remove: self.remove.clone(),
+            }),
+            ..ResponseRewrite::default()
+        })
+    }
 }
 
 #[cfg(test)]
