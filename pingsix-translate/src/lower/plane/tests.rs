@@ -27,6 +27,10 @@ fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     }
 }
 
+fn settings() -> PlaneSettings {
+    PlaneSettings { namespace_share: 100, telemetry: None }
+}
+
 /// Every data plane with its zones: hostname, listeners, and what is special.
 fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)> {
     let describe_zone = |zone: &ZoneListeners| {
@@ -36,8 +40,7 @@ fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)
         let exposed = zone.exposed_on.map(|port| format!(" exposed on {port}")).unwrap_or_default();
         format!("{hostname} {:?}{guarded}{exposed}{dead}", zone.listeners)
     };
-    let settings = PlaneSettings { namespace_share: 100, telemetry: None };
-    planes(&ObjectName::new("infra", "public"), listeners, layout, &settings)
+    planes(&ObjectName::new("infra", "public"), listeners, layout, &settings())
         .into_iter()
         .map(|plane| (plane.key.to_string(), plane.zones.iter().map(describe_zone).collect()))
         .collect()
@@ -157,7 +160,7 @@ fn a_port_without_any_listener_that_is_served_has_an_empty_data_plane() {
 #[test]
 fn an_ingress_class_has_its_ports_in_one_data_plane_or_in_two() {
     let describe = |layout| -> Vec<(String, Vec<usize>, Vec<u16>)> {
-        let planes = ingress_planes(&"web".into(), layout, &[], 100);
+        let planes = ingress_planes(&"web".into(), layout, &[], &settings());
         let described = planes.iter().map(|plane| {
             let [zone] = &plane.zones[..] else { panic!("one zone has every host") };
             let ports = zone.entrances.iter().map(|entrance| entrance.port).collect();
