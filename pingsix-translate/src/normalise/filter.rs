@@ -253,13 +253,9 @@ impl<'r> FilterReader<'r> {
         };
         let name = ObjectName::new(self.scope.namespace.clone(), reference.name.as_str());
         if Kind::from_group_kind(&reference.group, &reference.kind) != Some(Kind::HttpRouteFilter) {
-            let message = format!(
-                "{} of group \"{}\" is no kind of filter; there is HTTPRouteFilter of group \"{}\".",
-                reference.kind,
-                reference.group,
-                Kind::HttpRouteFilter.group()
-            );
-            return self.read.unresolved.push(Refusal::new(at, Reason::InvalidKind, message));
+            let message =
+                "PingSIX has no filters of this kind; HTTPRouteFilter of group pingsix.io is the only one.";
+            return self.refuse(at, message);
         }
         match extensions.get(&name) {
             None => {
