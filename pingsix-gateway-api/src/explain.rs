@@ -198,9 +198,16 @@ fn answer(
         {
             not_found(plane, is_served, losers)
         }
-        Outcome::Static { status, .. } => {
+        Outcome::Static { status, body, .. } => {
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
-            Answer::Status { status, by: "PingSIX", why: why_status(status, decided) }
+            let why = match decided.and_then(|step| step.source.as_ref()) {
+                // Errors have no body.
+                Some(source) if !body.is_empty() => {
+                    format!("{} {} asks for it.", source.object, source.field)
+                }
+                Some(_) | None => why_status(status, decided),
+            };
+            Answer::Status { status, by: "PingSIX", why }
         }
         Outcome::Redirect { status, location, .. } => Answer::Redirect { status, location },
         Outcome::Preflight { allowed, .. } => Answer::Preflight { allowed },
