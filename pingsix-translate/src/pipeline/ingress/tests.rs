@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
-use crate::lower::{DataPlane, lower_plane};
+use crate::lower::{DataPlane, Lowering, lower_plane};
 use crate::model::{Budget, CertificateReference, Provenance};
 use crate::pingsix::{
     DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate::ValidateOptions,
@@ -566,8 +566,17 @@ fn a_route_can_be_for_one_port_alone() {
     let [route] = normalise_ingress(&key, &ingress, &mut Vec::new()).try_into().unwrap();
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
     let inputs = [Arc::new(RouteInput::new(route, Box::from([rests::nothing()]), to_plaintext))];
-    let routes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], 100).into_iter().map(|plane| {
-        let lowered = lower_plane(&plane, &inputs, &Backends::default(), &Options::default());
+    let settings = PlaneSettings { namespace_share: 100, telemetry: None };
+    let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
+    let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
+    let routes = planes.into_iter().map(|plane| {
+        let lowered = lower_plane(&Lowering {
+            plane: &plane,
+            routes: &inputs,
+            backends: &backends,
+            policies: &policies,
+            options: &options,
+        });
         (plane.key.port(), lowered.data_plane.config.routes().count())
     });
     assert_eq!(routes.collect::<Vec<_>>(), [(Some(80), 1), (Some(443), 0)]);
