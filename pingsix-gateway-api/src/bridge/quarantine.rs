@@ -81,8 +81,7 @@ pub(super) fn quarantine(
         let violations = check(&config);
         let mut at_fault: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
         for violation in &violations {
-            if let (Subject::Document(key), true) =
-                (&violation.subject, violation.is_refusal())
+            if let (Subject::Document(key), true) = (&violation.subject, violation.is_refusal())
                 && key.kind != ResourceKind::GlobalRule
                 && config.contains(key)
             {
