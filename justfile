@@ -27,7 +27,7 @@ fmt:
 
 # Write the definitions of our own kinds.
 crds:
-    cargo run --quiet -p pingsix-gatewayctl -- crds > crds/pingsix.io_pingsixproxies.yaml
+    cargo run --quiet -p pingsix-gatewayctl -- crds | tools/split-crds crds
 
 # The crates that each crate may know, and the purity of translation.
 boundaries:

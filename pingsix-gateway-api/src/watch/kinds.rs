@@ -67,6 +67,7 @@ watched_kinds! {
     // Selectors choose by label.
     Namespace { Required, Writes::Nothing, namespace }
     PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
+    BackendTrafficPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
 }
 
 /// How a kind comes to be watched.

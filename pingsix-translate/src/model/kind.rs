@@ -49,6 +49,9 @@ macro_rules! for_each_kind {
             ConfigMap in config_maps { "", "ConfigMap", Namespaced, ["v1"], None }
             Namespace in namespaces { "", "Namespace", Cluster, ["v1"], None }
             PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], None }
+            BackendTrafficPolicy in backend_traffic_policies {
+                PINGSIX_GROUP, "BackendTrafficPolicy", Namespaced, ["v1alpha1"], None
+            }
         }
     };
 }
