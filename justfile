@@ -27,7 +27,11 @@ fmt:
 
 # Write the definitions of our own kinds.
 crds:
-    cargo run --quiet -p pingsix-gatewayctl -- crds > crds/pingsix.io_pingsixproxies.yaml
+    cargo run --quiet -p pingsix-gatewayctl -- crds > crds/all.yaml
+    csplit --quiet --suppress-matched --prefix=crds/part- crds/all.yaml '/^---$/'
+    mv crds/part-00 crds/pingsix.io_pingsixproxies.yaml
+    mv crds/part-01 crds/pingsix.io_securitypolicies.yaml
+    rm crds/all.yaml
 
 # The crates that each crate may know, and the purity of translation.
 boundaries:

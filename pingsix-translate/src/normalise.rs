@@ -20,7 +20,7 @@ mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
-pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
+pub(crate) use cors::Cors;
 pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
 pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
 pub(crate) use header::HeaderChanges;

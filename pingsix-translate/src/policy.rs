@@ -2,13 +2,16 @@
 //!
 //! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
 //! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
-//! policies of Services to one route. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
+//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets and routes that count for
+//! a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
 //! connection to that backend.
 
 mod attached;
 mod backend_tls;
 mod chain;
 mod demand;
+mod inherited;
+mod security;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +20,12 @@ pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTa
 use backend_tls::BackendTls;
 pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
 pub(crate) use demand::{Demand, Payload, RoutePolicies};
+pub(crate) use inherited::{InheritedKind, Overridden};
+use security::Security;
 
+use crate::attach::Listener;
 use crate::model::ObjectKey;
+use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
 use crate::snapshot::Snapshot;
@@ -27,38 +34,67 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) backend_tls: AttachedPolicies<BackendTls>,
+    pub(crate) security: AttachedPolicies<Security>,
 }
 
 impl Policies {
     pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
-        Self { backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references) }
+        Self {
+            backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references),
+            security: AttachedPolicies::new(&snapshot.security_policies, references),
+        }
     }
 
     /// The objects that policies target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        let Self { backend_tls } = self;
-        backend_tls.targets()
+        let Self { backend_tls, security } = self;
+        backend_tls.targets().chain(security.targets())
     }
 
     /// The objects for which other policies count than before, or policies with another effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
-        let Self { backend_tls } = self;
-        backend_tls.changed(&before.backend_tls).collect()
+        let Self { backend_tls, security } = self;
+        backend_tls.changed(&before.backend_tls).chain(security.changed(&before.security)).collect()
     }
 
     /// Inherited policies with other contents than before.
-    pub(crate) fn changed_contents(&self, _before: &Self) -> BTreeSet<Arc<ObjectKey>> {
-        BTreeSet::new()
+    pub(crate) fn changed_contents(&self, before: &Self) -> BTreeSet<Arc<ObjectKey>> {
+        let Self { backend_tls: _, security } = self;
+        security.changed_contents(&before.security).collect()
     }
 
-    /// The inherited policies of a rule, for each of the listeners to which its route is attached.
-    pub(crate) fn chains(&self, listeners: impl Iterator<Item = usize>) -> RuleChains {
-        RuleChains::new(listeners.map(|listener| (listener, Ok(None))))
+    /// The chain of requests with these levels, from the widest target to the narrowest.
+    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<Chain>, BrokenPolicy> {
+        let Self { backend_tls: _, security } = self;
+        let (mut policies, mut may_answer) = (Vec::new(), false);
+        security.extend_chain(levels, &mut policies, &mut may_answer)?;
+        Ok((!policies.is_empty()).then(|| Chain { policies: policies.into(), may_answer }))
+    }
+
+    /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
+    pub(crate) fn chains<'l>(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        listeners: impl Iterator<Item = (usize, &'l Listener)>,
+        gateway: &ObjectKey,
+        mut share: impl FnMut(Chain) -> Arc<Chain>,
+    ) -> RuleChains {
+        let Self { backend_tls: _, security } = self;
+        if security.is_empty() || !route.traffic.has_requests() {
+            return RuleChains::default();
+        }
+        RuleChains::new(listeners.map(|(index, listener)| {
+            let levels: Vec<PolicyTarget> =
+                levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
+            (index, self.chain(&levels).map(|chain| chain.map(&mut share)))
+        }))
     }
 
     /// The plugins of a chain.
-    pub(crate) fn plugins(&self, _chain: &Chain) -> Plugins {
-        Plugins::default()
+    pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
+        let Self { backend_tls: _, security } = self;
+        security.plugins(chain)
     }
 
     /// The policies of a chain, each with the plugins to which it contributes.
@@ -66,13 +102,36 @@ impl Policies {
         &'c self,
         chain: &'c Chain,
     ) -> impl Iterator<Item = (Arc<ObjectKey>, Box<[&'static str]>)> + 'c {
-        chain.policies.iter().map(|policy| (policy.clone(), Box::default()))
+        let Self { backend_tls: _, security } = self;
+        chain.policies.iter().map(|policy| (policy.clone(), security.plugin_names(chain, policy).into()))
     }
 
     /// The policies as they apply to the traffic of a route.
     pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>) -> RoutePolicies<'a> {
         RoutePolicies { policies: self, payload }
     }
+}
+
+/// The targets that hold for all requests by a listener, from the widest to the narrowest.
+pub(crate) fn levels_of_listener(
+    gateway: &ObjectKey,
+    listener: &Listener,
+) -> impl Iterator<Item = PolicyTarget> {
+    let owner = Some(&*listener.owner).filter(|owner| *owner != gateway);
+    let section = PolicyTarget { object: (*listener.owner).clone(), section: Some(listener.name.clone()) };
+    let whole = std::iter::once(gateway).chain(owner);
+    let whole: Vec<PolicyTarget> =
+        whole.map(|object| PolicyTarget { object: object.clone(), section: None }).collect();
+    whole.into_iter().chain([section])
+}
+
+/// The targets that hold for a rule alone, from the widest to the narrowest.
+pub(crate) fn levels_of_rule(route: &Route, rule: &Rule) -> impl Iterator<Item = PolicyTarget> {
+    let section = rule.name.as_deref().map(|name| Some(name.to_owned()));
+    let object = route.key.clone();
+    std::iter::once(None)
+        .chain(section)
+        .map(move |section| PolicyTarget { object: (*object).clone(), section })
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use pingsix_gateway_api::{
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, Proxies, parent_of_listener_set};
+use pingsix_translate::snapshot::{
+    AnyRoute, BackendTlsPolicy, Gateway, Proxies, SecurityPolicy, parent_of_listener_set,
+};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_pingsix_proxy,
@@ -116,6 +118,9 @@ impl Translated {
         }
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
+        }
+        for (name, policy) in manifests.objects.security_policies() {
+            translated.check_security_targets(manifests, name, policy);
         }
         if !options.stream {
             translated.hint_at_streams(manifests);
@@ -371,6 +376,30 @@ impl Translated {
                 message: format!(
                     "The policy has no effect: no route that is attached to a Gateway served here refers to a \
                      Service it targets ({targets})."
+                ),
+            },
+        );
+    }
+
+    /// A SecurityPolicy that counts through no Gateway protects nothing, which a cluster would not tell.
+    fn check_security_targets(&mut self, manifests: &Manifests, name: &ObjectName, policy: &SecurityPolicy) {
+        let object = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
+        if self.policies.contains_key(&object) {
+            return;
+        }
+        let targets: Vec<String> =
+            policy.spec.target_refs.iter().map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
+        self.report(
+            manifests,
+            &object,
+            Level::Warning,
+            Fault {
+                field: "spec.targetRefs".to_owned(),
+                reason: reason::NO_TARGET,
+                message: format!(
+                    "The policy has no effect: no Gateway served here, ListenerSet or attached route is a target of it \
+                     ({targets})."
                 ),
             },
         );

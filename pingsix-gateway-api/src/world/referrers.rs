@@ -31,6 +31,8 @@ impl World {
                     add(Kind::ListenerSet, &mut those(&self.listener_sets, &target, &snapshot.listener_sets));
                     let policies = &snapshot.backend_tls_policies;
                     add(Kind::BackendTlsPolicy, &mut those(&self.backend_tls_policies, &target, policies));
+                    let policies = &snapshot.security_policies;
+                    add(Kind::SecurityPolicy, &mut those(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, services_of_ingress,
+    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -104,12 +104,28 @@ impl World {
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
+        let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let security_policies: BTreeSet<ObjectName> =
+            targeted.flat_map(|target| self.security_policies_of(&target)).collect();
+        let security_policies = picked(&self.security_policies, &security_policies);
+        for (name, policy) in &security_policies {
+            let secrets = secrets_of_security_policy(policy, &name.namespace);
+            names.cross(Kind::SecurityPolicy, name, &secrets);
+        }
         let mut referents = self.referents(&names);
         // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
-        names.permit(permitted_references(&gateway, &listener_sets, &referents));
+        names.permit(permitted_references(&gateway, &listener_sets, &security_policies, &referents));
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = Snapshot { gateway, class, listener_sets, routes, backend_tls_policies, referents };
+        let snapshot = Snapshot {
+            gateway,
+            class,
+            listener_sets,
+            routes,
+            backend_tls_policies,
+            security_policies,
+            referents,
+        };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
 

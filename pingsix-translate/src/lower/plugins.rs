@@ -1,6 +1,6 @@
 //! Filters to PingSIX plugins.
 
-use crate::normalise::{Cors, Filters, HeaderChanges, Names, Origins, WildcardOrigin};
+use crate::normalise::{Filters, HeaderChanges};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, Header, ProxyRewrite, ResponseHeaders, ResponseRewrite};
 use crate::responder::{RedirectInstruction, RedirectPath, encode_path};
@@ -25,7 +25,7 @@ pub(super) fn add_filters(filters: &Filters, redirect: Option<&RedirectInstructi
         });
     }
     if let Some(cors) = cors {
-        plugins.insert(&lower_cors(cors));
+        plugins.insert(&cors.plugin());
     }
 }
 
@@ -86,44 +86,6 @@ pub(super) fn replace_prefix(matched: &str, replacement: &str) -> Vec<String> {
 /// A path starts with a slash, whether its author wrote one or not.
 pub(super) fn rooted(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
-}
-
-/// No origin is spelled like this. PingSIX looks at patterns only when the list is not empty
-/// (`src/plugins/cors.rs`).
-const NO_ORIGIN: &str = "-";
-
-fn lower_cors(cors: &Cors) -> plugin::Cors {
-    let (allow_origins, patterns) = match &cors.origins {
-        // With credentials PingSIX refuses `*`, and a pattern has it answer with the origin of the request.
-        Origins::Any if cors.credentials => (NO_ORIGIN.to_owned(), vec!["^.+$".to_owned()]),
-        Origins::Any => ("*".to_owned(), Vec::new()),
-        Origins::Listed { exact, wildcard } => {
-            let exact: Vec<&str> = exact.iter().map(String::as_str).collect();
-            let listed = if exact.is_empty() { NO_ORIGIN.to_owned() } else { exact.join(",") };
-            (listed, wildcard.iter().map(origin_pattern).collect())
-        }
-    };
-    let listed = |names: &Names, any: &str| match names {
-        Names::Any => any.to_owned(),
-        Names::Listed(names) => names.iter().map(String::as_str).collect::<Vec<_>>().join(","),
-    };
-    // With credentials browsers take `*` for a name, and PingSIX writes the names out for `**`.
-    let any = if cors.credentials { "**" } else { "*" };
-    plugin::Cors {
-        allow_origins,
-        allow_methods: listed(&cors.methods, any),
-        allow_headers: listed(&cors.headers, any),
-        expose_headers: Some(listed(&cors.expose, "*")).filter(|names| !names.is_empty()),
-        max_age: cors.max_age,
-        allow_credential: cors.credentials,
-        allow_origins_by_regex: Some(patterns).filter(|patterns| !patterns.is_empty()),
-    }
-}
-
-fn origin_pattern(WildcardOrigin { scheme, domain, port }: &WildcardOrigin) -> String {
-    let domain = domain.as_ref().map(|domain| format!(r"\.{}", regex::escape(domain))).unwrap_or_default();
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-    format!("^{scheme}://[^/:]+{domain}{port}$")
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules
     let mirrors = written.mirrors(of_rule);
     Rule {
         index,
+        name: rule.name.as_deref().map(Into::into),
         matches: matches.into(),
         backends: backends.into(),
         mirrors: mirrors.into(),

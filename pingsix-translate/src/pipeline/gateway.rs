@@ -13,12 +13,14 @@ use super::shared::Shared;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{Listened, Plane, RouteInput, Stale};
-use crate::model::{ObjectKey, ObjectName, Options, Problem};
+use crate::model::{Kind, ObjectKey, ObjectName, Options, Problem};
 use crate::normalise::{Route, normalise_route};
 use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
-use crate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
+use crate::snapshot::{
+    AnyRoute, BackendTlsPolicy, Gateway, GatewayClass, ListenerSet, Referents, SecurityPolicy, Snapshot,
+};
 use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
@@ -188,6 +190,7 @@ fn concerns_frame(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.of_config_maps
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
+        || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy)
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 
@@ -199,6 +202,7 @@ struct LastGateway {
     listener_sets: LastObjects<Arc<ListenerSet>>,
     routes: LastObjects<AnyRoute, ObjectKey>,
     backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
+    security_policies: LastObjects<Arc<SecurityPolicy>>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -217,6 +221,7 @@ impl LastGateway {
             listener_sets: LastObjects::new(&snapshot.listener_sets),
             routes: LastObjects::new(&snapshot.routes),
             backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
+            security_policies: LastObjects::new(&snapshot.security_policies),
         }
     }
 
@@ -229,6 +234,7 @@ impl LastGateway {
             !class.is_same(&snapshot.class),
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
+            !self.security_policies.update(&snapshot.security_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let changed = changed.map(|diff| (diff.name, diff.now.as_ref().map(normalise_route)));

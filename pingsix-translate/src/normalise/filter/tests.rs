@@ -126,7 +126,7 @@ fn a_backend_does_not_say_again_what_other_origins_may_do() {
         reader.read(&list, &FieldPath::new(at));
     }
     let cors = reader.finish().filters.unwrap().cors.clone().unwrap();
-    assert_ne!(cors.origins, crate::normalise::Origins::Any);
+    assert_ne!(cors.origins, crate::normalise::cors::Origins::Any);
     let refused: Vec<String> = refusals.iter().map(|refusal| refusal.at.to_string()).collect();
     assert_eq!(refused, ["backend[0].cors"]);
 }
