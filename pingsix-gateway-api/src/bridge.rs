@@ -213,6 +213,10 @@ pub(crate) fn origins_of(
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { by, .. }) => by.iter().map(|by| by.origin()).collect(),
+        Some(Provenance::Telemetry { proxies }) => proxies.iter().cloned().map(Origin::object).collect(),
+        Some(Provenance::Policies { policies }) => {
+            policies.iter().map(|(policy, _)| Origin::object(policy.clone())).collect()
+        }
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
             Vec::new()
         }

@@ -13,20 +13,24 @@ mod listener;
 mod tests;
 mod text;
 
+use std::sync::Arc;
+
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName};
 use pingsix_translate::pingsix::plugin::ProxyRewrite;
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
-use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
+use pingsix_translate::pingsix::{
+    Config, DocumentKey, Outcome, Request, ResourceKind, Route, Router, Upstream,
+};
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Verdicts};
-use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
 
 pub use candidates::{Loser, Loss};
 pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
-    Answer, Backend, Explanation, MatchedRoute, NotFoundCause, RequestLine, Source, Target,
+    Answer, Backend, Explanation, MatchedRoute, NotFoundCause, PolicyPlugins, RequestLine, Source, Target,
 };
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};
@@ -128,6 +132,8 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
             Provenance::Backend { .. }
             | Provenance::Status { .. }
             | Provenance::Redirect
+            | Provenance::Telemetry { .. }
+            | Provenance::Policies { .. }
             | Provenance::Certificate { .. },
         )
         | None => (None, None),
@@ -139,8 +145,29 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
         methods: route.methods.clone(),
         priority: route.priority,
         plugins: global.chain(route.plugins.iter()).map(|(name, _)| name.to_owned()).collect(),
+        policies: policies(plane, route),
         purpose,
     }
+}
+
+/// The plugins of the service of a Route, which policies ask for; without those that the Route replaces.
+fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
+    let Some(id) = route.service_id.as_deref() else { return Vec::new() };
+    let key = DocumentKey::new(ResourceKind::Service, id);
+    let (Some(service), Some(Provenance::Policies { policies })) =
+        (plane.config.service(id), plane.provenance.get(&key))
+    else {
+        return Vec::new();
+    };
+    let of_policy = |(policy, names): &(Arc<ObjectKey>, Box<[&'static str]>)| PolicyPlugins {
+        policy: policy.to_string(),
+        plugins: names
+            .iter()
+            .filter(|name| service.plugins.contains(name) && !route.plugins.contains(name))
+            .map(|name| (*name).to_owned())
+            .collect(),
+    };
+    policies.iter().map(of_policy).collect()
 }
 
 /// What follows the literal part of a pattern that matches everything below it.
@@ -171,9 +198,16 @@ fn answer(
         {
             not_found(plane, is_served, losers)
         }
-        Outcome::Static { status, .. } => {
+        Outcome::Static { status, body, .. } => {
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
-            Answer::Status { status, by: "PingSIX", why: why_status(status, decided) }
+            let why = match decided.and_then(|step| step.source.as_ref()) {
+                // Errors have no body.
+                Some(source) if !body.is_empty() => {
+                    format!("{} {} asks for it.", source.object, source.field)
+                }
+                Some(_) | None => why_status(status, decided),
+            };
+            Answer::Status { status, by: "PingSIX", why }
         }
         Outcome::Redirect { status, location, .. } => Answer::Redirect { status, location },
         Outcome::Preflight { allowed, .. } => Answer::Preflight { allowed },
@@ -254,6 +288,8 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
             Provenance::Status { status: None }
             | Provenance::Rules { .. }
             | Provenance::Guard { .. }
+            | Provenance::Telemetry { .. }
+            | Provenance::Policies { .. }
             | Provenance::Certificate { .. },
         )
         | None => Target::Unknown {},

@@ -1,19 +1,25 @@
 //! Our own kinds: the source of the manifests in `crds/`.
 
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod http_route_filter;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod pingsix_proxy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
+pub use http_route_filter::{
+    FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
+};
 pub use pingsix_proxy::{
-    Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
-    ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference, LogLevel, Managed,
-    ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,
-    Process, ProcessStatus, ProxyBudget, Responder, Scheduling, SecretReference, ServiceType, StatusUrl,
+    AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption,
+    DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference,
+    LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec,
+    PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader, RequestMetrics, Responder,
+    ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl, Telemetry,
 };
 
 /// The definitions of all of them.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![PingsixProxy::crd()]
+    vec![HttpRouteFilter::crd(), PingsixProxy::crd()]
 }

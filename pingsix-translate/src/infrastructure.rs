@@ -58,6 +58,9 @@ pub enum PortProtocol {
     Tls,
 }
 
+/// The ports of every IngressClass: each Ingress is served on both (Kubernetes, `IngressSpec`).
+pub const INGRESS_PORTS: [(u16, PortProtocol); 2] = [(80, PortProtocol::Plaintext), (443, PortProtocol::Tls)];
+
 /// An address that a Gateway asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedAddress {

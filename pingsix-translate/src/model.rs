@@ -19,14 +19,14 @@ mod route_kind;
 mod traffic;
 
 pub use address::Address;
-pub use data_plane_key::DataPlaneKey;
+pub use data_plane_key::{DataPlaneKey, ParseDataPlaneKeyError};
 pub use field::FieldPath;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub use kind::{GATEWAY_GROUP, INGRESS_GROUP, Kind, PINGSIX_GROUP};
 pub(crate) use limit::Limit;
 pub(crate) use object::{Age, compare_age};
-pub use object::{NameParts, ObjectKey, ObjectName};
+pub use object::{NameParts, ObjectKey, ObjectName, ParseObjectNameError};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use parent_ref::ParentRef;
 pub use problem::{Problem, Severity};

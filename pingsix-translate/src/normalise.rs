@@ -6,11 +6,9 @@ mod assemble;
 mod backend;
 mod condition;
 mod conditions;
-mod cors;
 mod exchange;
 mod filter;
 mod grpc;
-mod header;
 mod http;
 mod ingress;
 mod mirror;
@@ -20,10 +18,11 @@ mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
-pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
 pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
-pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
-pub(crate) use header::HeaderChanges;
+pub(crate) use filter::{
+    DirectResponse, Extensions, FilterReader, FilterScope, Filters, ReadFilters, Redirect, replace_prefix,
+    rooted,
+};
 pub(crate) use ingress::{normalise_ingress, rest_of_host};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
@@ -32,9 +31,9 @@ pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part
 use crate::snapshot::AnyRoute;
 
 /// Reads a route of any kind. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(crate) fn normalise_route(route: &AnyRoute) -> Route {
+pub(crate) fn normalise_route(route: &AnyRoute, extensions: &Extensions) -> Route {
     match route {
-        AnyRoute::HttpRoute(route) => http::normalise_http_route(route),
+        AnyRoute::HttpRoute(route) => http::normalise_http_route(route, extensions),
         AnyRoute::GrpcRoute(route) => grpc::normalise_grpc_route(route),
         AnyRoute::TlsRoute(route) => stream::normalise_tls_route(route),
         AnyRoute::TcpRoute(route) => stream::normalise_tcp_route(route),

@@ -9,19 +9,24 @@ mod flaw;
 mod layers;
 mod managed;
 mod overrides;
+mod plane_settings;
 mod reference;
-mod share;
 mod sink;
+mod telemetry;
 
 use std::sync::Arc;
 
-pub(crate) use self::flaw::flaws;
+use self::flaw::Flaw;
+pub(crate) use self::flaw::{api_path, flaws};
+pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
-pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limit, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
+
+/// The metrics port of the first process, if the parameters have metrics and no port.
+const DEFAULT_METRICS_PORT: u16 = 9091;
 
 /// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +41,7 @@ pub(crate) enum Parameters {
 }
 
 impl Parameters {
-    /// The layout of the data planes of a Gateway.
+    /// The layout of the data planes.
     pub(crate) fn layout(&self, options: &Options) -> Layout {
         match self {
             Self::Unset => options.layout,
@@ -87,7 +92,11 @@ impl<'a> ProxyLayers<'a> {
         let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
         let managed = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.managed.as_ref());
         if !managed.is_empty() {
-            return Ok(Parameters::Managed(Arc::new(managed::read(&managed).map_err(refuse)?)));
+            let mut managed = managed::read(&managed).map_err(refuse)?;
+            if telemetry::has_metrics(self) {
+                managed.process.metrics_port.get_or_insert(DEFAULT_METRICS_PORT);
+            }
+            return Ok(Parameters::Managed(Arc::new(managed)));
         }
         let attached = layers::Layers::of(self, |named: NamedProxy<'a>| named.proxy.spec.attached.as_ref());
         if attached.is_empty() {
@@ -145,20 +154,16 @@ pub(crate) fn of_ingress_class(
 ) -> Result<Parameters, Refusal> {
     let Some((at, name)) = named_by_ingress_class(class)? else { return Ok(Parameters::Unset) };
     let found = find(&at, name, proxies)?;
-    let attached = found.proxy.spec.attached.as_ref();
-    if attached.is_some_and(|attached| attached.layout == Some(Layout::PerPort)) {
-        let message = format!(
-            "{} {} cannot be used: spec.attached.layout: An IngressClass has one data plane for all ports, so that the \
-             layout can only be Shared.",
-            Kind::PingsixProxy,
-            found.name
-        );
-        return Err(Refusal::new(at, Reason::InvalidParameters, message));
-    }
     let layers = ProxyLayers { gateway: None, class: Some(found.named()) };
-    let name = class.metadata.name.as_deref().unwrap_or_default();
-    let options = Options { layout: Layout::Shared, ..options.clone() };
-    layers.merge(&at, &options, |_| DataPlaneKey::Ingress { class: name.into() })
+    let name: Arc<str> = class.metadata.name.as_deref().unwrap_or_default().into();
+    let parameters =
+        layers.merge(&at, options, |port| DataPlaneKey::Ingress { class: name.clone(), port })?;
+    let attached = found.proxy.spec.attached.as_ref();
+    let attached = attached.filter(|_| parameters.layout(options) == Layout::PerPort);
+    match attached.and_then(flaw::of_ingress_ports) {
+        None => Ok(parameters),
+        Some(flaw) => Err(found.refuse(&at, &flaw)),
+    }
 }
 
 /// The ownership of the hosts of an IngressClass. Invalid parameters count as absent.
@@ -193,18 +198,24 @@ impl ResolvedProxy<'_> {
     const fn named(&self) -> NamedProxy<'_> {
         NamedProxy { name: &self.name, proxy: self.proxy }
     }
+
+    /// The refusal of the field that names it.
+    fn refuse(&self, at: &FieldPath, flaw: &Flaw) -> Refusal {
+        let message = format!("{} {} cannot be used: {flaw}", Kind::PingsixProxy, self.name);
+        Refusal::new(at.clone(), Reason::InvalidParameters, message)
+    }
 }
 
 /// The PingsixProxy of this name, or a refusal of the field that names it.
 fn find<'p>(at: &FieldPath, name: ObjectName, proxies: &'p Proxies) -> Result<ResolvedProxy<'p>, Refusal> {
-    let refuse = |message| Refusal::new(at.clone(), Reason::InvalidParameters, message);
-    let kind = Kind::PingsixProxy;
     let Some(proxy) = proxies.get(&name) else {
-        return Err(refuse(format!("There is no {kind} {name} that can be read.")));
+        let message = format!("There is no {} {name} that can be read.", Kind::PingsixProxy);
+        return Err(Refusal::new(at.clone(), Reason::InvalidParameters, message));
     };
+    let found = ResolvedProxy { name, proxy };
     match flaws(proxy).first() {
-        None => Ok(ResolvedProxy { name, proxy }),
-        Some(flaw) => Err(refuse(format!("{kind} {name} cannot be used: {flaw}"))),
+        None => Ok(found),
+        Some(flaw) => Err(found.refuse(at, flaw)),
     }
 }
 

@@ -35,6 +35,7 @@ pub use self::kind::{DocumentKey, KeyError, ResourceKind};
 pub use self::lazy_document::LazyDocument;
 pub use self::plugin::{PluginConfig, Plugins};
 pub use self::route::Route;
+pub(crate) use self::route::RoutePatterns;
 pub use self::router::{Outcome, Request, RouteTable, Router};
 pub(crate) use self::secret::{REDACTED, Redacted};
 pub use self::service::Service;

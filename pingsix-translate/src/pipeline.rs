@@ -26,8 +26,8 @@ use crate::SharedMap;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{
-    DataPlane, Lowered, LoweredStreams, RouteInput, StreamPlane, lower_plane, lower_plane_to_change,
-    lower_streams,
+    DataPlane, Lowered, LoweredStreams, Lowering, Plane, RouteInput, StreamPlane, lower_plane,
+    lower_plane_to_change, lower_streams,
 };
 use crate::model::{DataPlaneKey, Options, Problem};
 use crate::references::{ReferenceCache, References};
@@ -56,8 +56,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
 fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
     let attached = Attached::<O>::new(snapshot, options);
     let planes = attached.owner.planes().iter();
-    let lowered = planes.map(|plane| lower_plane(plane, &attached.inputs, &attached.backends, options));
-    let lowered = lowered.collect();
+    let lowered = planes.map(|plane| lower_plane(&attached.lowering(plane, options))).collect();
     attached.judge(snapshot, options, lowered).0
 }
 
@@ -140,6 +139,15 @@ impl Translator {
     pub const fn effort(&self) -> Effort {
         self.effort
     }
+
+    /// How many documents of Routes the last translation wrote again; after one of everything, none.
+    pub fn routes_written(&self) -> usize {
+        match &self.cache {
+            Some(KindOfCache::Gateway(cache)) => cache.routes_written(),
+            Some(KindOfCache::IngressClass(cache)) => cache.routes_written(),
+            None => 0,
+        }
+    }
 }
 
 /// Translates by what the last translation has left, or else everything. Returns what this one leaves.
@@ -155,8 +163,7 @@ fn change_or_begin<O: Owner>(
     }
     let attached = Attached::<O>::new(snapshot, options);
     let planes = attached.owner.planes().iter();
-    let lowered =
-        planes.map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
+    let lowered = planes.map(|plane| lower_plane_to_change(&attached.lowering(plane, options)));
     let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
     let (translation, judged) = attached.judge(snapshot, options, lowered);
     let cache = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
@@ -215,6 +222,11 @@ impl<O: Owner> Attached<O> {
             inputs,
             problems,
         }
+    }
+
+    fn lowering<'a>(&'a self, plane: &'a Plane, options: &'a Options) -> Lowering<'a> {
+        let Self { owner, backends, inputs, .. } = self;
+        Lowering { plane, routes: inputs, backends, policies: owner.policies(), options }
     }
 
     fn judge(

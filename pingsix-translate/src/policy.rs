@@ -7,15 +7,19 @@
 
 mod attached;
 mod backend_tls;
+mod chain;
 mod demand;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget, Unserved};
 use backend_tls::BackendTls;
+pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
 pub(crate) use demand::{Demand, Payload, RoutePolicies};
 
 use crate::model::ObjectKey;
+use crate::pingsix::Plugins;
 use crate::references::References;
 use crate::snapshot::Snapshot;
 
@@ -40,6 +44,29 @@ impl Policies {
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
         let Self { backend_tls } = self;
         backend_tls.changed(&before.backend_tls).collect()
+    }
+
+    /// Inherited policies with other contents than before.
+    pub(crate) fn changed_contents(&self, _before: &Self) -> BTreeSet<Arc<ObjectKey>> {
+        BTreeSet::new()
+    }
+
+    /// The inherited policies of a rule, for each of the listeners to which its route is attached.
+    pub(crate) fn chains(&self, listeners: impl Iterator<Item = usize>) -> RuleChains {
+        RuleChains::new(listeners.map(|listener| (listener, Ok(None))))
+    }
+
+    /// The plugins of a chain.
+    pub(crate) fn plugins(&self, _chain: &Chain) -> Plugins {
+        Plugins::default()
+    }
+
+    /// The policies of a chain, each with the plugins to which it contributes.
+    pub(crate) fn plugin_names<'c>(
+        &'c self,
+        chain: &'c Chain,
+    ) -> impl Iterator<Item = (Arc<ObjectKey>, Box<[&'static str]>)> + 'c {
+        chain.policies.iter().map(|policy| (policy.clone(), Box::default()))
     }
 
     /// The policies as they apply to the traffic of a route.

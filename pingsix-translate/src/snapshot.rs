@@ -77,6 +77,8 @@ pub struct Referents {
     pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
     /// The parameters that a Gateway and its class refer to, or an IngressClass.
     pub proxies: Proxies,
+    /// HTTPRouteFilters to which HTTPRoutes refer.
+    pub http_route_filters: SharedMap<ObjectName, Arc<HttpRouteFilter>>,
     /// Objects that must not be used because PingSIX has refused their documents. The controller fills the quarantine; it is
     /// empty in a snapshot from manifests.
     pub quarantine: Quarantine,
@@ -114,6 +116,7 @@ struct ReferentNames {
     config_maps: BTreeSet<ObjectName>,
     namespaces: BTreeSet<Arc<str>>,
     proxies: BTreeSet<ObjectName>,
+    http_route_filters: BTreeSet<ObjectName>,
 }
 
 impl Objects {
@@ -193,6 +196,7 @@ impl Objects {
                 .map(|(name, namespace)| (Arc::from(&*name.name), namespace.clone()))
                 .collect(),
             proxies: pick(&self.proxies, &names.proxies),
+            http_route_filters: pick(&self.http_route_filters, &names.http_route_filters),
             quarantine: Quarantine::new(),
             pending: Pending::new(),
             own_addresses: OwnAddresses::new(),
@@ -215,6 +219,7 @@ impl ReferentNames {
             if targets.any(|target| parents.contains(&target)) {
                 self.namespaces.insert(key.name.namespace.clone());
                 self.services.extend(route.services().iter().cloned());
+                self.http_route_filters.extend(route.filters().iter().cloned());
                 picked.push((key, route));
             }
         }

@@ -1,6 +1,8 @@
 //! What one change of a table with three hundred routes takes, and what comes out different.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+#[path = "effort/hostile.rs"]
+mod hostile;
 #[path = "effort/ingress.rs"]
 mod ingress;
 

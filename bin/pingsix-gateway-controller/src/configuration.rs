@@ -29,8 +29,7 @@ pub(crate) struct Configuration {
     #[garde(custom(rules::controller_name))]
     pub(crate) controller_name: String,
 
-    /// The PingSIX fleets of a Gateway: one for all listeners (shared), or one per port (perPort). An IngressClass
-    /// always has one fleet.
+    /// The PingSIX fleets of a Gateway or an IngressClass: one for all ports (shared), or one per port (perPort).
     #[arg(id = "layout", value_name = "shared|perPort", default_value = "shared", value_parser = value::<LayoutName>)]
     #[garde(skip)]
     pub(crate) layout: LayoutName,
@@ -201,8 +200,8 @@ pub(crate) struct Publish {
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Status {
     /// The status page of a PingSIX instance of a data plane. The page confirms publications. DATAPLANE is
-    /// NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT with the layout perPort, or IngressClass/NAME. The default path of the
-    /// URL is /status/config. Repeatable.
+    /// NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the layout perPort. The default path of the URL is
+    /// /status/config. Repeatable.
     #[arg(id = "status.url", value_name = "DATAPLANE=URL", value_parser = value::<StatusTarget>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_sink::Target;
 use pingsix_sink::target::EmbeddedTarget;
-use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
+use pingsix_translate::{DataPlaneKey, Layout, ObjectName, ParseObjectNameError};
 use serde::{Serialize, Serializer};
 
 /// Values are printed as they can be written.
@@ -195,10 +195,10 @@ words! {
 pub(crate) struct ServiceName(pub(crate) ObjectName);
 
 impl FromStr for ServiceName {
-    type Err = &'static str;
+    type Err = ParseObjectNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        object_name(text).map(Self).ok_or("expected NAMESPACE/NAME")
+        text.parse().map(Self)
     }
 }
 
@@ -206,12 +206,6 @@ impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-fn object_name(text: &str) -> Option<ObjectName> {
-    let (namespace, name) = text.split_once('/')?;
-    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
-    valid.then(|| ObjectName::new(namespace, name))
 }
 
 /// Where an instance of a data plane shows its status.
@@ -225,10 +219,10 @@ impl FromStr for StatusTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str =
-            "expected DATAPLANE=URL, with NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT or IngressClass/NAME";
+        const EXPECTED: &str = "expected DATAPLANE=URL, with NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the \
+                                layout perPort";
         let (data_plane, url) = text.split_once('=').ok_or(EXPECTED)?;
-        let data_plane = data_plane_key(data_plane).ok_or(EXPECTED)?;
+        let data_plane = data_plane.parse().map_err(|_| EXPECTED)?;
         if url.contains('@') {
             return Err(
                 "the URL must not have a user; status.api-key-file names the file of the key".to_owned()
@@ -257,7 +251,7 @@ impl FromStr for SinkChoice {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // A URL may have an equals sign in a parameter, and what is before it is no data plane then.
-        let named = text.split_once('=').and_then(|(name, url)| Some((data_plane_key(name)?, url)));
+        let named = text.split_once('=').and_then(|(name, url)| Some((name.parse().ok()?, url)));
         let (data_plane, url) = match named {
             Some((data_plane, url)) => (Some(data_plane), url),
             None => (None, text),
@@ -277,22 +271,6 @@ impl fmt::Display for SinkChoice {
         }
         self.target.fmt(f)
     }
-}
-
-/// The reverse of the key's `Display`.
-fn data_plane_key(text: &str) -> Option<DataPlaneKey> {
-    if let Some(gateway) = text.strip_prefix("stream/").and_then(object_name) {
-        return Some(DataPlaneKey::Stream { gateway });
-    }
-    if let Some(class) = text.strip_prefix("IngressClass/") {
-        let valid = !class.is_empty() && !class.contains('/');
-        return valid.then(|| DataPlaneKey::Ingress { class: class.into() });
-    }
-    let (gateway, port) = match text.split_once(':') {
-        None => (text, None),
-        Some((gateway, port)) => (gateway, Some(port.parse().ok()?)),
-    };
-    Some(DataPlaneKey::Gateway { gateway: object_name(gateway)?, port })
 }
 
 /// Where a collector takes traces.
@@ -373,6 +351,7 @@ mod tests {
             "infra/web=http://127.0.0.1:7085/status/config",
             "infra/web:8443=http://pingsix.infra:7085/status/config",
             "IngressClass/public=http://[::1]:7085/inner",
+            "IngressClass/public:443=http://[::1]:7085/inner",
         ]);
     }
 

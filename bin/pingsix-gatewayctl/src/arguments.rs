@@ -46,7 +46,7 @@ pub(crate) enum Command {
 /// How manifests are translated.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TranslationArguments {
-    /// The PingSIX fleets of a Gateway: one for all listeners, or one per port. An IngressClass always has one fleet.
+    /// The PingSIX fleets of a Gateway or an IngressClass: one for all ports, or one per port.
     #[arg(long, value_enum, default_value_t, help_heading = "Translation")]
     pub(crate) layout: LayoutArgument,
 
@@ -113,7 +113,7 @@ impl TranslationArguments {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LayoutArgument {
-    /// All listeners of a Gateway in one fleet.
+    /// All ports in one fleet.
     #[default]
     Shared,
     /// One fleet per port: exact semantics. Messages and documentation write perPort.
@@ -253,7 +253,7 @@ pub(crate) struct ExplainArguments {
     pub(crate) headers: Vec<(String, String)>,
 
     /// The Gateway, if several match. Excludes IngressClasses.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
+    #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) gateway: Option<ObjectName>,
 
     /// The IngressClass, instead of a Gateway.
@@ -282,15 +282,6 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
     let name = name.trim();
     name.parse::<http::HeaderName>().map_err(|_| format!("\"{name}\" is not the name of a header"))?;
     Ok((name.to_owned(), value.trim().to_owned()))
-}
-
-fn parse_object_name(text: &str) -> Result<ObjectName, String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
-            Ok(ObjectName::new(namespace, name))
-        }
-        Some(_) | None => Err("expected NAMESPACE/NAME".to_owned()),
-    }
 }
 
 /// Serves manifests to PingSIX over the etcd protocol, and publishes them again after each change of a file.
@@ -401,8 +392,8 @@ pub(crate) struct DiffArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) target: Target,
 
-    /// Compare this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
-    /// IngressClass/NAME. Needed for several data planes and a target that holds one.
+    /// Compare this data plane only: NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the layout per-port. Needed
+    /// for several data planes and a target that holds one.
     #[arg(long, value_name = "NAME")]
     pub(crate) data_plane: Option<String>,
 
@@ -430,8 +421,7 @@ pub(crate) struct PingsixConfigArguments {
     #[command(flatten)]
     pub(crate) feed: EtcdArguments,
 
-    /// Print this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
-    /// IngressClass/NAME.
+    /// Print this data plane only: NAMESPACE/GATEWAY or IngressClass/NAME, and :PORT with the layout per-port.
     #[arg(long, value_name = "NAME")]
     pub(crate) data_plane: Option<String>,
 

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use pingsix_translate::{Decision, Options, Origin, Provenance, StreamProvenance};
+use pingsix_translate::{Decision, ObjectKey, Options, Origin, Provenance, StreamProvenance};
 use serde_json::{Map, Value};
 
 use crate::finding::Finding;
@@ -122,6 +123,15 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
+        Provenance::Telemetry { proxies } => {
+            proxies.iter().map(|proxy| format!("telemetry of {proxy}")).collect()
+        }
+        Provenance::Policies { policies } => {
+            let of_policy = |(policy, plugins): &(Arc<ObjectKey>, Box<[&'static str]>)| {
+                format!("{policy}: {}", plugins.join(", "))
+            };
+            policies.iter().map(of_policy).collect()
+        }
         Provenance::Certificate { by, .. } => {
             by.iter().collect::<BTreeSet<_>>().iter().map(ToString::to_string).collect()
         }

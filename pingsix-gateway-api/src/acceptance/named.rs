@@ -13,8 +13,14 @@ pub(crate) fn named_sources(said: &str, plane: &DataPlane) -> BTreeSet<Origin> {
     let is_of_id = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     let words = said.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
     let keys = words.filter(|word| !word.is_empty()).flat_map(|word| {
-        [ResourceKind::Route, ResourceKind::Upstream, ResourceKind::Ssl]
-            .map(|kind| DocumentKey::new(kind, word))
+        [
+            ResourceKind::Route,
+            ResourceKind::Service,
+            ResourceKind::Upstream,
+            ResourceKind::GlobalRule,
+            ResourceKind::Ssl,
+        ]
+        .map(|kind| DocumentKey::new(kind, word))
     });
     keys.filter_map(|key| plane.provenance.get(&key)).flat_map(sources).collect()
 }
@@ -27,6 +33,9 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
             redirect.as_deref().into_iter().chain(decisive).map(rule_of).collect()
         }
         Provenance::Backend { service, .. } => whole(service),
+        Provenance::Policies { policies } => {
+            policies.iter().map(|(policy, _)| Origin::object(policy.clone())).collect()
+        }
         Provenance::Certificate { secret, by } => {
             let origins = by.iter().map(|by| match &**by {
                 CertificateReference::Listener { .. } => Origin::object(secret.clone()),
@@ -34,6 +43,7 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
             });
             origins.collect()
         }
+        Provenance::Telemetry { proxies } => proxies.iter().cloned().map(Origin::object).collect(),
         Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect => Vec::new(),
     }
 }

@@ -99,6 +99,7 @@ fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Refe
         config_maps,
         namespaces,
         proxies,
+        http_route_filters,
         quarantine: _,
         pending: _,
         own_addresses: _,
@@ -109,6 +110,7 @@ fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Refe
     add(parts, Kind::Secret, secrets, &before.secrets);
     add(parts, Kind::ConfigMap, config_maps, &before.config_maps);
     add(parts, Kind::PingsixProxy, proxies, &before.proxies);
+    add(parts, Kind::HttpRouteFilter, http_route_filters, &before.http_route_filters);
     let changes = namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
     parts.extend(changes.map(|change| namespace(name_of(&change))));
 }
@@ -200,6 +202,7 @@ fn put_referent(into: &mut Referents, from: &Referents, kind: Kind, name: &Objec
         Kind::ConfigMap => copy(&mut into.config_maps, &from.config_maps, name),
         Kind::Namespace => copy(&mut into.namespaces, &from.namespaces, &Arc::from(&*name.name)),
         Kind::PingsixProxy => copy(&mut into.proxies, &from.proxies, name),
+        Kind::HttpRouteFilter => copy(&mut into.http_route_filters, &from.http_route_filters, name),
         _ => {}
     }
 }
@@ -252,6 +255,7 @@ fn text_of_referent(of: &Referents, ObjectKey { kind, name }: &ObjectKey) -> Opt
         Kind::ConfigMap => text_at(&of.config_maps, name),
         Kind::Namespace => text_at(&of.namespaces, &Arc::from(&*name.name)),
         Kind::PingsixProxy => text_at(&of.proxies, name),
+        Kind::HttpRouteFilter => text_at(&of.http_route_filters, name),
         _ => None,
     }
 }

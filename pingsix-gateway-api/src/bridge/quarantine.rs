@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
-use pingsix_translate::pingsix::validate::{Rule, Severity, Subject, Violation};
+use pingsix_translate::pingsix::validate::{Rule, Subject, Violation};
 use pingsix_translate::pingsix::{
     Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
     router::reverse_host,
@@ -81,8 +81,7 @@ pub(super) fn quarantine(
         let violations = check(&config);
         let mut at_fault: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
         for violation in &violations {
-            if let (Subject::Document(key), true) =
-                (&violation.subject, violation.severity > Severity::Misbehaves)
+            if let (Subject::Document(key), true) = (&violation.subject, violation.is_refusal())
                 && key.kind != ResourceKind::GlobalRule
                 && config.contains(key)
             {
@@ -91,7 +90,7 @@ pub(super) fn quarantine(
         }
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
-                violations.into_iter().partition(|violation| violation.severity > Severity::Misbehaves);
+                violations.into_iter().partition(|violation| violation.is_refusal());
             let remarks = remarks.into_iter().filter(is_ours_to_tell).map(remark).collect();
             return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
         }

@@ -16,7 +16,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use pingsix_sink::{Scope, SinkError};
 use pingsix_translate::snapshot::Gateway;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -190,7 +190,8 @@ impl OrphanCollector {
         for target in targets.filter(|target| !asked.contains(target)).collect::<Vec<_>>() {
             match self.scopes_at(target).await {
                 Ok(own) => {
-                    let planes = own.iter().filter_map(|scope| data_plane(scope, &self.root));
+                    let planes =
+                        own.iter().filter_map(|scope| DataPlaneKey::from_prefix(scope.as_str(), &self.root));
                     found.extend(planes.map(|data_plane| (data_plane, target)));
                     answered.push(target);
                 }
@@ -250,55 +251,5 @@ impl OrphanCollector {
             ObjectKey::new(kind, object.namespace().unwrap_or_default(), object.name_any())
         };
         Ok(listed.items.into_iter().map(key).collect())
-    }
-}
-
-/// The data plane of a scope, if it is one.
-fn data_plane(scope: &Scope, root: &str) -> Option<DataPlaneKey> {
-    let rest = scope.as_str().strip_prefix(root)?;
-    let name = |text: &str| {
-        let (namespace, name) = text.split_once('/')?;
-        Some(ObjectName::new(namespace, name))
-    };
-    let data_plane = if let Some(class) = rest.strip_prefix("-ingress/") {
-        DataPlaneKey::Ingress { class: class.into() }
-    } else if let Some(gateway) = rest.strip_prefix("-stream/") {
-        DataPlaneKey::Stream { gateway: name(gateway)? }
-    } else {
-        let gateway = rest.strip_prefix('/')?;
-        let (gateway, port) = match gateway.rsplit_once(':') {
-            Some((gateway, port)) => (gateway, Some(port.parse().ok()?)),
-            None => (gateway, None),
-        };
-        DataPlaneKey::Gateway { gateway: name(gateway)?, port }
-    };
-    (data_plane.prefix(root) == scope.as_str()).then_some(data_plane)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_data_plane_is_told_from_its_prefix_and_from_nothing_else() {
-        let gateway = |port| DataPlaneKey::Gateway { gateway: ObjectName::new("shop", "web"), port };
-        for known in [
-            gateway(None),
-            gateway(Some(8443)),
-            DataPlaneKey::Ingress { class: "web".into() },
-            DataPlaneKey::Stream { gateway: ObjectName::new("shop", "web") },
-        ] {
-            let scope = Scope::new(known.prefix("/pingsix")).unwrap();
-            assert_eq!(data_plane(&scope, "/pingsix"), Some(known));
-        }
-        for other in [
-            "/pingsix",
-            "/pingsix/web",
-            "/pingsixes/shop/web",
-            "/pingsix/shop/web:x",
-            "/pingsix/shop/web:080",
-        ] {
-            assert_eq!(data_plane(&Scope::new(other).unwrap(), "/pingsix"), None, "{other}");
-        }
     }
 }

@@ -97,12 +97,26 @@ pub struct MatchedRoute {
     pub methods: Vec<String>,
     /// Its priority among Routes of one matcher entry.
     pub priority: u32,
-    /// The plugins that run, those of global rules first. Their configurations may hold secrets and are not shown.
+    /// The plugins that run, those of global rules first, without those of policies. Their configurations may hold secrets
+    /// and are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<String>,
+    /// The plugins that policies ask for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyPlugins>,
     /// Why the Route exists, when no rule asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+}
+
+/// The plugins to which a policy contributes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyPlugins {
+    /// Kind, namespace and name.
+    pub policy: String,
+    /// The names of the plugins.
+    pub plugins: Vec<String>,
 }
 
 /// What the client gets.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pingsix_translate::infrastructure::{INGRESS_PORTS, PortProtocol};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, Verdicts};
 use pingsix_translate::{DataPlaneKey, Hostname};
@@ -40,9 +41,6 @@ impl Listener {
     }
 }
 
-/// Name, port and protocol of what every Ingress is served on (Kubernetes, `IngressSpec`).
-const INGRESS_LISTENERS: [(&str, i32, &str); 2] = [("http", 80, "HTTP"), ("https", 443, "HTTPS")];
-
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, port, protocol, hostname } = self;
@@ -51,8 +49,8 @@ impl fmt::Display for Listener {
     }
 }
 
-/// The listeners that a data plane serves, in the order of the spec. An IngressClass has none to write down; its data
-/// plane has the two every Ingress is served on.
+/// The listeners that a data plane serves, in the order of the spec. An IngressClass has no listeners to write down; its
+/// ports take their place.
 pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
     match plane.key {
         DataPlaneKey::Gateway { .. } | DataPlaneKey::Stream { .. } => plane
@@ -61,13 +59,20 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
             .filter(|listener| listener.data_plane.as_ref() == Some(plane.key))
             .map(Listener::of)
             .collect(),
-        DataPlaneKey::Ingress { .. } => INGRESS_LISTENERS
+        DataPlaneKey::Ingress { port: own, .. } => INGRESS_PORTS
             .into_iter()
-            .map(|(name, port, protocol)| Listener {
-                name: name.to_owned(),
-                port,
-                protocol: protocol.to_owned(),
-                hostname: None,
+            .filter(|(port, _)| own.is_none_or(|own| own == *port))
+            .map(|(port, protocol)| {
+                let protocol = match protocol {
+                    PortProtocol::Plaintext => "HTTP",
+                    PortProtocol::Tls => "HTTPS",
+                };
+                Listener {
+                    name: protocol.to_ascii_lowercase(),
+                    port: port.into(),
+                    protocol: protocol.to_owned(),
+                    hostname: None,
+                }
             })
             .collect(),
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Answer, Backend, Explanation, FailedCondition, Listener, Loser, Loss, MatchedRoute, Step, StepResult,
-    Target,
+    Answer, Backend, Explanation, FailedCondition, Listener, Loser, Loss, MatchedRoute, PolicyPlugins, Step,
+    StepResult, Target,
 };
 
 /// The column at which everything but the labels stands.
@@ -43,12 +43,15 @@ fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Resu
 }
 
 fn route_lines(route: &MatchedRoute) -> Vec<String> {
-    let MatchedRoute { key, host, path, methods, priority, plugins, purpose } = route;
+    let MatchedRoute { key, host, path, methods, priority, plugins, policies, purpose } = route;
     let host = host.as_deref().unwrap_or("any");
     let methods = if methods.is_empty() { String::new() } else { format!(", method {}", methods.join(", ")) };
     let mut lines = vec![format!("{key}: host {host}, path {path}{methods}, priority {priority}")];
     if !plugins.is_empty() {
         lines.push(format!("plugins: {}", plugins.join(", ")));
+    }
+    for PolicyPlugins { policy, plugins } in policies {
+        lines.push(format!("plugins of {policy}: {}", plugins.join(", ")));
     }
     lines.extend(purpose.iter().map(|purpose| format!("It {purpose}.")));
     lines

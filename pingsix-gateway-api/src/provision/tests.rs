@@ -4,7 +4,8 @@ use std::sync::Arc;
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::crd::{ExternalTrafficPolicy, ServiceType};
 use pingsix_translate::infrastructure::{
-    DisruptionLimit, InfrastructurePort, ManagedParameters, RequestedAddress, RequestedAddressKind,
+    DisruptionLimit, INGRESS_PORTS, InfrastructurePort, ManagedParameters, RequestedAddress,
+    RequestedAddressKind,
 };
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -179,12 +180,14 @@ fn a_gateway_that_says_everything_becomes_this() {
 
 #[test]
 fn an_ingress_class_with_a_feed_without_tls_becomes_this() {
-    let class = DataPlaneKey::Ingress { class: "public".into() };
-    let port = |protocol| InfrastructurePort { protocol, data_plane: class.clone() };
+    let ports = INGRESS_PORTS.map(|(port, protocol)| {
+        let data_plane = DataPlaneKey::Ingress { class: "public".into(), port: Some(port) };
+        (port, InfrastructurePort { protocol, data_plane })
+    });
     let infrastructure = Infrastructure {
-        owner: Arc::new(class.owner()),
+        owner: Arc::new(ObjectKey::new(Kind::IngressClass, "", "public")),
         class: "public".into(),
-        ports: BTreeMap::from([(80, port(PortProtocol::Plaintext)), (443, port(PortProtocol::Tls))]),
+        ports: ports.into(),
         ..gateway(&[])
     };
     let installation = Installation { feed: vec!["http://10.0.0.1:2379".to_owned()], ..installation() };

@@ -343,8 +343,10 @@ fn what_an_ingress_class_serves_stays_while_its_parameters_cannot_be_used() {
             "spec": {"ingressClassName": "web", "defaultBackend": backend},
         }),
     );
-    let (ingress, plane) =
-        (ObjectKey::new(Kind::Ingress, "infra", "cart"), DataPlaneKey::Ingress { class: "web".into() });
+    let (ingress, plane) = (
+        ObjectKey::new(Kind::Ingress, "infra", "cart"),
+        DataPlaneKey::Ingress { class: "web".into(), port: None },
+    );
     let before = (follower.held[&plane].clone(), follower.said(&ingress));
     assert!(!before.0.is_empty() && !before.1.is_empty());
     apply(&mut follower, Kind::PingsixProxy, proxy(2, json!({})));

@@ -66,6 +66,7 @@ watched_kinds! {
     ConfigMap { Referenced, Writes::Nothing, without_labels_and_annotations }
     // Selectors choose by label.
     Namespace { Required, Writes::Nothing, namespace }
+    HttpRouteFilter { Optional, Writes::Nothing, without_labels_and_annotations }
     PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
 }
 

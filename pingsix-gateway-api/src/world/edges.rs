@@ -59,7 +59,7 @@ macro_rules! no_edges {
     )+};
 }
 
-no_edges! { Service Secret ConfigMap Namespace }
+no_edges! { Service Secret ConfigMap Namespace HttpRouteFilter }
 
 impl Edges for PingsixProxy {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
@@ -166,6 +166,12 @@ where
         Edge::depends_on("backend", |route, targets| {
             each(route, |route, name| {
                 refer(targets, Self::KIND, name, Kind::Service, route.services().iter().cloned());
+            });
+        }),
+        Edge::depends_on("filter", |route, targets| {
+            each(route, |route, _| {
+                let filters = route.filters().iter().cloned();
+                targets.extend(filters.map(|filter| named(Kind::HttpRouteFilter, filter)));
             });
         }),
     ];

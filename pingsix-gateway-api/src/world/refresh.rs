@@ -33,7 +33,7 @@ impl World {
     /// Brings an extract up to date, if that is to be had without looking at everything. When it returns `false`, the extract is of
     /// no use any more.
     ///
-    /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
+    /// It is for what changes all the time: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
     /// parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass. References into other
     /// namespaces and to Services with policies are left to a new extract.
     pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
@@ -44,14 +44,20 @@ impl World {
                 return self.refresh_ingress_class(snapshot, referenced, changed);
             }
         };
-        // Services that routes referred to. Whether any still does shows when all routes are as they are now.
+        // Services and filters that routes referred to. Whether any still does shows when all routes are as they are now.
         let mut left = BTreeSet::new();
         #[allow(clippy::wildcard_enum_match_arm, reason = "changes of all other kinds take a new extract")]
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
             kind if kind.is_route() => self.refresh_route(snapshot, key, &mut left),
             Kind::Service => {
-                if holds(&snapshot.referents, name) || self.refers(snapshot, name) {
+                if holds(&snapshot.referents, name) || self.refers(snapshot, key) {
                     self.hold(&mut snapshot.referents.services, name);
+                }
+                true
+            }
+            Kind::HttpRouteFilter => {
+                if self.refers(snapshot, key) {
+                    self.hold(&mut snapshot.referents.http_route_filters, name);
                 }
                 true
             }
@@ -81,13 +87,17 @@ impl World {
             _ => false,
         });
         if is_done {
-            left.retain(|service| !self.refers(snapshot, service));
-            for service in &left {
-                snapshot.referents.services.remove(service);
-                snapshot.referents.endpoint_slices.remove(service);
+            left.retain(|referent| !self.refers(snapshot, referent));
+            for ObjectKey { kind, name } in &left {
+                if *kind == Kind::HttpRouteFilter {
+                    snapshot.referents.http_route_filters.remove(name);
+                } else {
+                    snapshot.referents.services.remove(name);
+                    snapshot.referents.endpoint_slices.remove(name);
+                }
             }
             for service in &changed.sliced {
-                if holds(&snapshot.referents, service) || self.refers(snapshot, service) {
+                if holds(&snapshot.referents, service) || self.refers(snapshot, &of_service(service)) {
                     self.hold_slices(&mut snapshot.referents, service);
                 }
             }
@@ -95,12 +105,12 @@ impl World {
         is_done
     }
 
-    /// Takes in how a route is now, and notes the Services it has left.
+    /// Takes in how a route is now, and notes the Services and filters it has left.
     fn refresh_route(
         &self,
         snapshot: &mut Snapshot,
         key @ ObjectKey { name, .. }: &ObjectKey,
-        left: &mut BTreeSet<ObjectName>,
+        left: &mut BTreeSet<ObjectKey>,
     ) -> bool {
         let before = snapshot.routes.get(key).cloned();
         let after = self.route(key).filter(|route| is_child(snapshot, route, name));
@@ -128,7 +138,15 @@ impl World {
             self.hold(&mut snapshot.referents.services, service);
             self.hold_slices(&mut snapshot.referents, service);
         }
-        left.extend(gone.cloned());
+        left.extend(gone.map(of_service));
+        let filters = |route: &Option<AnyRoute>| {
+            route.iter().flat_map(|route| route.filters().to_vec()).collect::<Vec<_>>()
+        };
+        for filter in filters(&after) {
+            self.hold(&mut snapshot.referents.http_route_filters, &filter);
+        }
+        // Those that are still named are kept.
+        left.extend(filters(&before).into_iter().map(|name| ObjectKey { kind: Kind::HttpRouteFilter, name }));
         self.hold_namespace(snapshot, &name.namespace);
         true
     }
@@ -176,9 +194,9 @@ impl World {
         };
     }
 
-    /// Whether a route of the snapshot refers to a Service. It looks at the routes of all Gateways that do.
-    fn refers(&self, snapshot: &Snapshot, service: &ObjectName) -> bool {
-        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+    /// Whether a route of the snapshot refers to an object. It looks at the routes of all Gateways that do.
+    fn refers(&self, snapshot: &Snapshot, referent: &ObjectKey) -> bool {
+        let target = Target::Object(referent.clone());
         Kind::routes().any(|kind| {
             let is_held =
                 |name: &ObjectName| snapshot.routes.contains_key(&ObjectKey { kind, name: name.clone() });
@@ -201,6 +219,10 @@ impl World {
         slices.shrink_to_fit();
         slices
     }
+}
+
+fn of_service(name: &ObjectName) -> ObjectKey {
+    ObjectKey { kind: Kind::Service, name: name.clone() }
 }
 
 /// Whether a snapshot holds a Service or its EndpointSlices, to which a route or Ingress of it refers then.

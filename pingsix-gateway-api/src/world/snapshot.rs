@@ -59,6 +59,7 @@ struct Names {
     config_maps: BTreeSet<ObjectName>,
     namespaces: BTreeSet<Arc<str>>,
     proxies: BTreeSet<ObjectName>,
+    http_route_filters: BTreeSet<ObjectName>,
     /// The permissions that references into other namespaces take.
     crossings: BTreeSet<Target>,
 }
@@ -177,6 +178,7 @@ impl World {
                 .filter_map(|name| Some((name.clone(), self.get(&ObjectName::new("", name.clone()))?)))
                 .collect(),
             proxies: picked(&self.proxies, &names.proxies),
+            http_route_filters: picked(&self.http_route_filters, &names.http_route_filters),
             quarantine: Quarantine::new(),
             pending: Pending::new(),
             own_addresses: OwnAddresses::new(),
@@ -211,6 +213,7 @@ impl Names {
             self.namespaces.insert(name.namespace.clone());
             self.cross(*kind, name, route.services());
             self.services.extend(route.services().iter().cloned());
+            self.http_route_filters.extend(route.filters().iter().cloned());
         }
         routes
     }

@@ -522,6 +522,7 @@ fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
         Kind::ConfigMap,
         Kind::Namespace,
         Kind::PingsixProxy,
+        Kind::HttpRouteFilter,
     ];
     for kind in Kind::routes().chain(others) {
         assert!(kept.get(&kind).is_some_and(|kept| *kept > 20), "{kind}: {kept:?}");

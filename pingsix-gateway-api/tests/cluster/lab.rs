@@ -28,7 +28,11 @@ pub(crate) use running::Running;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The definitions of our own kinds.
-pub(crate) const OWN_KINDS: &str = include_str!("../../../crds/pingsix.io_pingsixproxies.yaml");
+pub(crate) const OWN_KINDS: &str = concat!(
+    include_str!("../../../crds/pingsix.io_httproutefilters.yaml"),
+    "---\n",
+    include_str!("../../../crds/pingsix.io_pingsixproxies.yaml"),
+);
 
 /// A cluster, and the server that its controllers publish to.
 pub(crate) struct Lab {

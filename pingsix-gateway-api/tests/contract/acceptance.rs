@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingsix_translate::pingsix::validate::{
-    DnsNames, Rule, Severity, ValidateOptions, Violation, is_refused, validate_pairs,
+    DnsNames, Rule, ValidateOptions, Violation, is_refused, validate_pairs,
 };
+use serde_json::Value;
 
 use crate::dice::Dice;
 use crate::etcd::Etcd;
@@ -30,6 +31,21 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The documents of a prefix.
 type Documents = BTreeMap<String, Bytes>;
+
+/// A rich configuration of each plugin, some plugins more than once.
+pub(crate) fn rich_plugins() -> Vec<(&'static str, Value)> {
+    corpus::rich_plugins()
+}
+
+/// A configuration after a change or two; `None` if the result is no JSON.
+pub(crate) fn changed(dice: &mut Dice, config: &Value) -> Option<Value> {
+    let mut config = config.clone();
+    mutation::mutate(dice, &mut config);
+    if dice.percent(40) && config.is_object() {
+        mutation::mutate(dice, &mut config);
+    }
+    serde_json::from_str(&mutation::text(&config)).ok()
+}
 
 /// A PingSIX with a prefix of its own.
 struct Judge<'j> {
@@ -99,7 +115,7 @@ impl Judged {
         let worst: Vec<String> = self
             .violations
             .iter()
-            .filter(|violation| violation.severity > Severity::Misbehaves)
+            .filter(|violation| violation.is_refusal())
             .map(ToString::to_string)
             .collect();
         format!("{}\n  PingSIX: {:?}\n  rules: {worst:?}", self.case, self.verdict)
@@ -118,8 +134,7 @@ fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
 /// Whether the rules speak of a fault that shows in some orders of insertion only.
 fn depends_on_order(violations: &[Violation]) -> bool {
     violations.iter().all(|violation| {
-        violation.severity == Severity::Misbehaves
-            || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)
+        !violation.is_refusal() || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)
     })
 }
 
@@ -183,7 +198,7 @@ async fn pingsix_and_the_acceptance_rules_agree_on_mutated_documents() {
     let rules: BTreeSet<Rule> = judged
         .iter()
         .flat_map(|judged| &judged.violations)
-        .filter(|violation| violation.severity > Severity::Misbehaves)
+        .filter(|violation| violation.is_refusal())
         .map(|violation| violation.rule)
         .collect();
     say(&format!(

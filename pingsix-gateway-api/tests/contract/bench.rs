@@ -59,10 +59,19 @@ impl Bench {
 
     /// The answer of a route, over a connection of its own.
     pub(crate) async fn ask(&self, protocol: Protocol, route: usize, request: &Request) -> Reply {
-        let mut client = Client::new(protocol, self.pair.addresses().of(protocol), None);
-        client.ask(&on(route, request)).await.unwrap_or_else(|error| {
+        self.try_ask(protocol, route, request).await.unwrap_or_else(|error| {
             panic!("route {route}, {protocol:?}, {request:?}: {error}");
         })
+    }
+
+    /// As [`Self::ask`], or why there is no answer.
+    pub(crate) async fn try_ask(
+        &self,
+        protocol: Protocol,
+        route: usize,
+        request: &Request,
+    ) -> Result<Reply, String> {
+        Client::new(protocol, self.pair.addresses().of(protocol), None).ask(&on(route, request)).await
     }
 
     /// What the model says that becomes of a request.

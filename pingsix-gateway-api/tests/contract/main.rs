@@ -37,6 +37,7 @@ mod redirect;
 mod routing;
 mod run;
 mod scenarios;
+mod telemetry;
 mod tls;
 mod units;
 

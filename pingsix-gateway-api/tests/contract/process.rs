@@ -25,6 +25,7 @@ pub(crate) struct PingSix {
     /// The certificate of its TLS listener for names that no other is for, in DER; of no use without one.
     pub(crate) default_certificate: Vec<u8>,
     status: SocketAddr,
+    metrics: SocketAddr,
     directory: tempfile::TempDir,
 }
 
@@ -174,7 +175,7 @@ impl PingSix {
     }
 
     fn spawn(setting: Setting<'_>, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
-        let (address, status) = (free_address(), free_address());
+        let (address, status, metrics) = (free_address(), free_address(), free_address());
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
         let default = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
@@ -207,6 +208,7 @@ pingsix:
   listeners: [ {{ address: "{address}", {listener} }}{beside} ]
   etcd: {{ host: [ "{scheme}://{etcd}" ], prefix: "{scope}"{feed} }}
   status: {{ address: "{status}" }}
+  prometheus: {{ address: "{metrics}" }}
   defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}
 "#,
                 directory.path().display(),
@@ -217,7 +219,7 @@ pingsix:
         let child = Command::new(binary)
             .arg("-c")
             .arg(path("config.yaml"))
-            .env("RUST_LOG", "error")
+            .env("RUST_LOG", "error,pingsix::plugins::file_logger=info")
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
@@ -225,7 +227,7 @@ pingsix:
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
         let default_certificate = default.cert.der().to_vec();
-        Self { child, address, default_certificate, status, directory }
+        Self { child, address, default_certificate, status, metrics, directory }
     }
 
     async fn wait_until_initialized(&mut self) -> Result<(), ()> {
@@ -247,6 +249,14 @@ pingsix:
     #[allow(dead_code, reason = "not every program with this file asks for it")]
     pub(crate) const fn status_address(&self) -> SocketAddr {
         self.status
+    }
+
+    /// Its metrics.
+    #[allow(dead_code, reason = "not every program with this file asks for them")]
+    pub(crate) async fn metrics(&self) -> String {
+        let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\n\r\n";
+        let Reply { body, .. } = Http1::new(self.metrics).send(request, false).await.unwrap();
+        String::from_utf8(body.into()).unwrap()
     }
 
     /// What it wrote to its log.

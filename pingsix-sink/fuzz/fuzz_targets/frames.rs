@@ -6,9 +6,9 @@ use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/fuzzing/frames.rs"]
+#[path = "../../tests/sinks/fuzzing/frames.rs"]
 mod frames;
-#[path = "../../tests/fuzzing/input.rs"]
+#[path = "../../tests/sinks/fuzzing/input.rs"]
 mod input;
 
 thread_local! {

@@ -4,9 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/fuzzing/input.rs"]
+#[path = "../../tests/sinks/fuzzing/input.rs"]
 mod input;
-#[path = "../../tests/fuzzing/plans.rs"]
+#[path = "../../tests/sinks/fuzzing/plans.rs"]
 mod plans;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
 use std::io;
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
+
+use tracing::subscriber::DefaultGuard;
 
 static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -32,6 +34,44 @@ pub(crate) fn keep() {
     });
 }
 
+/// What one thread logs: all of a test on a runtime of one thread, and nothing of other tests.
+pub(crate) struct ThreadLog {
+    written: Arc<Mutex<Vec<u8>>>,
+    _guard: DefaultGuard,
+}
+
+struct ThreadWriter(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for ThreadWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ThreadLog {
+    /// Begins to keep what this thread logs.
+    pub(crate) fn keep() -> Self {
+        let written = Arc::<Mutex<Vec<u8>>>::default();
+        let writer = Arc::clone(&written);
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_ansi(false)
+            .with_writer(move || ThreadWriter(Arc::clone(&writer)))
+            .finish();
+        Self { written, _guard: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// The warnings that contain a text.
+    pub(crate) fn warnings(&self, text: &str) -> Vec<String> {
+        warnings_in(&String::from_utf8_lossy(&self.written.lock().unwrap()), text)
+    }
+}
+
 /// All of it, also that of other tests.
 pub(crate) fn all() -> String {
     String::from_utf8_lossy(&WRITTEN.lock().unwrap()).into_owned()
@@ -39,5 +79,9 @@ pub(crate) fn all() -> String {
 
 /// The warnings that contain a text, such as the name of a file that only one test has.
 pub(crate) fn warnings(text: &str) -> Vec<String> {
-    all().lines().filter(|line| line.contains(" WARN ") && line.contains(text)).map(str::to_owned).collect()
+    warnings_in(&all(), text)
+}
+
+fn warnings_in(log: &str, text: &str) -> Vec<String> {
+    log.lines().filter(|line| line.contains(" WARN ") && line.contains(text)).map(str::to_owned).collect()
 }

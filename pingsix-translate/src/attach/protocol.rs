@@ -1,5 +1,6 @@
 //! Protocols of listeners.
 
+use crate::infrastructure::PortProtocol;
 use crate::model::{Kind, Options};
 
 /// Supported protocols. PingSIX serves HTTP and HTTPS, and the reader of stream documents serves the others.
@@ -19,6 +20,15 @@ pub(crate) enum TlsMode {
     Terminate,
     /// The backend terminates TLS.
     Passthrough,
+}
+
+impl From<PortProtocol> for Protocol {
+    fn from(protocol: PortProtocol) -> Self {
+        match protocol {
+            PortProtocol::Plaintext => Self::Http,
+            PortProtocol::Tls => Self::Https,
+        }
+    }
 }
 
 impl Protocol {

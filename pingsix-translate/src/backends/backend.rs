@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
-use crate::policy::{Demand, RoutePolicies};
+use crate::policy::{Demand, RoutePolicies, RuleChains};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
@@ -145,12 +145,14 @@ impl Backends {
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere. The share of such a backend answers [`Traffic::failure`], and so does every rule with a
-    /// mirror.
+    /// mirror, or with a reference to a filter.
     pub(crate) unresolved: ThinVec<Refusal>,
     /// Backends that cannot be used as the rule asks; their share of the traffic answers [`Traffic::failure`].
     pub(crate) refused: ThinVec<Refusal>,
     /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
+    /// The inherited policies of its requests.
+    pub(crate) chains: RuleChains,
 }
 
 impl ResolvedRule {
@@ -235,16 +237,26 @@ impl References<'_> {
             .iter()
             .map(|mirror| self.port_of(route, &mirror.backend, || mirror.at.clone()).err());
         unresolved.extend(mirrored.flatten());
+        unresolved.extend(rule.unresolved.iter().cloned());
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
-        let action = if !rule.refusals.is_empty() {
+        let response = rule.filters.as_ref().and_then(|filters| filters.response.as_ref());
+        let action = if !rule.is_honoured() {
             // A rule that cannot be honoured keeps its matches and fails closed.
             Action::status(failure)
         } else if redirects {
             Action::redirect()
+        } else if let Some(response) = response {
+            Action::status(response.status)
         } else {
             Action::weighted(shares.into_iter(), failure)
         };
-        ResolvedRule { action, unresolved: unresolved.into(), refused: refused.into(), policies: used.into() }
+        ResolvedRule {
+            action,
+            unresolved: unresolved.into(),
+            refused: refused.into(),
+            policies: used.into(),
+            chains: RuleChains::default(),
+        }
     }
 
     fn resolve_backend(

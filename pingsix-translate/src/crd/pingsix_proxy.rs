@@ -10,6 +10,7 @@ mod managed;
 mod overrides;
 mod process;
 mod service;
+mod telemetry;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
@@ -24,6 +25,7 @@ pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
 pub use self::overrides::OverrideBounds;
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
 pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
+pub use self::telemetry::{AccessLog, RequestIdHeader, RequestMetrics, ResponseHeader, Telemetry};
 
 /// `spec` of a `PingsixProxy`.
 #[derive(
@@ -99,6 +101,12 @@ pub struct PingsixProxySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub ingress: Option<IngressSettings>,
+
+    /// Metrics, access logs, request ids and response headers of data planes. Each of its fields overrides that of the
+    /// class as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub telemetry: Option<Telemetry>,
 }
 
 /// A field that a Gateway may set only if its class allows it.

@@ -24,11 +24,10 @@ pub(super) use self::table::{route_bytes, upstream_bytes};
 
 use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
-use super::plane::{Plane, RuleRef};
+use super::plane::RuleRef;
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::backends::Backends;
 use crate::lower::DataPlane;
-use crate::model::{Budget, DataPlaneKey, ObjectKey, Options, Problem, Reason, Refusal};
+use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal};
 
 /// A data plane's documents, and what could not be put there.
 #[derive(Debug)]
@@ -49,27 +48,16 @@ pub(crate) struct Lowered {
 /// Lowers everything attached to the listeners of a data plane.
 ///
 /// When the budget does not suffice, objects are admitted oldest first and the others refused ([`admission`]).
-pub(crate) fn lower_plane(
-    plane: &Plane,
-    routes: &[Arc<RouteInput>],
-    backends: &Backends,
-    options: &Options,
-) -> Lowered {
-    let rows = PlaneRows::new(plane, routes);
-    lower_rows(&Lowering { plane, routes, backends, options }, &rows).0
+pub(crate) fn lower_plane(lowering: &Lowering<'_>) -> Lowered {
+    let rows = PlaneRows::new(lowering.plane, lowering.routes);
+    lower_rows(lowering, &rows).0
 }
 
 /// As [`lower_plane`], ready to be changed.
-pub(crate) fn lower_plane_to_change(
-    plane: &Plane,
-    routes: &[Arc<RouteInput>],
-    backends: &Backends,
-    options: &Options,
-) -> (Lowered, LoweredPlane) {
-    let rows = PlaneRows::new(plane, routes);
-    let lowering = Lowering { plane, routes, backends, options };
-    let (lowered, written, admission) = lower_rows(&lowering, &rows);
-    (lowered, LoweredPlane::new(&lowering, rows, written, admission))
+pub(crate) fn lower_plane_to_change(lowering: &Lowering<'_>) -> (Lowered, LoweredPlane) {
+    let rows = PlaneRows::new(lowering.plane, lowering.routes);
+    let (lowered, written, admission) = lower_rows(lowering, &rows);
+    (lowered, LoweredPlane::new(lowering, rows, written, admission))
 }
 
 fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Written, Admission) {

@@ -32,11 +32,11 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
-use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
-use crate::model::{ObjectKey, Options, Problem, Refusal};
+use crate::model::{ObjectKey, Problem, Refusal};
 use crate::packed::pack;
 use crate::pingsix;
+use crate::policy::Chain;
 
 /// A data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,8 @@ pub(crate) struct Changed<'a> {
     pub(crate) routes: &'a BTreeMap<usize, RouteChange>,
     /// Backends with other endpoints, or another protocol.
     pub(crate) backends: &'a BTreeSet<usize>,
+    /// Inherited policies with other contents.
+    pub(crate) policies: &'a BTreeSet<Arc<ObjectKey>>,
 }
 
 /// How a route changed.
@@ -80,6 +82,8 @@ pub(crate) struct LoweredPlane {
     admission: Admission,
     /// Whether certificates changed since that was decided.
     is_recertified: bool,
+    /// How many documents of Routes the last change wrote.
+    routes_written: usize,
 }
 
 /// What a change has to see to.
@@ -93,6 +97,8 @@ struct Work {
     patterns: ChangedPatterns,
     /// Upstreams that are used more or less than before.
     used: BTreeSet<UpstreamKey>,
+    /// Services that are used more or less than before.
+    services: BTreeSet<Arc<Chain>>,
     /// Routes of which something else may be refused.
     told: BTreeSet<usize>,
 }
@@ -117,13 +123,17 @@ impl LoweredPlane {
             room: 0,
             admission,
             is_recertified: false,
+            routes_written: 0,
         };
         for (route, placement) in rows.into_placements() {
             plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
         }
         for (zone, key, route) in table {
             for upstream in &route.uses {
-                plane.naming.upstreams.add_use(*upstream);
+                plane.naming.upstreams.named.add_use(upstream);
+            }
+            if let Some(chain) = &route.chain {
+                plane.naming.services.add_use(chain);
             }
             if let Some(path) = &key.path {
                 let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
@@ -143,7 +153,8 @@ impl LoweredPlane {
     fn pack(&mut self) {
         pack(&mut self.table);
         self.placed.parts.pack();
-        self.naming.upstreams.pack();
+        self.naming.upstreams.named.pack();
+        self.naming.services.pack();
         self.naming.ids.pack();
     }
 
@@ -160,6 +171,11 @@ impl LoweredPlane {
     /// The documents.
     pub(crate) const fn data_plane(&self) -> &DataPlane {
         self.documents.data_plane()
+    }
+
+    /// How many documents of Routes the last change wrote.
+    pub(crate) const fn routes_written(&self) -> usize {
+        self.routes_written
     }
 
     /// What is refused of a route: rules, each with the first reason, and the route in zones.
@@ -187,29 +203,28 @@ impl LoweredPlane {
     /// Makes of the data plane what lowering it anew would. Returns the routes of which something else is refused than
     /// before. When it is stale, nothing can be said of what is left of it.
     ///
-    /// The zones of `plane` are those of the last time; for its certificates, there is
+    /// The zones of the data plane are those of the last time; for its certificates, there is
     /// [`change_certificates`](Self::change_certificates).
     pub(crate) fn change(
         &mut self,
-        plane: &Plane,
-        routes: &[Arc<RouteInput>],
-        backends: &Backends,
-        options: &Options,
+        lowering: &Lowering<'_>,
         changed: Changed<'_>,
     ) -> Result<BTreeSet<usize>, Stale> {
+        self.routes_written = 0;
         if self.naming.ids.collided() {
             return Err(Stale);
         }
-        let lowering = Lowering { plane, routes, backends, options };
+        let Lowering { plane, options, .. } = *lowering;
         let mut work = Work { told: changed.routes.keys().copied().collect(), ..Work::default() };
-        let mut parts = self.placed.change(&lowering, changed.routes)?;
-        self.admit(&lowering, changed, &mut parts, &mut work)?;
+        let mut parts = self.placed.change(lowering, changed.routes)?;
+        self.admit(lowering, changed, &mut parts, &mut work)?;
         for (group, dirty) in &self.placed.dirty(plane, parts)? {
-            self.compile(&lowering, group, dirty, &mut work)?;
+            self.compile(lowering, group, dirty, &mut work)?;
         }
         self.close(&mut work, options)?;
         self.write(&mut work)?;
-        self.write_upstreams(&lowering, changed.backends, &work.used);
+        self.write_upstreams(lowering, changed.backends, &work.used);
+        self.write_services(lowering, changed.policies, &work.services);
         let size @ Size { bytes, matcher_entries } = self.data_plane().size;
         let budget = options.budget;
         let fits = size.fits(budget) && self.room <= budget.bytes;

@@ -39,6 +39,11 @@ pub struct Size {
 }
 
 impl Size {
+    /// With fewer bytes, at least none.
+    pub(crate) const fn without_bytes(self, bytes: usize) -> Self {
+        Self { bytes: self.bytes.saturating_sub(bytes), ..self }
+    }
+
     /// Whether a budget suffices.
     pub(crate) const fn fits(self, budget: Budget) -> bool {
         self.bytes <= budget.bytes && self.matcher_entries <= budget.matcher_entries

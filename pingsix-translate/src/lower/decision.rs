@@ -2,27 +2,71 @@
 //!
 //! Conditions choose among upstreams, by `traffic-split`; what runs before and after is one set of plugins for the whole
 //! Route. So everything that can differ from row to row is an upstream, statuses and redirects included, and the rows
-//! must agree on the rest.
+//! must agree on the rest: on the filters of their rules, and on the chain of their policies.
+
+use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
-use super::document::{Lowering, Writer};
-use super::plugins::add_filters;
-use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
+use super::document::{Lowering, Naming, Writer};
+use super::redirect::{Entrance, headers, instruction, native, to_https as redirect_to_https};
+use super::service::id_of_service;
 use super::table::{Audience, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
-use crate::normalise::{Filters, Redirect, vars_of};
+use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
+use crate::policy::{BrokenPolicy, Chain, ChainFault};
 
 impl<'a> Writer<'a, '_> {
-    fn action(&self, row: &Row<'_>) -> Action {
-        match row.state {
-            RowState::Served => self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(),
-            RowState::Refused => Action::status(self.failure(row)),
-            RowState::Unavailable | RowState::Guard => Action::status(UNAVAILABLE),
-        }
+    /// A row as a step of a list.
+    fn step(&mut self, row: &Row<'a>, zone: usize) -> Step<'a> {
+        let lowering = self.lowering;
+        let mut response = self.response(row);
+        let (action, chain) = match row.state {
+            RowState::Served => match lowering.chain(row.rule, zone) {
+                Ok(Some(chain)) if chain.may_answer && response.take().is_some() => {
+                    self.refuse_response(row, chain);
+                    (Action::status(self.failure(row)), None)
+                }
+                Ok(chain) => (lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(), chain),
+                Err(fault) => {
+                    response = None;
+                    self.refuse_for_fault(row, &fault);
+                    (Action::status(self.failure(row)), None)
+                }
+            },
+            RowState::Refused => (Action::status(self.failure(row)), None),
+            RowState::Unavailable | RowState::Guard => (Action::status(UNAVAILABLE), None),
+        };
+        Step { conditions: vars_of(row.conditions), action, filters: self.filters(row), response, chain }
+    }
+
+    /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
+    fn refuse_response(&mut self, row: &Row<'_>, chain: &Chain) {
+        let failure = self.failure(row);
+        let message = format!(
+            "PingSIX would respond before it runs {chain}, so the requests are answered with {failure}; give the direct \
+             response a rule to which no such policy applies."
+        );
+        self.refuse(row, &message);
+    }
+
+    /// Refuses a rule whose policies PingSIX cannot honour.
+    fn refuse_for_fault(&mut self, row: &Row<'_>, fault: &ChainFault<'_>) {
+        let failure = self.failure(row);
+        let message = match fault {
+            ChainFault::Broken(BrokenPolicy { policy, flaw }) => format!(
+                "{policy} applies to this rule and cannot be honoured ({}), so its requests are answered with {failure}.",
+                flaw.trim_end_matches('.')
+            ),
+            ChainFault::Listeners => format!(
+                "PingSIX cannot tell ports apart, and the policies of the listeners for these hosts differ, so the \
+                 requests are answered with {failure}; use layout perPort."
+            ),
+        };
+        self.refuse(row, &message);
     }
 
     /// What the row answers when it cannot be honoured.
@@ -38,20 +82,14 @@ impl<'a> Writer<'a, '_> {
         zone: usize,
     ) -> Decided {
         let mut to_https = take_redirect_to_https(&mut rows);
-        let mut steps: Vec<Step<'a>> = rows
-            .iter()
-            .map(|row| Step {
-                conditions: vars_of(row.conditions),
-                action: self.action(row),
-                filters: self.filters(row),
-            })
-            .collect();
+        let mut steps: Vec<Step<'a>> = rows.iter().map(|row| self.step(row, zone)).collect();
         let all: &[Entrance] = &self.lowering.plane.zones[zone].entrances;
         let by_tls: Vec<Entrance>;
         let mut entrances = all;
         if to_https.is_some() {
             by_tls = all.iter().copied().filter(|entrance| entrance.protocol == Protocol::Https).collect();
             entrances = &by_tls;
+            self.refuse_answers_before_redirect(&rows, &mut steps);
         } else {
             self.refuse_mixed_audiences(&rows, &mut steps);
             // Whoever a row is for, once it fails for everybody, nobody goes further.
@@ -69,19 +107,30 @@ impl<'a> Writer<'a, '_> {
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
         }
-        let filters = self.agree_on_filters(&rows, &mut steps);
+        if !may_answer {
+            self.refuse_bodies(&rows, &mut steps);
+        }
+        let Agreed { filters, chain } = self.agree(&rows, &mut steps);
+        let mut of_service = None;
+        let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
             (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+        } else if let Some(response) = response {
+            (self.native_response(response), vec![0])
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
                 let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
-                add_filters(filters, redirect.as_ref(), &mut document.plugins);
+                filters.lower(redirect.as_ref().map(headers), &mut document.plugins);
+            }
+            if let Some(chain) = chain {
+                document.service_id = self.service(chain);
+                of_service = Some(chain.clone());
             }
             (document, split_rules)
         } else {
@@ -102,7 +151,13 @@ impl<'a> Writer<'a, '_> {
         if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
             document.plugins.insert(&plugin);
         }
-        Decided { document, decisions, redirect: to_https.map(origin_of).map(Box::new) }
+        Decided { document, chain: of_service, decisions, redirect: to_https.map(origin_of).map(Box::new) }
+    }
+
+    /// The id of the service of a chain.
+    fn service(&mut self, chain: &Arc<Chain>) -> Option<String> {
+        let Naming { services, ids, .. } = &mut *self.naming;
+        services.id(chain, || Some(id_of_service(chain, ids))).map(str::to_owned)
     }
 
     fn target(&mut self, target: Target) -> Option<String> {
@@ -113,6 +168,33 @@ impl<'a> Writer<'a, '_> {
 
     fn filters(&self, row: &Row<'_>) -> Option<&'a Filters> {
         self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref()
+    }
+
+    /// The direct response of a row that can be honoured.
+    fn response(&self, row: &Row<'_>) -> Option<&'a DirectResponse> {
+        let rule = &self.lowering.routes[row.rule.route].route.rules[row.rule.rule];
+        let is_served = row.state == RowState::Served && rule.is_honoured();
+        rule.filters.as_deref().filter(|_| is_served)?.response.as_deref()
+    }
+
+    /// Refuses direct responses with a body in a list. PingSIX responds before conditions choose, and the upstreams of
+    /// statuses have no bodies.
+    fn refuse_bodies(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            if step.response.is_some_and(|response| response.body.is_some()) {
+                let failure = self.failure(row);
+                step.action = Action::status(failure);
+                self.refuse(
+                    row,
+                    &format!(
+                        "PingSIX responds with a body only where one rule decides about all requests with the same \
+                         host, path and method. Where rules with conditions on headers or query, or a redirect to \
+                         HTTPS, come before this rule, requests that reach it are answered with {failure}; leave out \
+                         the body or the conditions.",
+                    ),
+                );
+            }
+        }
     }
 
     /// Refuses what is meant for requests with or without TLS alone, where both would get it.
@@ -130,6 +212,7 @@ impl<'a> Writer<'a, '_> {
                 }
             };
             step.action = Action::status(self.failure(row));
+            step.response = None;
             self.refuse(row, message);
         }
     }
@@ -154,37 +237,68 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// The filters of a list. PingSIX runs plugins per Route, so rules with others are refused.
+    /// Refuses rules with policies that may answer, where a redirect to HTTPS follows: PingSIX would ask for credentials
+    /// in plaintext.
+    fn refuse_answers_before_redirect(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            if let Some(chain) = step.chain.filter(|chain| chain.may_answer) {
+                let failure = self.failure(row);
+                (step.action, step.chain) = (Action::status(failure), None);
+                self.refuse(
+                    row,
+                    &format!(
+                        "PingSIX would run {chain} before requests in plaintext are redirected to HTTPS, so requests are \
+                         answered with {failure}; use layout perPort."
+                    ),
+                );
+            }
+        }
+    }
+
+    /// The filters and policies of a list. PingSIX runs plugins per Route, so rules with others are refused.
     ///
     /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
     /// not change what it does, however old it is. Of the owner, the rule that comes last counts, which has the fewest
     /// conditions.
-    fn agree_on_filters(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<&'a Filters> {
+    fn agree(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Agreed<'a> {
+        self.find_agreed(rows, steps).unwrap_or_default()
+    }
+
+    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<Agreed<'a>> {
         let filtered = || steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
         let first = filtered().next()?.1;
         let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
         let owner = of_cell.min_by(|one, other| one.compare_age(other))?.route;
         let (counts, of) = filtered().rfind(|(_, row)| row.route == owner)?;
-        let (agreed, of) = (counts.filters, *of);
-        let differ = filtered().any(|(step, _)| step.filters != agreed);
+        let (agreed, of) = (counts.plugins(), *of);
+        let differ = filtered().any(|(step, _)| step.plugins() != agreed);
         if differ {
             let (route, rule) = (of.route, self.field_of(of));
             for (step, row) in steps.iter_mut().zip(rows) {
-                if step.action.is_filtered() && step.filters != agreed {
+                if step.action.is_filtered() && step.plugins() != agreed {
                     let failure = self.failure(row);
-                    step.action = Action::status(failure);
-                    self.refuse(
-                        row,
-                        &format!(
+                    let message = if step.filters == agreed.filters {
+                        format!(
+                            "PingSIX runs one set of policies for requests with the same host, path and method. \
+                             {rule} of {route} takes precedence and has other policies ({} instead of {}), so requests to \
+                             its host and path that reach this rule are answered with {failure}; have the same policies \
+                             apply to both rules.",
+                            chain_in_words(agreed.chain),
+                            chain_in_words(step.chain),
+                        )
+                    } else {
+                        format!(
                             "PingSIX runs one set of filters for requests with the same host, path and method. \
                              {rule} of {route} takes precedence and has other filters, so requests to its host and \
                              path that reach this rule are answered with {failure}; give both rules the same filters.",
-                        ),
-                    );
+                        )
+                    };
+                    (step.action, step.chain) = (Action::status(failure), None);
+                    self.refuse(row, &message);
                 }
             }
         }
-        agreed
+        Some(agreed)
     }
 
     fn refuse(&mut self, row: &Row<'_>, message: &str) {
@@ -278,6 +392,8 @@ impl<'a> Writer<'a, '_> {
 /// A Route that decides, and how it came to be.
 pub(super) struct Decided {
     pub(super) document: pingsix::Route,
+    /// The policies of its service.
+    pub(super) chain: Option<Arc<Chain>>,
     pub(super) decisions: Box<[Decision]>,
     /// The row whose redirect takes requests in plaintext.
     pub(super) redirect: Option<Box<Origin>>,
@@ -303,9 +419,27 @@ struct Step<'a> {
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
     filters: Option<&'a Filters>,
+    response: Option<&'a DirectResponse>,
+    /// The policies of the rule, if it sends requests to a backend.
+    chain: Option<&'a Arc<Chain>>,
+}
+
+/// What the rows of a list have in common, because PingSIX runs one set of plugins for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Agreed<'a> {
+    filters: Option<&'a Filters>,
+    chain: Option<&'a Arc<Chain>>,
+}
+
+fn chain_in_words(chain: Option<&Arc<Chain>>) -> String {
+    chain.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 impl<'a> Step<'a> {
+    const fn plugins(&self) -> Agreed<'a> {
+        Agreed { filters: self.filters, chain: self.chain }
+    }
+
     /// The redirect, if that is what the step does.
     fn redirect(&self) -> Option<&'a Redirect> {
         self.filters?.redirect.as_ref().filter(|_| self.action.is_filtered())

@@ -7,17 +7,19 @@ use super::budget::{Admission, Room};
 use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
 use super::id::{Ids, Name};
+use super::named::Named;
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
+use super::service::write_service;
 use super::ssl::{ServedCertificate, SslKey, id_of_certificate};
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::{Upstreams, Uses};
 use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
-use crate::normalise::{PathKind, Rule};
-use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind};
+use crate::normalise::{DirectResponse, PathKind, Rule};
+use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
+use crate::policy::{Chain, Policies};
 use thin_vec::ThinVec;
 
 /// The documents of a data plane.
@@ -50,6 +52,8 @@ pub(super) struct PartKey {
 pub(super) struct WrittenRoute {
     /// The upstreams that were asked for.
     pub(super) uses: Uses,
+    /// The policies of its service.
+    pub(super) chain: Option<Arc<Chain>>,
     /// What is refused because of it, each rule once.
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
@@ -60,10 +64,21 @@ pub(super) struct WrittenRoute {
 }
 
 /// What documents are called.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Naming {
     pub(super) upstreams: Upstreams,
+    pub(super) services: Named<Arc<Chain>>,
     pub(super) ids: Ids,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self {
+            upstreams: Upstreams::default(),
+            services: Named::new(ResourceKind::Service),
+            ids: Ids::default(),
+        }
+    }
 }
 
 /// What a data plane is written from.
@@ -72,6 +87,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) plane: &'a Plane,
     pub(crate) routes: &'a [Arc<RouteInput>],
     pub(crate) backends: &'a Backends,
+    pub(crate) policies: &'a Policies,
     pub(crate) options: &'a Options,
 }
 
@@ -114,17 +130,17 @@ impl<'a> Lowering<'a> {
         let mut written = Vec::with_capacity(table.len());
         let mut asked_for = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
-            let Drafted { mut document, origin, uses, refused } =
+            let Drafted { mut document, origin, uses, chain, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
             let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
-            closed.put_into(&mut document);
+            closed.into_patterns().put_into(&mut document);
             let key = DocumentKey { kind: ResourceKind::Route, id };
             let document = LazyDocument::written(&Document::Route(document));
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             asked_for.extend(uses.iter().copied());
-            let route_written = WrittenRoute { uses, refused, room, pattern_bytes, matcher_entries };
+            let route_written = WrittenRoute { uses, chain, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
         let mut certificates = BTreeMap::new();
@@ -136,13 +152,26 @@ impl<'a> Lowering<'a> {
             provenance.push((key, document.provenance()));
             certificates.insert(certificate, id);
         }
+        if let Some((key, document, origin)) = self.plane.telemetry() {
+            provenance.push((key.clone(), origin));
+            documents.push((key, document));
+        }
         for upstream in asked_for {
-            if let Some((key, (document, origin))) =
-                naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))
+            if let Some((key, (document, origin))) = naming
+                .upstreams
+                .named
+                .document_key(&upstream)
+                .zip(upstream.write(self.options.responder, self.backends))
             {
                 documents.push((key.clone(), LazyDocument::written(&Document::Upstream(document))));
                 provenance.push((key, origin));
             }
+        }
+        for chain in naming.services.keys() {
+            let Some(key) = naming.services.document_key(chain) else { continue };
+            let (document, origin) = write_service(chain, self.policies);
+            documents.push((key.clone(), LazyDocument::written(&Document::Service(document))));
+            provenance.push((key, origin));
         }
         let config: pingsix::Config = documents.into_iter().collect();
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
@@ -165,11 +194,11 @@ impl<'a> Lowering<'a> {
         naming: &mut Naming,
     ) -> Drafted {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
-        let (mut document, origin) = writer.write(route, zone, groups);
+        let (mut document, origin, chain) = writer.write(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority();
         let refused = writer.refused.into_iter().collect();
-        Drafted { document, origin, uses: naming.upstreams.take_asked_for(), refused }
+        Drafted { document, origin, uses: naming.upstreams.take_asked_for(), chain, refused }
     }
 }
 
@@ -178,6 +207,7 @@ pub(super) struct Drafted {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
+    pub(super) chain: Option<Arc<Chain>>,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 
@@ -209,16 +239,17 @@ impl TableRoute {
 }
 
 impl Closed {
-    /// Has a Route match what it lists.
-    pub(super) fn put_into(self, document: &mut pingsix::Route) {
-        (document.uri, document.uris) = match <[String; 1]>::try_from(self.uris) {
+    /// As a Route has it.
+    pub(super) fn into_patterns(self) -> RoutePatterns {
+        let (uri, uris) = match <[String; 1]>::try_from(self.uris) {
             Ok([uri]) => (Some(uri), Vec::new()),
             Err(uris) => (None, uris),
         };
-        (document.host, document.hosts) = match self.hosts.as_slice() {
+        let (host, hosts) = match self.hosts.as_slice() {
             [host] => (Some(host.clone()), Vec::new()),
             hosts => (None, hosts.to_vec()),
         };
+        RoutePatterns { uri, uris, host, hosts }
     }
 }
 
@@ -235,15 +266,16 @@ impl<'a> Writer<'a, '_> {
         route: &TableRoute,
         zone: usize,
         groups: &Groups<'a>,
-    ) -> (pingsix::Route, Provenance) {
+    ) -> (pingsix::Route, Provenance, Option<Arc<Chain>>) {
         match &route.answer {
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
-                (self.native_status(404), Provenance::Guard { listener })
+                (self.native_status(404), Provenance::Guard { listener }, None)
             }
             Answer::Decide { list, shadowed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
-                let Decided { document, decisions, redirect } = self.decide(rows, route.host.as_ref(), zone);
+                let Decided { document, chain, decisions, redirect } =
+                    self.decide(rows, route.host.as_ref(), zone);
                 let provenance = Provenance::Rules {
                     listener: route.key.zone.clone(),
                     host: route.host.clone(),
@@ -252,9 +284,9 @@ impl<'a> Writer<'a, '_> {
                     shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),
                 };
                 if self.lowering.options.route_names {
-                    (pingsix::Route { name: name_of(list, groups), ..document }, provenance)
+                    (pingsix::Route { name: name_of(list, groups), ..document }, provenance, chain)
                 } else {
-                    (document, provenance)
+                    (document, provenance, chain)
                 }
             }
         }
@@ -262,10 +294,13 @@ impl<'a> Writer<'a, '_> {
 
     /// A Route that gives a status itself.
     pub(super) fn native_status(&mut self, status: u16) -> pingsix::Route {
-        let abort = Abort { http_status: status, ..Abort::default() };
+        self.native_response(&DirectResponse { status, body: None })
+    }
+
+    /// A Route that answers itself.
+    pub(super) fn native_response(&mut self, response: &DirectResponse) -> pingsix::Route {
         pingsix::Route {
-            plugins: Plugins::default()
-                .with(&FaultInjection { abort: Some(abort), ..FaultInjection::default() }),
+            plugins: Plugins::default().with(&response.lower()),
             upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
             ..pingsix::Route::default()
         }

@@ -6,8 +6,14 @@ use std::sync::Arc;
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol};
-use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
+use crate::infrastructure::INGRESS_PORTS;
+use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, Provenance, compare_age};
+use crate::parameters::PlaneSettings;
+use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind};
 use crate::small_set::SmallSet;
+
+/// The id of the global rule for telemetry.
+const TELEMETRY_ID: &str = "telemetry";
 
 /// A rule of the translation: index of the route, index of the rule in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +28,7 @@ pub(crate) struct Plane {
     pub(crate) key: DataPlaneKey,
     pub(crate) zones: Vec<ZoneListeners>,
     pub(crate) certificates: ServedCertificates,
-    /// How much of its budget one namespace may take, in percent; 100 is no bound.
-    pub(crate) namespace_share: u8,
+    pub(crate) settings: PlaneSettings,
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
@@ -63,9 +68,17 @@ impl Plane {
         self.zones.iter().flat_map(|zone| &zone.listeners).copied()
     }
 
+    /// The global rule for telemetry.
+    pub(super) fn telemetry(&self) -> Option<(DocumentKey, LazyDocument, Provenance)> {
+        let telemetry = self.settings.telemetry.as_ref()?;
+        let key = DocumentKey { kind: ResourceKind::GlobalRule, id: TELEMETRY_ID.to_owned() };
+        let document = LazyDocument::written(&Document::GlobalRule(telemetry.rule.clone()));
+        Some((key, document, Provenance::Telemetry { proxies: telemetry.proxies.clone() }))
+    }
+
     /// Whether routes are placed and admitted as in another one, whatever certificates are shown.
     pub(crate) fn places_like(&self, other: &Self) -> bool {
-        self.key == other.key && self.zones == other.zones && self.namespace_share == other.namespace_share
+        self.key == other.key && self.zones == other.zones && self.settings == other.settings
     }
 }
 
@@ -74,62 +87,70 @@ pub(crate) fn planes(
     gateway: &ObjectName,
     listeners: &[Listener],
     layout: Layout,
-    namespace_share: u8,
+    settings: &PlaneSettings,
 ) -> Vec<Plane> {
-    let plane = |key: DataPlaneKey, listeners: &[Listener], served: &[usize]| Plane {
-        key,
-        zones: zones(listeners, served),
-        certificates: certificates(listeners, served),
-        namespace_share,
-    };
-    match layout {
-        Layout::Shared => {
-            let served: Vec<usize> = served(listeners).collect();
-            vec![plane(key(gateway, None), listeners, &served)]
+    // A port whose listeners are all refused has a data plane too: it must come to hold nothing.
+    let ports: BTreeSet<u16> = listeners
+        .iter()
+        .filter(|listener| listener.protocol.is_some_and(Protocol::is_http) && listener.port > 0)
+        .map(|listener| listener.port)
+        .collect();
+    by_layout(layout, ports, |port| {
+        let is_on_port = |index: &usize| port.is_none_or(|port| listeners[*index].port == port);
+        let served: Vec<usize> = served(listeners).filter(is_on_port).collect();
+        Plane {
+            key: key(gateway, port),
+            zones: zones(listeners, &served),
+            certificates: certificates(listeners, &served),
+            settings: settings.clone(),
         }
-        Layout::PerPort => {
-            // A port whose listeners are all refused has a data plane too: it must come to hold nothing.
-            let ports: BTreeSet<u16> = listeners
-                .iter()
-                .filter(|listener| listener.protocol.is_some_and(Protocol::is_http) && listener.port > 0)
-                .map(|listener| listener.port)
-                .collect();
-            ports
-                .into_iter()
-                .map(|port| {
-                    let served: Vec<usize> =
-                        served(listeners).filter(|index| listeners[*index].port == port).collect();
-                    plane(key(gateway, Some(port)), listeners, &served)
-                })
-                .collect()
-        }
-    }
+    })
 }
 
-/// The ports every Ingress is served on.
-const INGRESS_ENTRANCES: [Entrance; 2] =
-    [Entrance { protocol: Protocol::Http, port: 80 }, Entrance { protocol: Protocol::Https, port: 443 }];
+/// The data planes of an IngressClass, by key. Each has one zone, with every host. The indices of [`INGRESS_PORTS`] take the
+/// place of those of listeners.
+pub(crate) fn ingress_planes(
+    class: &Arc<str>,
+    layout: Layout,
+    certificates: &[ServedCertificate],
+    settings: &PlaneSettings,
+) -> Vec<Plane> {
+    by_layout(layout, INGRESS_PORTS.map(|(port, _)| port), |port| {
+        let is_on_port = |of_class: u16| port.is_none_or(|port| of_class == port);
+        let ports = INGRESS_PORTS.into_iter().enumerate().filter(|(_, (port, _))| is_on_port(*port));
+        let (listeners, entrances): (Vec<usize>, Vec<Entrance>) = ports
+            .map(|(index, (port, protocol))| (index, Entrance { protocol: protocol.into(), port }))
+            .unzip();
+        let has_tls = entrances.iter().any(|entrance| entrance.protocol == Protocol::Https);
+        let served = if has_tls { certificates.to_vec() } else { Vec::new() };
+        let zone = ZoneListeners {
+            hostname: None,
+            guarded: false,
+            owner: None,
+            listeners,
+            entrances,
+            is_served: true,
+            exposed_on: None,
+        };
+        Plane {
+            key: DataPlaneKey::Ingress { class: class.clone(), port },
+            zones: vec![zone],
+            certificates: ServedCertificates { served, limits: Vec::new() },
+            settings: settings.clone(),
+        }
+    })
+}
 
-/// Stands for all ports of a data plane that has no listeners.
-pub(crate) const EVERY_PORT: usize = 0;
-
-/// The data plane of an IngressClass: one zone of every host, served on every port alike.
-pub(crate) fn ingress_plane(
-    key: DataPlaneKey,
-    certificates: Vec<ServedCertificate>,
-    namespace_share: u8,
-) -> Plane {
-    let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
-    let zone = ZoneListeners {
-        hostname: None,
-        guarded: false,
-        owner: None,
-        listeners: vec![EVERY_PORT],
-        entrances: INGRESS_ENTRANCES.to_vec(),
-        is_served: true,
-        exposed_on: None,
-    };
-    Plane { key, zones: vec![zone], certificates, namespace_share }
+/// One data plane for all ports, or one for each.
+fn by_layout(
+    layout: Layout,
+    ports: impl IntoIterator<Item = u16>,
+    plane: impl Fn(Option<u16>) -> Plane,
+) -> Vec<Plane> {
+    match layout {
+        Layout::Shared => vec![plane(None)],
+        Layout::PerPort => ports.into_iter().map(|port| plane(Some(port))).collect(),
+    }
 }
 
 /// The data plane that serves a listener.

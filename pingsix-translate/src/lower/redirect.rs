@@ -6,11 +6,10 @@
 
 use std::num::NonZeroU16;
 
-use super::plugins::{replace_prefix, rooted};
 use crate::attach::Protocol;
 use crate::model::Hostname;
-use crate::normalise::Redirect;
-use crate::pingsix::plugin;
+use crate::normalise::{Redirect, replace_prefix, rooted};
+use crate::pingsix::plugin::{self, Header, HeaderChanges};
 use crate::responder::{RedirectInstruction, RedirectListener, RedirectPath, RedirectScheme, encode_path};
 
 /// A port that requests may come in by.
@@ -106,6 +105,15 @@ pub(super) fn instruction(redirect: &Redirect, entrances: &[Entrance]) -> Option
         same_scheme && same_port
     };
     listeners.all(alike).then_some(RedirectInstruction { status, listener, scheme, hostname, port, path })
+}
+
+/// The headers that instruct the responder, in place of changes for a backend: the request goes no further.
+pub(super) fn headers(instruction: &RedirectInstruction) -> HeaderChanges {
+    let header = |(name, value): (&str, String)| Header { name: name.to_owned(), value };
+    HeaderChanges {
+        set: instruction.to_headers().into_iter().map(header).collect(),
+        ..HeaderChanges::default()
+    }
 }
 
 #[cfg(test)]

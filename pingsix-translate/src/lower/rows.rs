@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::budget::{Admission, Kept};
-use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
+use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
 use crate::backends::ResolvedRule;
+#[cfg(doc)]
+use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Match, Route};
 use crate::small_set::SmallSet;
@@ -39,9 +41,14 @@ impl Attachments {
         Self { parents: parents.into(), listeners }
     }
 
-    /// Of a route that every data plane of the translation serves.
-    pub(crate) fn everywhere() -> Self {
-        Self { parents: Box::default(), listeners: SmallSet::One(EVERY_PORT) }
+    /// The listeners attached to, through whichever parentRef.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
+        self.listeners.iter().copied()
+    }
+
+    /// Attachments to ports of an IngressClass, by their indices in [`INGRESS_PORTS`].
+    pub(crate) fn to_ports(ports: impl IntoIterator<Item = usize>) -> Self {
+        Self { parents: Box::default(), listeners: ports.into_iter().collect() }
     }
 }
 
@@ -58,6 +65,11 @@ impl RouteInput {
     /// Whether it stands for a route.
     pub(crate) const fn is_there(&self) -> bool {
         !self.is_gone
+    }
+
+    /// Whether the route is attached to a listener, through whichever parentRef.
+    pub(super) fn is_attached_to(&self, listener: usize) -> bool {
+        self.attached.listeners.contains(&listener)
     }
 
     /// The listeners the route is attached to, through whichever parentRef.
@@ -98,12 +110,12 @@ pub(crate) struct PlaneRows<'a> {
 
 /// A route in a zone.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placement {
-    pub(super) zone: usize,
+pub(crate) struct Placement {
+    pub(crate) zone: usize,
     /// Its names there, at least one.
-    pub(super) names: Vec<ServedName>,
+    pub(crate) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
-    pub(super) audience: Result<Audience, ZoneRefusalCause>,
+    pub(crate) audience: Result<Audience, ZoneRefusalCause>,
 }
 
 /// Finds the zones of a data plane that a route has names in.

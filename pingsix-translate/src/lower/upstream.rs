@@ -3,40 +3,31 @@
 //! Always named, never inline: whether a Service is used once or twice is not an attribute of a Route, and a
 //! Route's document must not change because another Route came.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
+use super::named::Named;
 use crate::backends::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::model::{Kind, ObjectKey, Provenance, Traffic};
 use crate::normalise::{Exchange, LONGEST_TIMEOUT};
-use crate::packed::pack;
-use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
+use crate::pingsix::{PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::responder::status_host;
 use crate::small_set::SmallSet;
 
 /// Node of an upstream that no request reaches: the discard port.
-const NOWHERE: &str = "127.0.0.1:9";
+pub(super) const NOWHERE: &str = "127.0.0.1:9";
 
 /// Seconds to connect; PingSIX's own default, which must be repeated when the others are set.
 const CONNECT_SECONDS: u64 = 5;
 
 /// The names of a data plane's upstreams, given when first asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Upstreams {
-    named: BTreeMap<UpstreamKey, Named>,
+    pub(super) named: Named<UpstreamKey>,
     /// What was asked for since this was last taken, also in vain.
     asked_for: BTreeSet<UpstreamKey>,
-}
-
-/// An upstream with a name.
-#[derive(Debug)]
-struct Named {
-    id: Box<str>,
-    /// How many Routes use it.
-    routes: usize,
 }
 
 /// The upstreams that a Route uses.
@@ -49,6 +40,12 @@ pub(crate) enum UpstreamKey {
     Nowhere,
 }
 
+impl Default for Upstreams {
+    fn default() -> Self {
+        Self { named: Named::new(ResourceKind::Upstream), asked_for: BTreeSet::new() }
+    }
+}
+
 impl Upstreams {
     /// The id of a target's upstream; `None` for a status when there is no responder.
     pub(crate) fn target(
@@ -59,69 +56,24 @@ impl Upstreams {
         ids: &mut Ids,
     ) -> Option<&str> {
         let key = UpstreamKey::Target(target);
-        let named = match self.named.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(Named::new(match target {
-                Target::Backend(index) => id_of_backend(backends.get(index), ids),
-                Target::Status(status) => responder.map(|_| format!("status-{status}"))?,
-                Target::Redirect => responder.map(|_| "redirect".to_owned())?,
-            })),
-        };
+        let id = self.named.id(&key, || match target {
+            Target::Backend(index) => Some(id_of_backend(backends.get(index), ids)),
+            Target::Status(status) => responder.map(|_| format!("status-{status}")),
+            Target::Redirect => responder.map(|_| "redirect".to_owned()),
+        })?;
         self.asked_for.insert(key);
-        Some(&named.id)
+        Some(id)
     }
 
     /// The id of the upstream of Routes that answer before they would reach one.
     pub(crate) fn nowhere(&mut self) -> &str {
         self.asked_for.insert(UpstreamKey::Nowhere);
-        &self.named.entry(UpstreamKey::Nowhere).or_insert_with(|| Named::new("nowhere".to_owned())).id
-    }
-
-    /// Takes no more memory than what is there needs.
-    pub(crate) fn pack(&mut self) {
-        pack(&mut self.named);
+        self.named.id(&UpstreamKey::Nowhere, || Some("nowhere".to_owned())).unwrap_or_default()
     }
 
     /// What was asked for since the last time.
     pub(crate) fn take_asked_for(&mut self) -> Uses {
         std::mem::take(&mut self.asked_for).into_iter().collect()
-    }
-
-    /// The key of an upstream's document, if it was ever asked for.
-    pub(crate) fn key(&self, upstream: UpstreamKey) -> Option<DocumentKey> {
-        Some(DocumentKey { kind: ResourceKind::Upstream, id: self.named.get(&upstream)?.id.to_string() })
-    }
-
-    /// Gives up the name of an upstream that nobody asks for any more.
-    pub(crate) fn release(&mut self, upstream: UpstreamKey, ids: &mut Ids) {
-        if let Some(named) = self.named.remove(&upstream) {
-            ids.release(&named.id);
-        }
-    }
-
-    /// Notes that one Route more uses an upstream. What was asked for in vain is not there, and nobody uses it.
-    pub(super) fn add_use(&mut self, upstream: UpstreamKey) {
-        if let Some(named) = self.named.get_mut(&upstream) {
-            named.routes += 1;
-        }
-    }
-
-    /// Notes that a Route does not use an upstream any more.
-    pub(super) fn drop_use(&mut self, upstream: UpstreamKey) {
-        if let Some(named) = self.named.get_mut(&upstream) {
-            named.routes = named.routes.saturating_sub(1);
-        }
-    }
-
-    /// Whether a Route uses an upstream.
-    pub(super) fn is_used(&self, upstream: UpstreamKey) -> bool {
-        self.named.get(&upstream).is_some_and(|named| named.routes > 0)
-    }
-}
-
-impl Named {
-    fn new(id: String) -> Self {
-        Self { id: id.into(), routes: 0 }
     }
 }
 

@@ -48,6 +48,7 @@ macro_rules! for_each_kind {
             Secret in secrets { "", "Secret", Namespaced, ["v1"], None }
             ConfigMap in config_maps { "", "ConfigMap", Namespaced, ["v1"], None }
             Namespace in namespaces { "", "Namespace", Cluster, ["v1"], None }
+            HttpRouteFilter in http_route_filters { PINGSIX_GROUP, "HTTPRouteFilter", Namespaced, ["v1alpha1"], None }
             PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], None }
         }
     };

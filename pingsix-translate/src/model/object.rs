@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -61,6 +62,24 @@ impl fmt::Debug for ObjectName {
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Error for a text that is not the name of a namespaced object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected NAMESPACE/NAME")]
+pub struct ParseObjectNameError;
+
+/// The reverse of `Display`.
+impl FromStr for ObjectName {
+    type Err = ParseObjectNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (namespace, name) = text.split_once('/').ok_or(ParseObjectNameError)?;
+        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+            return Err(ParseObjectNameError);
+        }
+        Ok(Self::new(namespace, name))
     }
 }
 

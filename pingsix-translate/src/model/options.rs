@@ -13,7 +13,7 @@ pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
 pub struct Options {
     /// The `spec.controllerName` of the classes we serve.
     pub controller_name: String,
-    /// How listeners are spread over data planes.
+    /// How ports are spread over data planes.
     pub layout: Layout,
     /// First segment(s) of every prefix, starting with `/` and not ending with it.
     pub root: String,
@@ -50,13 +50,13 @@ impl Default for Options {
     }
 }
 
-/// How the listeners of a Gateway are spread over data planes.
+/// How the ports of a Gateway or an IngressClass are spread over data planes.
 ///
 /// PingSIX routes have no predicate on port or protocol, so one prefix cannot tell listeners apart that differ
 /// in nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Layout {
-    /// All listeners of a Gateway share one data plane. A route attached to only one of two ports that serve
+    /// All ports share one data plane. A route of a Gateway that is attached to only one of two ports that serve
     /// its hostname is refused on it.
     #[default]
     Shared,

@@ -103,6 +103,16 @@ pub enum Provenance {
     },
     /// The responder, for redirects.
     Redirect,
+    /// The global rule for metrics, access logs, request ids and response headers.
+    Telemetry {
+        /// The PingsixProxies that ask for it; one at least.
+        proxies: Box<[Arc<ObjectKey>]>,
+    },
+    /// A service with the plugins of policies.
+    Policies {
+        /// The policies, from the widest target to the narrowest, each with the plugins to which it contributes.
+        policies: Box<[(Arc<ObjectKey>, Box<[&'static str]>)]>,
+    },
     /// A certificate that listeners or Ingresses of one namespace show.
     Certificate {
         /// The Secret.

@@ -59,7 +59,7 @@ words! {
         AddressNotAssigned = "AddressNotAssigned",
         /// An address cannot be had.
         AddressNotUsable = "AddressNotUsable",
-        /// A backendRef names a Service or port that does not exist.
+        /// A backendRef names a Service or port that does not exist, or an extensionRef a filter.
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",

@@ -6,7 +6,9 @@ use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, ud
 use serde::Serialize;
 
 use super::mirror::{MirrorFilter, mirrors};
-use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, OtherKind, ReadFilters};
+use super::{
+    BackendPort, BackendRef, FilterReader, FilterScope, Filters, Match, Mirror, OtherKind, ReadFilters,
+};
 use crate::model::{FieldPath, ObjectName, Reason, Refusal, field};
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
@@ -95,8 +97,7 @@ pub(super) fn normalise_backends<B: WrittenBackend>(
 
 /// What a rule says about its backends.
 pub(super) struct WrittenBackends<'a, B> {
-    /// The namespace of the route.
-    pub(super) namespace: &'a Arc<str>,
+    pub(super) scope: FilterScope<'a>,
     /// Index into `spec.rules`.
     pub(super) rule: usize,
     pub(super) refs: Option<&'a [B]>,
@@ -114,7 +115,7 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
     ) -> (Vec<BackendRef>, ReadFilters) {
         let at = |name: &str| field::rule(self.rule).child(name);
         let refs = self.refs.unwrap_or_default();
-        let backends = normalise_backends(self.namespace, self.rule, refs, refusals);
+        let backends = normalise_backends(self.scope.namespace, self.rule, refs, refusals);
         let mut of_backends = Vec::new();
         for (position, backend) in refs.iter().enumerate() {
             let filters = backend.filters();
@@ -134,19 +135,16 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
         if !self.has_filters && of_backends.is_empty() {
             return (backends, ReadFilters::default());
         }
-        let mut reader = FilterReader::new(matches, refusals);
+        let mut reader = FilterReader::new(self.scope, matches, refusals);
         read(&mut reader, &at("filters"));
         for (at, filters) in of_backends {
             reader.read_as_http(filters, &at);
         }
         let filters = reader.finish();
-        if !backends.is_empty() && filters.filters.as_ref().is_some_and(|filters| filters.redirect.is_some())
-        {
-            refusals.push(Refusal::new(
-                at("backendRefs"),
-                Reason::UnsupportedValue,
-                "A rule that redirects sends nothing to a backend.",
-            ));
+        let unused =
+            filters.filters.as_deref().filter(|_| !backends.is_empty()).and_then(Filters::no_backend);
+        if let Some(message) = unused {
+            refusals.push(Refusal::new(at("backendRefs"), Reason::UnsupportedValue, message));
         }
         (backends, filters)
     }
@@ -155,10 +153,14 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
     pub(super) fn mirrors<F: MirrorFilter>(&self, of_rule: &[F]) -> Vec<Mirror> {
         let at = |name: &str| field::rule(self.rule).child(name);
         let of_backends = self.refs.unwrap_or_default().iter().enumerate().flat_map(|(position, backend)| {
-            mirrors(self.namespace, backend.filters(), &at("backendRefs").index(position).child("filters"))
-                .collect::<Vec<_>>()
+            mirrors(
+                self.scope.namespace,
+                backend.filters(),
+                &at("backendRefs").index(position).child("filters"),
+            )
+            .collect::<Vec<_>>()
         });
-        mirrors(self.namespace, of_rule, &at("filters")).chain(of_backends).collect()
+        mirrors(self.scope.namespace, of_rule, &at("filters")).chain(of_backends).collect()
     }
 }
 

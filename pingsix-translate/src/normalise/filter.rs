@@ -1,16 +1,31 @@
 //! Filters: what a rule does to requests and responses, and which of it PingSIX can do.
+//!
+//! Each type of filter has a file below with a type that reads and lowers itself. [`FilterReader`] puts the filters of a
+//! rule together, and [`Filters`] the plugins that they become.
 
-use std::num::NonZeroU16;
+mod cors;
+mod direct_response;
+mod extension;
+mod header;
+mod redirect;
+mod rewrite;
+
 use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 use serde::Serialize;
 
-use super::cors::Cors;
-use super::header::HeaderChanges;
-use super::{Match, PathKind};
-use crate::model::{FieldPath, Hostname, Reason, Refusal};
-use crate::responder::{RedirectHostname, RedirectPath, RedirectScheme, RedirectStatus};
+pub(crate) use self::cors::Cors;
+pub(crate) use self::direct_response::DirectResponse;
+use self::extension::Extension;
+pub(crate) use self::extension::Extensions;
+pub(crate) use self::header::HeaderChanges;
+pub(crate) use self::redirect::Redirect;
+pub(crate) use self::rewrite::{PathRewrite, replace_prefix, rooted};
+use super::Match;
+use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
+use crate::pingsix::Plugins;
+use crate::pingsix::plugin::{self, ProxyRewrite};
 
 /// What a rule does besides choosing a backend. Two that have the same effect are equal.
 ///
@@ -20,19 +35,41 @@ pub(crate) struct Filters {
     pub(crate) request_headers: HeaderChanges,
     pub(crate) response_headers: HeaderChanges,
     /// What becomes of the path on the way to a backend.
-    pub(crate) path: Option<RedirectPath>,
+    pub(crate) path: Option<PathRewrite>,
     pub(crate) cors: Option<Cors>,
     pub(crate) redirect: Option<Redirect>,
+    /// An answer without a backend. Not a plugin of a filter: the action of the rule.
+    pub(crate) response: Option<Arc<DirectResponse>>,
 }
 
-/// A `RequestRedirect` filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Redirect {
-    pub(crate) status: RedirectStatus,
-    pub(crate) scheme: Option<RedirectScheme>,
-    pub(crate) hostname: Option<RedirectHostname>,
-    pub(crate) port: Option<NonZeroU16>,
-    pub(crate) path: RedirectPath,
+impl Filters {
+    /// Why no request goes to a backend.
+    pub(crate) const fn no_backend(&self) -> Option<&'static str> {
+        match (&self.redirect, &self.response) {
+            (Some(_), _) => Some(REDIRECTED),
+            (None, Some(_)) => Some("A rule that answers requests itself sends nothing to a backend."),
+            (None, None) => None,
+        }
+    }
+
+    /// Adds the plugins that do what the filters ask for. `instead` takes the place of the changes to request headers.
+    pub(crate) fn lower(&self, instead: Option<plugin::HeaderChanges>, plugins: &mut Plugins) {
+        // The action of the rule redirects or responds.
+        let Self { request_headers, response_headers, path, cors, redirect: _, response: _ } = self;
+        let rewrite = ProxyRewrite {
+            headers: instead.or_else(|| request_headers.lower_request()),
+            ..path.as_ref().map(PathRewrite::lower).unwrap_or_default()
+        };
+        if rewrite != ProxyRewrite::default() {
+            plugins.insert(&rewrite);
+        }
+        if let Some(rewrite) = response_headers.lower_response() {
+            plugins.insert(&rewrite);
+        }
+        if let Some(cors) = cors {
+            plugins.insert(&cors.lower());
+        }
+    }
 }
 
 /// The filters of a rule, read.
@@ -42,22 +79,44 @@ pub(crate) struct ReadFilters {
     pub(crate) filters: Option<Arc<Filters>>,
     /// What the backend sees as Host (`URLRewrite.hostname`). Not a plugin: an upstream sets it.
     pub(crate) host: Option<Hostname>,
+    /// References to filters that lead nowhere.
+    pub(crate) unresolved: Vec<Refusal>,
+}
+
+/// What filters may refer to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterScope<'r> {
+    /// The namespace of the route.
+    pub(crate) namespace: &'r Arc<str>,
+    /// `None` for a kind of route without references to filters.
+    pub(crate) extensions: Option<&'r Extensions>,
 }
 
 /// Reads filters, where they stand and what the rule matches in hand.
 #[derive(Debug)]
 pub(crate) struct FilterReader<'r> {
+    scope: FilterScope<'r>,
     matches: &'r [Match],
     refusals: &'r mut Vec<Refusal>,
+    read: ReadFilters,
     filters: Filters,
-    host: Option<Hostname>,
+    /// The field with the direct response.
+    response_at: Option<FieldPath>,
     /// Types met so far, in the list being read.
     seen: Vec<&'static str>,
 }
 
 impl<'r> FilterReader<'r> {
-    pub(crate) fn new(matches: &'r [Match], refusals: &'r mut Vec<Refusal>) -> Self {
-        Self { matches, refusals, filters: Filters::default(), host: None, seen: Vec::new() }
+    pub(crate) fn new(scope: FilterScope<'r>, matches: &'r [Match], refusals: &'r mut Vec<Refusal>) -> Self {
+        Self {
+            scope,
+            matches,
+            refusals,
+            read: ReadFilters::default(),
+            filters: Filters::default(),
+            response_at: None,
+            seen: Vec::new(),
+        }
     }
 
     /// Reads one list, after those read before: first the rule's, then that of its only backend.
@@ -79,9 +138,16 @@ impl<'r> FilterReader<'r> {
         }
     }
 
-    pub(crate) fn finish(self) -> ReadFilters {
-        let Self { filters, host, .. } = self;
-        ReadFilters { filters: (filters != Filters::default()).then(|| Arc::new(filters)), host }
+    pub(crate) fn finish(mut self) -> ReadFilters {
+        if let Some(at) = self.response_at.take() {
+            let response = Filters { response: self.filters.response.clone(), ..Filters::default() };
+            if self.filters != response || self.read.host.is_some() {
+                // PingSIX's `fault-injection` answers before all other plugins, and none of them sees the answer.
+                self.refuse(at, "A rule that answers requests itself can have no other filter.");
+            }
+        }
+        let Self { read, filters, .. } = self;
+        ReadFilters { filters: (filters != Filters::default()).then(|| Arc::new(filters)), ..read }
     }
 
     fn refuse(&mut self, at: FieldPath, message: impl Into<String>) {
@@ -120,7 +186,14 @@ impl<'r> FilterReader<'r> {
             }
             Type::UrlRewrite => self.read_rewrite(filter.url_rewrite.as_ref()?, &at.child("urlRewrite")),
             Type::RequestRedirect => {
-                self.read_redirect(filter.request_redirect.as_ref()?, &at.child("requestRedirect"));
+                let at = at.child("requestRedirect");
+                let redirect = filter.request_redirect.as_ref()?;
+                if self.filters.path.is_some() || self.read.host.is_some() {
+                    self.refuse(at, REDIRECTED);
+                } else {
+                    let redirect = Redirect::read(redirect, self.matches, &at, self.refusals);
+                    self.filters.redirect = Some(redirect);
+                }
             }
             Type::Cors => {
                 let at = at.child("cors");
@@ -136,7 +209,7 @@ impl<'r> FilterReader<'r> {
                 self.refuse(at.child("type"), "PingSIX cannot ask another service for authorisation.");
             }
             Type::ExtensionRef => {
-                self.refuse(at.child("extensionRef"), "There are no filters of our own to refer to.");
+                self.read_extension(filter.extension_ref.as_ref()?, at.child("extensionRef"));
             }
         }
         Some(())
@@ -152,11 +225,11 @@ impl<'r> FilterReader<'r> {
 
     fn read_rewrite(&mut self, rewrite: &api::HttpRouteRulesFiltersUrlRewrite, at: &FieldPath) {
         if self.filters.redirect.is_some() {
-            return self.refuse(at.clone(), "A rule that redirects sends nothing to a backend.");
+            return self.refuse(at.clone(), REDIRECTED);
         }
         if let Some(hostname) = &rewrite.hostname {
-            match (Hostname::parse(hostname), &self.host) {
-                (Ok(parsed), None) if !parsed.is_wildcard() => self.host = Some(parsed),
+            match (Hostname::parse(hostname), &self.read.host) {
+                (Ok(parsed), None) if !parsed.is_wildcard() => self.read.host = Some(parsed),
                 (Ok(_), Some(_)) => {
                     self.refuse(at.child("hostname"), "The rule's own filter already sets it.");
                 }
@@ -167,92 +240,52 @@ impl<'r> FilterReader<'r> {
         }
         let Some(path) = &rewrite.path else { return };
         let at = at.child("path");
-        let full = path.replace_full_path.as_deref();
-        let prefix = path.replace_prefix_match.as_deref();
-        let is_full = path.r#type == api::HttpRouteRulesFiltersUrlRewritePathType::ReplaceFullPath;
         if self.filters.path.is_some() {
-            return self.refuse(at, "The rule's own filter already rewrites the path.");
+            return self.refuse(at, REWRITTEN);
         }
-        self.filters.path = self.read_path(is_full, full, prefix, &at);
-        if let Some(RedirectPath::Prefix { replacement, .. }) = &self.filters.path
-            && replacement.contains('$')
-        {
-            // A template has no way to write a dollar sign before a digit (`src/utils/request.rs`).
-            self.refuse(at.child("replacePrefixMatch"), "PingSIX takes $ for a reference; write %24.");
-        }
+        self.filters.path = PathRewrite::read(path, self.matches, &at, self.refusals);
     }
 
-    fn read_redirect(&mut self, redirect: &api::HttpRouteRulesFiltersRequestRedirect, at: &FieldPath) {
-        if self.filters.path.is_some() || self.host.is_some() {
-            return self.refuse(at.clone(), "A rule that redirects sends nothing to a backend.");
-        }
-        let status = match redirect.status_code {
-            None => Some(RedirectStatus::default()),
-            Some(code) => u16::try_from(code).ok().and_then(RedirectStatus::from_u16),
+    /// Reads the HTTPRouteFilter to which a filter refers.
+    fn read_extension(&mut self, reference: &api::HttpRouteRulesFiltersExtensionRef, at: FieldPath) {
+        let Some(extensions) = self.scope.extensions else {
+            return self.refuse(at, "Only HTTPRoutes can refer to filters.");
         };
-        let status = status.unwrap_or_else(|| {
-            self.refuse(at.child("statusCode"), "A redirect has status 301, 302, 303, 307 or 308.");
-            RedirectStatus::default()
-        });
-        let scheme = redirect.scheme.as_ref().map(|scheme| match scheme {
-            api::HttpRouteRulesFiltersRequestRedirectScheme::Http => RedirectScheme::Http,
-            api::HttpRouteRulesFiltersRequestRedirectScheme::Https => RedirectScheme::Https,
-        });
-        let hostname = redirect.hostname.as_deref().and_then(|name| {
-            let hostname = RedirectHostname::new(&name.to_ascii_lowercase());
-            if hostname.is_none() {
-                self.refuse(at.child("hostname"), format!("\"{name}\" is not the name of a host."));
+        let name = ObjectName::new(self.scope.namespace.clone(), reference.name.as_str());
+        if Kind::from_group_kind(&reference.group, &reference.kind) != Some(Kind::HttpRouteFilter) {
+            let message =
+                "PingSIX has no filters of this kind; HTTPRouteFilter of group pingsix.io is the only one.";
+            return self.refuse(at, message);
+        }
+        match extensions.get(&name) {
+            None => {
+                let message = format!("HTTPRouteFilter {name} does not exist.");
+                self.read.unresolved.push(Refusal::new(at, Reason::BackendNotFound, message));
             }
-            hostname
-        });
-        let port = redirect.port.and_then(|port| {
-            let number = u16::try_from(port).ok().and_then(NonZeroU16::new);
-            if number.is_none() {
-                self.refuse(at.child("port"), format!("{port} is not a port number."));
+            Some(Err(message)) => {
+                self.refuse(at, format!("HTTPRouteFilter {name} cannot be used: {message}"))
             }
-            number
-        });
-        let path = redirect.path.as_ref().and_then(|path| {
-            let full = path.replace_full_path.as_deref();
-            let prefix = path.replace_prefix_match.as_deref();
-            let is_full = path.r#type == api::HttpRouteRulesFiltersRequestRedirectPathType::ReplaceFullPath;
-            self.read_path(is_full, full, prefix, &at.child("path"))
-        });
-        let path = path.unwrap_or(RedirectPath::Keep);
-        self.filters.redirect = Some(Redirect { status, scheme, hostname, port, path });
-    }
-
-    /// Reads a path modifier (Gateway API `HTTPPathModifier`).
-    fn read_path(
-        &mut self,
-        is_full: bool,
-        full: Option<&str>,
-        prefix: Option<&str>,
-        at: &FieldPath,
-    ) -> Option<RedirectPath> {
-        if is_full {
-            let Some(value) = full else {
-                self.refuse(at.child("replaceFullPath"), "A modifier of type ReplaceFullPath needs it.");
-                return None;
-            };
-            return Some(RedirectPath::Full(value.to_owned()));
+            Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => self.refuse(at, REDIRECTED),
+            Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => self.refuse(at, REWRITTEN),
+            Some(Ok(Extension::Rewrite(rewrite))) => {
+                self.filters.path = Some(PathRewrite::Regex(rewrite.clone()));
+            }
+            Some(Ok(Extension::Response(_))) if self.filters.response.is_some() => {
+                self.refuse(at, "An earlier filter of the rule already answers its requests.");
+            }
+            Some(Ok(Extension::Response(response))) => {
+                self.filters.response = Some(response.clone());
+                self.response_at = Some(at);
+            }
         }
-        let Some(replacement) = prefix else {
-            self.refuse(at.child("replacePrefixMatch"), "A modifier of type ReplacePrefixMatch needs it.");
-            return None;
-        };
-        // Several matches with one prefix would do, but the API does not take them either.
-        let [Match { path, .. }] = self.matches else {
-            self.refuse(at.child("type"), "ReplacePrefixMatch needs a rule with exactly one match.");
-            return None;
-        };
-        if path.kind != PathKind::Prefix {
-            self.refuse(at.child("type"), "ReplacePrefixMatch needs a match of type PathPrefix.");
-            return None;
-        }
-        Some(RedirectPath::Prefix { matched: path.stem().to_owned(), replacement: replacement.to_owned() })
     }
 }
+
+/// Why a filter cannot be beside a redirect.
+const REDIRECTED: &str = "A rule that redirects sends nothing to a backend.";
+
+/// Why a filter cannot rewrite the path.
+const REWRITTEN: &str = "The rule's own filter already rewrites the path.";
 
 const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
     match filter {

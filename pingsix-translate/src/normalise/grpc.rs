@@ -14,7 +14,8 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
-    Condition, Conditions, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable,
+    Condition, Conditions, Exchange, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
+    Rule, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -54,8 +55,10 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read_as_http(of_rule, at);
     let refs = rule.backend_refs.as_deref();
-    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
-    let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
+    let scope = FilterScope { namespace, extensions: None };
+    let written = WrittenBackends { scope, rule: index, refs, has_filters: !of_rule.is_empty() };
+    let (backends, ReadFilters { filters, host, unresolved }) =
+        written.normalise(read, &matches, &mut refusals);
     Rule {
         index,
         matches: matches.into(),
@@ -67,6 +70,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         exchange: Exchange::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
+        unresolved: unresolved.into(),
     }
 }
 

@@ -1,27 +1,26 @@
 //! HTTPRoute to the kind-neutral shape.
 
-use std::sync::Arc;
-
 use gateway_api::experimental::httproutes as api;
 
 use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
-    Condition, Conditions, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable,
+    Condition, Conditions, Exchange, Extensions, FilterReader, FilterScope, Match, Path, PathKind,
+    ReadFilters, Route, Rule, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
-pub(super) fn normalise_http_route(route: &HttpRoute) -> Route {
+pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -> Route {
     let spec = route.spec();
-    let namespace = &route.metadata.name.namespace;
+    let scope = FilterScope { namespace: &route.metadata.name.namespace, extensions: Some(extensions) };
     let rules = match spec.rules.as_deref() {
         // The API server would have written the default rule: every path, no backend.
-        None | Some([]) => vec![normalise_rule(namespace, 0, &api::HttpRouteRules::default())],
+        None | Some([]) => vec![normalise_rule(scope, 0, &api::HttpRouteRules::default())],
         Some(rules) => {
-            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
+            rules.iter().enumerate().map(|(index, rule)| normalise_rule(scope, index, rule)).collect()
         }
     };
     let frame = RouteFrame {
@@ -31,7 +30,7 @@ pub(super) fn normalise_http_route(route: &HttpRoute) -> Route {
     assemble(route, &frame, rules)
 }
 
-fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules) -> Rule {
+fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
@@ -47,8 +46,9 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
     let refs = rule.backend_refs.as_deref();
-    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
-    let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
+    let written = WrittenBackends { scope, rule: index, refs, has_filters: !of_rule.is_empty() };
+    let (backends, ReadFilters { filters, host, unresolved }) =
+        written.normalise(read, &matches, &mut refusals);
     let mut limits = Vec::new();
     let exchange =
         Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
@@ -63,6 +63,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules
         exchange,
         limits: limits.into(),
         refusals: refusals.into(),
+        unresolved: unresolved.into(),
     }
 }
 

@@ -200,6 +200,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         exchange: Exchange::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
+        unresolved: ThinVec::default(),
     }
 }
 

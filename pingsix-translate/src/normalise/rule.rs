@@ -137,6 +137,15 @@ pub(crate) struct Rule {
     pub(crate) limits: ThinVec<Limit>,
     /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
+    /// References to filters that lead nowhere. If there is any, the matches of the rule answer [`Traffic::failure`].
+    pub(crate) unresolved: ThinVec<Refusal>,
+}
+
+impl Rule {
+    /// Whether nothing is wrong with the rule by itself.
+    pub(crate) fn is_honoured(&self) -> bool {
+        self.refusals.is_empty() && self.unresolved.is_empty()
+    }
 }
 
 /// One match of a rule: all parts must hold.

@@ -87,5 +87,6 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         exchange: Exchange::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
+        unresolved: ThinVec::default(),
     }
 }

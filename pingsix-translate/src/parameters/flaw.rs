@@ -13,8 +13,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{attached, sink};
-use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
+use super::{attached, sink, telemetry};
+use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType, StatusUrl};
+use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{FieldPath, Hostname};
 
 /// A field with its flaw. Displays as `spec.managed.image: Sentence.`
@@ -50,7 +51,24 @@ pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     if let Some(managed) = &proxy.spec.managed {
         flaws.managed(&spec.child("managed"), managed);
     }
+    flaws.0.extend(telemetry::flaws(proxy));
     flaws.0
+}
+
+/// The flaw of attached data planes, of which an IngressClass has one for each port.
+pub(super) fn of_ingress_ports(attached: &Attached) -> Option<Flaw> {
+    let at = FieldPath::new("spec").child("attached");
+    if attached.sink.as_ref().is_some_and(sink::is_admin) {
+        let message =
+            "An Admin API holds one data plane, and with the layout PerPort an IngressClass has two.";
+        return Some(Flaw { at: at.child("sink").child("url"), message: message.to_owned() });
+    }
+    let ports = INGRESS_PORTS.map(|(port, _)| port);
+    let of_others = |url: &StatusUrl| url.port.is_some_and(|port| !ports.contains(&port));
+    let index = attached.status_urls.iter().position(of_others)?;
+    let message =
+        format!("An IngressClass has the ports {}.", ports.map(|port| port.to_string()).join(" and "));
+    Some(Flaw { at: at.child("statusUrls").index(index).child("port"), message })
 }
 
 /// The flaw of a combination of fields of a Service, with its field.
@@ -174,7 +192,7 @@ fn is_quantity(text: &str) -> bool {
 }
 
 /// The path of a field in the API, from that in the Rust types.
-fn api_path(path: &str) -> FieldPath {
+pub(crate) fn api_path(path: &str) -> FieldPath {
     let mut text = String::from("spec");
     for segment in path.split('.') {
         text.push('.');

@@ -12,7 +12,7 @@ pub(super) fn flaw(sink: &AttachedSink) -> Option<(&'static str, &'static str)> 
     // The validation of the field reports an invalid URL.
     let (scheme, hosts) = sink.url.split_once("://").filter(|_| sink.validate().is_ok())?;
     let hosts: Vec<&str> = hosts.strip_suffix('/').unwrap_or(hosts).split(',').collect();
-    let (is_admin, is_tls) = (scheme.starts_with("admin+"), matches!(scheme, "etcds" | "admin+https"));
+    let (is_admin, is_tls) = (is_admin(sink), matches!(scheme, "etcds" | "admin+https"));
     if is_admin && hosts.len() > 1 {
         return Some(("url", "An Admin API is at one address."));
     }
@@ -37,6 +37,11 @@ pub(super) fn flaw(sink: &AttachedSink) -> Option<(&'static str, &'static str)> 
         )),
         (false, false) => None,
     }
+}
+
+/// Whether the sink is an Admin API, which holds one data plane.
+pub(super) fn is_admin(sink: &AttachedSink) -> bool {
+    sink.url.starts_with("admin+")
 }
 
 /// Whether a host is this machine, by its name or address and without asking DNS.

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::crd::PingsixProxy;
 use crate::fixture::{gateway, object, run};
-use crate::infrastructure::{DisruptionLimit, PortProtocol};
+use crate::infrastructure::{DisruptionLimit, InfrastructurePort, PortProtocol};
 use crate::model::{ConditionType, Layout, Options};
 use crate::pipeline::{Translation, translate_ingress};
 use crate::snapshot::{IngressClass, Object, Objects, Proxies};
@@ -473,13 +473,13 @@ fn an_ingress_class_has_parameters_too() {
     assert_eq!(infrastructure.ports.keys().collect::<Vec<_>>(), [&80, &443]);
     assert_eq!(infrastructure.ports[&443].protocol, PortProtocol::Tls);
     assert_eq!(infrastructure.parameters.replicas, Some(2));
+    let run_by = |port: &InfrastructurePort| translation.data_planes.contains_key(&port.data_plane);
+    assert!(infrastructure.ports.values().all(run_by) && translation.data_planes.len() == 2);
 
     let mut scopeless = named.clone();
     scopeless.as_object_mut().unwrap().remove("scope");
-    let per_port = json!({"attached": {"layout": "PerPort"}});
     for (reference, spec, field) in [
         (scopeless, json!({"managed": {}}), "spec.parameters.scope"),
-        (named.clone(), per_port, "spec.parameters"),
         (named.clone(), json!({}), "spec.parameters"),
     ] {
         let mut objects = class(reference);
@@ -490,17 +490,79 @@ fn an_ingress_class_has_parameters_too() {
         assert!(translation.has_unusable_parameters);
         assert!(translation.infrastructure.is_none());
     }
-    let mut objects = class(named);
-    put_proxy(
-        &mut objects,
-        "system/all",
-        &json!({"attached": {"statusUrls": [{"url": "http://10.0.0.9:7085"}]}}),
-    );
-    let attached = run(&objects).attached.unwrap();
+}
+
+/// The translation of an IngressClass whose parameters are attached.
+fn ingress_class(attached: &Value, options: &Options) -> Translation {
+    let mut objects = Objects::default();
+    objects.insert(Object::IngressClass(object::<IngressClass>(json!({
+        "metadata": {"name": "web"},
+        "spec": {"controller": "pingsix.io/gateway-controller", "parameters": {
+            "apiGroup": "pingsix.io", "kind": "PingsixProxy", "scope": "Namespace", "namespace": "system", "name": "all",
+        }},
+    }))));
+    put_proxy(&mut objects, "system/all", &json!({"attached": attached}));
+    translate_ingress(&objects.ingress_snapshot("web").unwrap(), options)
+}
+
+#[test]
+fn an_ingress_class_has_the_layout_of_its_parameters_or_else_of_the_options() {
+    let keys = |attached: Value, layout| -> Vec<String> {
+        let translation = ingress_class(&attached, &Options { layout, ..Options::default() });
+        assert_eq!(translation.verdicts.problems, []);
+        translation.data_planes.keys().map(ToString::to_string).collect()
+    };
+    let (one, two) = (["IngressClass/web"], ["IngressClass/web:80", "IngressClass/web:443"]);
+    assert_eq!(keys(json!({}), Layout::Shared), one);
+    assert_eq!(keys(json!({}), Layout::PerPort), two);
+    assert_eq!(keys(json!({"layout": "PerPort"}), Layout::Shared), two);
+    assert_eq!(keys(json!({"layout": "Shared"}), Layout::PerPort), one);
+}
+
+#[test]
+fn status_pages_of_an_ingress_class_are_of_its_data_planes() {
+    let pages = |attached: Value| -> Vec<String> {
+        let attached = ingress_class(&attached, &Options::default()).attached.unwrap();
+        attached.status_pages.keys().map(ToString::to_string).collect()
+    };
+    let url = "http://10.0.0.9:7085";
+    assert_eq!(pages(json!({"statusUrls": [{"url": url}]})), ["IngressClass/web"]);
+    let both = json!([{"url": url, "port": 443}, {"url": url, "port": 80}]);
     assert_eq!(
-        attached.status_pages.keys().map(ToString::to_string).collect::<Vec<_>>(),
-        ["IngressClass/web"]
+        pages(json!({"layout": "PerPort", "statusUrls": both})),
+        ["IngressClass/web:80", "IngressClass/web:443"]
     );
+}
+
+#[test]
+fn parameters_that_do_not_fit_the_ports_of_an_ingress_class_are_refused() {
+    let url = "http://10.0.0.9:7085";
+    let admin = json!({"url": "admin+http://127.0.0.1:9181", "credentialsSecretRef": {"name": "key"}});
+    for (attached, expected) in [
+        (
+            json!({"layout": "PerPort", "sink": admin}),
+            "spec.attached.sink.url: An Admin API holds one data plane, and with the layout PerPort an IngressClass has two.",
+        ),
+        (
+            json!({"layout": "PerPort", "statusUrls": [{"url": url, "port": 80}, {"url": url, "port": 8080}]}),
+            "spec.attached.statusUrls[1].port: An IngressClass has the ports 80 and 443.",
+        ),
+        (
+            json!({"layout": "PerPort", "statusUrls": [{"url": url}]}),
+            "spec.attached.statusUrls[0].port: With this layout, there is a process for each port, so that one has to be named.",
+        ),
+    ] {
+        let translation = ingress_class(&attached, &publishing_anywhere());
+        let [problem] = &translation.verdicts.problems[..] else { panic!("{attached}") };
+        assert_eq!(
+            (problem.field.as_str(), problem.reason.as_str()),
+            ("spec.parameters", "InvalidParameters")
+        );
+        assert_eq!(problem.message, format!("PingsixProxy system/all cannot be used: {expected}"));
+        assert!(translation.has_unusable_parameters && translation.attached.is_none());
+    }
+    let shared = ingress_class(&json!({"sink": admin}), &publishing_anywhere());
+    assert_eq!(shared.verdicts.problems, []);
 }
 
 #[test]
@@ -594,12 +656,13 @@ fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
     let options = Options { namespace_share: 60, ..Options::default() };
     let translation = crate::pipeline::translate(&snapshot, &options);
     assert!(!translation.has_unusable_parameters);
-    super::share_of_gateway(
+    super::PlaneSettings::of_gateway(
         &snapshot.gateway,
         snapshot.class.as_deref(),
         &snapshot.referents.proxies,
         &options,
     )
+    .namespace_share
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::document::json_len;
-use super::{Document, ResourceKind};
+use super::{Document, ResourceKind, RoutePatterns};
 
 /// A document of a [`Config`](super::Config): decoded, or written down, or both.
 ///
@@ -54,6 +54,18 @@ impl LazyDocument {
     pub fn detached(&self) -> Self {
         let document = if self.json.is_some() { OnceLock::new() } else { self.document.clone() };
         Self { kind: self.kind, json: self.json.clone(), document }
+    }
+
+    /// The patterns of a Route; nothing else of the document is decoded.
+    pub(crate) fn route_patterns(&self) -> Option<RoutePatterns> {
+        if self.kind != ResourceKind::Route {
+            return None;
+        }
+        match (self.document.get().map(AsRef::as_ref), &self.json) {
+            (Some(Document::Route(route)), _) => Some(route.patterns()),
+            (_, Some(json)) => serde_json::from_slice(json).ok(),
+            (_, None) => None,
+        }
     }
 
     fn decode(&self) -> Document {

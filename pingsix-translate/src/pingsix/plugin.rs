@@ -33,6 +33,7 @@ pub use self::limit_count::{KeyMissingPolicy, LimitCount, Scope};
 pub use self::observe::{FileLogger, GrpcWeb, Prometheus, RangeId, RequestId};
 pub use self::proxy_rewrite::{Header, HeaderChanges, ProxyRewrite};
 pub use self::redirect::Redirect;
+pub(crate) use self::response_rewrite::EXPANDED_IN_HEADERS;
 pub use self::response_rewrite::{ResponseHeaders, ResponseRewrite};
 pub use self::traffic_split::{SplitRule, TrafficSplit, WeightedUpstream};
 

@@ -64,7 +64,32 @@ pub struct Route {
     pub timeout: Option<Timeout>,
 }
 
+/// The requests that a [`Route`] matches by path and host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct RoutePatterns {
+    pub(crate) uri: Option<String>,
+    #[serde(default)]
+    pub(crate) uris: Vec<String>,
+    pub(crate) host: Option<String>,
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+}
+
+impl RoutePatterns {
+    /// Has a Route match these requests.
+    pub(crate) fn put_into(self, route: &mut Route) {
+        let Self { uri, uris, host, hosts } = self;
+        (route.uri, route.uris, route.host, route.hosts) = (uri, uris, host, hosts);
+    }
+}
+
 impl Route {
+    /// The patterns of paths and hosts.
+    pub(crate) fn patterns(&self) -> RoutePatterns {
+        let Self { uri, uris, host, hosts, .. } = self;
+        RoutePatterns { uri: uri.clone(), uris: uris.clone(), host: host.clone(), hosts: hosts.clone() }
+    }
+
     /// The path patterns in insertion order.
     pub fn path_patterns(&self) -> &[String] {
         self.uri.as_ref().map_or(&self.uris, std::slice::from_ref)

@@ -30,7 +30,7 @@ pub(crate) use self::pem::{
     check_authorities, check_chain_and_key, check_leaf_and_key, read_certificates, write_section,
 };
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
-pub use self::violation::{Rule, Severity, Subject, Violation, is_refused};
+pub use self::violation::{Rule, Severity, Subject, Violation, is_refused, is_unfit};
 
 use super::{Config, DocumentKey, Route};
 

@@ -11,7 +11,8 @@ use super::shared::Shared;
 use super::{Attached, JudgedRoutes, add_refusals, add_streams};
 use crate::backends::Backends;
 use crate::lower::{
-    Changed, DataPlane, LoweredPlane, LoweredStreams, RouteChange, Stale, StreamPlane, lower_streams,
+    Changed, DataPlane, LoweredPlane, LoweredStreams, Lowering, RouteChange, Stale, StreamPlane,
+    lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
 use crate::references::{ReferenceCache, References};
@@ -94,7 +95,7 @@ impl<O: Owner> TranslationCache<O> {
         let references = References::with(referents, self.reference_cache.clone());
         let most = FEW.max(self.slab.len() / 3);
         let mut again: BTreeSet<usize> = BTreeSet::new();
-        let Updated { routes, is_reframed } = self.owner.update(Update {
+        let Updated { routes, is_reframed, policies } = self.owner.update(Update {
             snapshot,
             diff: &diff,
             references: &references,
@@ -130,15 +131,22 @@ impl<O: Owner> TranslationCache<O> {
         let backends = self.backends.take_changed();
 
         let mut told: BTreeSet<usize> = changes.keys().copied().collect();
-        let what = Changed { routes: &changes, backends: &backends };
+        let what = Changed { routes: &changes, backends: &backends, policies: &policies };
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
-            told.extend(lowered.change(plane, &self.slab.inputs, &self.backends, options, what)?);
+            let (routes, backends, policies) = (&*self.slab.inputs, &self.backends, self.owner.policies());
+            let lowering = Lowering { plane, routes, backends, policies, options };
+            told.extend(lowered.change(&lowering, what)?);
         }
         if is_reframed || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut told);
         }
         self.judge_routes(&told);
         Ok((self.translation(snapshot, &references), count))
+    }
+
+    /// How many documents of Routes the last change wrote.
+    pub(super) fn routes_written(&self) -> usize {
+        self.planes.iter().map(LoweredPlane::routes_written).sum()
     }
 
     /// Reads what is different of what is read once.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
-    AnyRoute, ConfigMap, EndpointSlice, Namespace, OwnAddresses, Pending, PingsixProxy, Quarantine,
-    ReferenceGrant, Referents, Secret, Service,
+    AnyRoute, ConfigMap, EndpointSlice, HttpRouteFilter, Namespace, OwnAddresses, Pending, PingsixProxy,
+    Quarantine, ReferenceGrant, Referents, Secret, Service,
 };
 
 /// A changed, new or removed object.
@@ -83,6 +83,7 @@ impl<T: Identity, N: Ord + Clone> LastObjects<T, N> {
 #[derive(Debug)]
 pub(super) struct LastReferents {
     proxies: LastObjects<Arc<PingsixProxy>>,
+    http_route_filters: LastObjects<Arc<HttpRouteFilter>>,
     services: LastObjects<Arc<Service>>,
     slices: LastObjects<Vec<Arc<EndpointSlice>>>,
     reference_grants: LastObjects<Arc<ReferenceGrant>>,
@@ -103,6 +104,7 @@ pub(super) struct ReferentsDiff {
     pub(super) of_config_maps: bool,
     /// Whether the addresses of data planes differ.
     pub(super) of_own_addresses: bool,
+    pub(super) http_route_filters: Vec<ObjectDiff<Arc<HttpRouteFilter>>>,
     pub(super) services: Vec<ObjectName>,
     /// Services with other EndpointSlices.
     pub(super) slices: Vec<ObjectName>,
@@ -118,6 +120,7 @@ impl LastReferents {
     pub(super) fn new(referents: &Referents) -> Self {
         Self {
             proxies: LastObjects::new(&referents.proxies),
+            http_route_filters: LastObjects::new(&referents.http_route_filters),
             services: LastObjects::new(&referents.services),
             slices: LastObjects::new(&referents.endpoint_slices),
             reference_grants: LastObjects::new(&referents.reference_grants),
@@ -136,6 +139,7 @@ impl LastReferents {
             of_proxies: !self.proxies.update(&referents.proxies).is_empty(),
             of_config_maps: !self.config_maps.update(&referents.config_maps).is_empty(),
             of_own_addresses: false,
+            http_route_filters: self.http_route_filters.update(&referents.http_route_filters),
             services: names(self.services.update(&referents.services)),
             slices: names(self.slices.update(&referents.endpoint_slices)),
             reference_grants: self.reference_grants.update(&referents.reference_grants),

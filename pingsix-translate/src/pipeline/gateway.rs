@@ -7,14 +7,15 @@ use super::JudgedRoute;
 use super::Translation;
 use super::diff::{Identity, LastObjects, ReferentsDiff};
 use super::gateway_context::{GatewayContext, JudgedBefore};
-use super::owner::{Owner, Served, Update, Updated};
+use super::owner::{Owner, Served, Update, Updated, change_certificates};
 use super::route_slab::Source;
 use super::shared::Shared;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{Listened, Plane, RouteInput, Stale};
-use crate::model::{ObjectKey, ObjectName, Options, Problem};
-use crate::normalise::{Route, normalise_route};
+use crate::model::{Kind, ObjectKey, ObjectName, Options, Problem};
+use crate::normalise::{Extensions, Route, normalise_route};
+use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
@@ -24,6 +25,7 @@ use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 #[derive(Debug)]
 pub(super) struct OfGateway {
     last: LastGateway,
+    extensions: Extensions,
     context: GatewayContext,
 }
 
@@ -35,18 +37,27 @@ impl Owner for OfGateway {
     }
 
     fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
-        Self { last: LastGateway::new(snapshot), context: GatewayContext::new(snapshot, references, options) }
+        Self {
+            last: LastGateway::new(snapshot),
+            extensions: Extensions::new(&snapshot.referents.http_route_filters),
+            context: GatewayContext::new(snapshot, references, options),
+        }
     }
 
     fn take_routes(&mut self, snapshot: &Snapshot, mut take: impl FnMut(&Self, Route)) {
         let quarantine = &snapshot.referents.quarantine;
-        for route in snapshot.routes.values().map(normalise_route) {
+        for route in snapshot.routes.values() {
+            let route = normalise_route(route, &self.extensions);
             take(self, refuse_rules(quarantine, route));
         }
     }
 
     fn planes(&self) -> &[Plane] {
         &self.context.planes
+    }
+
+    fn policies(&self) -> &Policies {
+        &self.context.policies
     }
 
     fn listeners(&self) -> &[Listener] {
@@ -87,17 +98,22 @@ impl Owner for OfGateway {
 
     fn update(&mut self, mut update: Update<'_, Self>) -> Result<Updated, Stale> {
         let Update { snapshot, diff, references, options, .. } = update;
+        for filter in &diff.http_route_filters {
+            self.extensions.update(&filter.name, filter.now.as_deref());
+        }
         let objects = self.last.update(snapshot, diff);
         let is_reframed = objects.is_of_frame || concerns_frame(diff, snapshot);
+        let mut policies = BTreeSet::new();
         if is_reframed {
-            self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
+            policies = self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
         }
         self.find_routes(&mut update);
-        let normalised = objects.routes.into_iter().map(|(key, route)| {
+        let normalised = objects.routes.into_iter().map(|key| {
+            let route = snapshot.routes.get(&key).map(|route| normalise_route(route, &self.extensions));
             let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
             (Source::Object(Arc::new(key)), route.into_iter().collect())
         });
-        Ok(Updated { routes: normalised.collect(), is_reframed })
+        Ok(Updated { routes: normalised.collect(), is_reframed, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -126,19 +142,22 @@ impl Owner for OfGateway {
 
 impl OfGateway {
     /// Replaces the context. Routes for which policies demand something else are attached again.
-    fn reframe(&mut self, context: GatewayContext, update: &mut Update<'_, Self>) -> Result<(), Stale> {
+    /// Returns the inherited policies with other contents.
+    fn reframe(
+        &mut self,
+        context: GatewayContext,
+        update: &mut Update<'_, Self>,
+    ) -> Result<BTreeSet<Arc<ObjectKey>>, Stale> {
         if !context.takes_routes_like(&self.context) {
             return Err(Stale);
         }
         let Update { slab, planes, again, .. } = update;
         let targets = context.policies.changed(&self.context.policies);
         again.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
-        for (lowered, (before, now)) in planes.iter_mut().zip(self.context.planes.iter().zip(&context.planes))
-        {
-            lowered.change_certificates(&before.certificates, &now.certificates)?;
-        }
+        change_certificates(planes, &self.context.planes, &context.planes)?;
+        let policies = context.policies.changed_contents(&self.context.policies);
         self.context = context;
-        Ok(())
+        Ok(policies)
     }
 
     /// Finds the routes that are not other ones, but may be attached to something else, or be permitted to refer to something
@@ -193,8 +212,8 @@ struct LastGateway {
 struct GatewayDiff {
     /// Whether the Gateway, its class, ListenerSets or policies differ.
     is_of_frame: bool,
-    /// Routes, normalised; `None` for one that is gone.
-    routes: Vec<(ObjectKey, Option<Route>)>,
+    /// The routes to normalise again, and those that are gone.
+    routes: BTreeSet<ObjectKey>,
 }
 
 impl LastGateway {
@@ -219,15 +238,23 @@ impl LastGateway {
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
-        let changed = changed.map(|diff| (diff.name, diff.now.as_ref().map(normalise_route)));
-        let mut routes: Vec<(ObjectKey, Option<Route>)> = changed.collect();
-        for key in referents.quarantined.iter().filter(|key| key.kind.has_requests()) {
-            if let Some(route) = snapshot.routes.get(key)
-                && routes.iter().all(|(known, _)| known != key)
-            {
-                routes.push((key.clone(), Some(normalise_route(route))));
-            }
-        }
+        let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();
+        let quarantined = referents.quarantined.iter().filter(|key| key.kind.has_requests());
+        routes.extend(quarantined.filter(|key| snapshot.routes.contains_key(*key)).cloned());
+        routes.extend(with_filters(snapshot, referents));
         GatewayDiff { is_of_frame: of_frame.contains(&true), routes }
     }
+}
+
+/// The routes that name HTTPRouteFilters which differ, in the namespaces of these filters.
+fn with_filters<'s>(snapshot: &'s Snapshot, diff: &'s ReferentsDiff) -> impl Iterator<Item = ObjectKey> + 's {
+    let names: BTreeSet<&ObjectName> = diff.http_route_filters.iter().map(|filter| &filter.name).collect();
+    let namespaces: BTreeSet<&Arc<str>> = names.iter().map(|name| &name.namespace).collect();
+    let routes = namespaces.into_iter().flat_map(|namespace| {
+        let first = ObjectKey::new(Kind::HttpRoute, namespace.clone(), "");
+        let routes = snapshot.routes.from_key(&first);
+        routes.take_while(move |(key, _)| key.kind == Kind::HttpRoute && key.name.namespace == *namespace)
+    });
+    let named = routes.filter(move |(_, route)| route.filters().iter().any(|filter| names.contains(filter)));
+    named.map(|(key, _)| key.clone())
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
-use crate::backends::Backends;
+use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
-use crate::parameters::{self, Parameters};
+use crate::parameters::{self, Parameters, PlaneSettings};
 use crate::policy::{Payload, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -33,7 +33,7 @@ pub(super) struct GatewayContext {
     /// What the Gateway asks for and does not get.
     limits: Vec<Limit>,
     layout: Layout,
-    namespace_share: u8,
+    settings: PlaneSettings,
     problems: Vec<Problem>,
 }
 
@@ -61,9 +61,9 @@ impl GatewayContext {
         let mut listeners =
             judge_listeners(snapshot, &gateway, references, (options, max_ports), &mut problems);
         let layout = parameters.layout(options);
-        let namespace_share =
-            parameters::share_of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
-        let planes = planes(&gateway.name, &listeners.all, layout, namespace_share);
+        let settings =
+            PlaneSettings::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
+        let planes = planes(&gateway.name, &listeners.all, layout, &settings);
         for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
             listeners.all[*listener].limits.push(limit.clone());
         }
@@ -90,7 +90,7 @@ impl GatewayContext {
             infrastructure,
             limits,
             layout,
-            namespace_share,
+            settings,
             problems,
         }
     }
@@ -100,7 +100,7 @@ impl GatewayContext {
         Listened {
             gateway: &self.gateway.name,
             listeners: &self.listeners.all,
-            namespace_share: self.namespace_share,
+            namespace_share: self.settings.namespace_share,
         }
     }
 
@@ -135,7 +135,10 @@ impl GatewayContext {
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, policies, backends, problems))
+            .map(|rule| {
+                let chains = self.policies.chains(attached.listeners());
+                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
+            })
             .collect();
         RouteInput::new(route, rules, attached)
     }

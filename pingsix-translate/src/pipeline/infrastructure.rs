@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::attach::{Listener, Protocol};
 use crate::infrastructure::{
-    Infrastructure, InfrastructurePort, ManagedParameters, PortProtocol, RequestedAddress,
+    INGRESS_PORTS, Infrastructure, InfrastructurePort, ManagedParameters, PortProtocol, RequestedAddress,
     RequestedAddressKind,
 };
 use crate::lower::data_plane_of;
@@ -45,20 +45,23 @@ pub(super) fn of_gateway(
     }
 }
 
-/// What has to run for an IngressClass that is served. Every Ingress is served on both ports, whether it has TLS or not.
+/// What has to run for an IngressClass that is served.
 pub(super) fn of_ingress_class(
     key: &Arc<ObjectKey>,
     class: &IngressClass,
     parameters: &Arc<ManagedParameters>,
 ) -> Infrastructure {
-    let data_plane = DataPlaneKey::Ingress { class: Arc::from(&*key.name.name) };
-    let port = |protocol| InfrastructurePort { protocol, data_plane: data_plane.clone() };
+    let class_name: Arc<str> = Arc::from(&*key.name.name);
+    let ports = INGRESS_PORTS.map(|(port, protocol)| {
+        let data_plane = DataPlaneKey::Ingress { class: class_name.clone(), port: Some(port) };
+        (port, InfrastructurePort { protocol, data_plane })
+    });
     Infrastructure {
         owner: key.clone(),
         uid: class.metadata.uid.as_deref().map(Arc::from),
         namespace: proxy_of_ingress_class(class).map(|proxy| proxy.namespace.clone()).unwrap_or_default(),
-        class: Arc::from(&*key.name.name),
-        ports: BTreeMap::from([(80, port(PortProtocol::Plaintext)), (443, port(PortProtocol::Tls))]),
+        class: class_name,
+        ports: ports.into(),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         addresses: Vec::new(),

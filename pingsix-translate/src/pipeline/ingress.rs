@@ -24,19 +24,22 @@ use super::JudgedRoute;
 use super::Translation;
 use super::diff::{LastObjects, ObjectDiff};
 use super::infrastructure;
-use super::owner::{Owner, Served, Update, Updated};
+use super::owner::{Owner, Served, Update, Updated, change_certificates};
 use super::route_slab::Source;
 use super::shared::Shared;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::crd::HostOwnership;
-use crate::infrastructure::Infrastructure;
-use crate::lower::{Attachments, Listened, LoweredPlane, Plane, RouteInput, Stale, ingress_plane};
+use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
+use crate::lower::{
+    Attachments, Listened, LoweredPlane, Plane, RouteInput, ServedCertificate, Stale, ingress_planes,
+};
 use crate::model::{
-    DataPlaneKey, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Options, Problem, Reason, Severity,
+    DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
+    Severity,
 };
 use crate::normalise::{Part, Route, normalise_ingress};
-use crate::parameters::{self, Parameters};
+use crate::parameters::{self, Parameters, PlaneSettings};
 use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
@@ -51,7 +54,6 @@ pub(super) struct OfIngressClass {
     default_classes: Vec<Arc<str>>,
     last_ingresses: LastObjects<Arc<Ingress>>,
     context: ClassContext,
-    /// The data plane, or none if the class is not served.
     planes: Vec<Plane>,
     hosts: Hosts,
     rests: Rests,
@@ -63,7 +65,9 @@ pub(super) struct OfIngressClass {
     of_ingresses: BTreeMap<ObjectName, Vec<Problem>>,
     /// The Ingresses that are served.
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
-    shadowed: Shadowed,
+    /// By data plane.
+    shadowed: BTreeMap<DataPlaneKey, Shadowed>,
+    /// Every Ingress is served on all ports.
     attachments: Arc<Attachments>,
     /// Policies of Gateway API are for what Gateways serve.
     policies: Policies,
@@ -72,11 +76,12 @@ pub(super) struct OfIngressClass {
 /// What the class and its parameters say.
 #[derive(Debug)]
 struct ClassContext {
-    key: DataPlaneKey,
+    class: Arc<str>,
+    layout: Layout,
     is_served: bool,
     parameters: Parameters,
     ownership: HostOwnership,
-    namespace_share: u8,
+    settings: PlaneSettings,
     infrastructure: Option<Arc<Infrastructure>>,
     problems: Vec<Problem>,
 }
@@ -122,11 +127,12 @@ impl ClassContext {
         let mut problems = verdict.map(|verdict| verdict.problems).unwrap_or_default();
         problems.extend(several_defaults(&key, &snapshot.default_classes));
         Self {
-            key: DataPlaneKey::Ingress { class: Arc::from(&*key.name.name) },
+            class: Arc::from(&*key.name.name),
+            layout: parameters.layout(options),
             is_served,
             parameters,
             ownership: parameters::host_ownership(class, proxies),
-            namespace_share: parameters::share_of_ingress_class(class, proxies, options),
+            settings: PlaneSettings::of_ingress_class(class, proxies, options),
             infrastructure,
             problems,
         }
@@ -134,10 +140,16 @@ impl ClassContext {
 
     /// Whether Ingresses are served as with another one.
     fn serves_like(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.class == other.class
+            && self.layout == other.layout
             && self.is_served == other.is_served
             && self.ownership == other.ownership
-            && self.namespace_share == other.namespace_share
+            && self.settings == other.settings
+    }
+
+    /// The data planes, with these certificates.
+    fn planes(&self, certificates: &[ServedCertificate]) -> Vec<Plane> {
+        ingress_planes(&self.class, self.layout, certificates, &self.settings)
     }
 }
 
@@ -163,7 +175,7 @@ impl Owner for OfIngressClass {
             class: snapshot.class.clone(),
             default_classes: snapshot.default_classes.clone(),
             last_ingresses: LastObjects::new(&snapshot.ingresses),
-            planes: vec![ingress_plane(context.key.clone(), certificates, context.namespace_share)],
+            planes: context.planes(&certificates),
             context,
             hosts,
             rests: Rests::default(),
@@ -171,8 +183,8 @@ impl Owner for OfIngressClass {
             of_certificates,
             of_ingresses: BTreeMap::new(),
             ingresses,
-            shadowed: Shadowed::default(),
-            attachments: Arc::new(Attachments::everywhere()),
+            shadowed: BTreeMap::new(),
+            attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
             policies: Policies::default(),
         }
     }
@@ -198,6 +210,10 @@ impl Owner for OfIngressClass {
 
     fn planes(&self) -> &[Plane] {
         &self.planes
+    }
+
+    fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     fn listeners(&self) -> &[Listener] {
@@ -258,7 +274,7 @@ impl Owner for OfIngressClass {
         }
         let differences = self.last_ingresses.update(&snapshot.ingresses);
         if !self.context.is_served {
-            return Ok(Updated { routes: Vec::new(), is_reframed });
+            return Ok(Updated { routes: Vec::new(), is_reframed, policies: BTreeSet::new() });
         }
         if differences.len() > most {
             return Err(Stale);
@@ -308,7 +324,7 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, is_reframed })
+        Ok(Updated { routes, is_reframed, policies: BTreeSet::new() })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -317,12 +333,13 @@ impl Owner for OfIngressClass {
 
     fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
         let Served { data_planes, stream_planes, mut problems, .. } = served;
-        for plane in data_planes.values() {
-            self.shadowed.update(&plane.provenance);
+        for (key, plane) in &data_planes {
+            self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
         }
+        let shadowed = self.shadowed.values().flat_map(Shadowed::problems);
         let of_ingresses = self.of_ingresses.values().flatten();
         let of_class = self.context.problems.iter().chain(&self.of_certificates);
-        problems.extend(of_class.chain(of_ingresses).chain(self.shadowed.problems()).cloned());
+        problems.extend(of_class.chain(of_ingresses).chain(shadowed).cloned());
         problems.sort();
         problems.dedup();
         Translation {
@@ -371,11 +388,9 @@ impl OfIngressClass {
         self.of_certificates.clear();
         let with_tls = self.with_tls.iter();
         let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
-        let plane = ingress_plane(self.context.key.clone(), shown, self.context.namespace_share);
-        for (lowered, before) in planes.iter_mut().zip(&self.planes) {
-            lowered.change_certificates(&before.certificates, &plane.certificates)?;
-        }
-        self.planes = vec![plane];
+        let now = self.context.planes(&shown);
+        change_certificates(planes, &self.planes, &now)?;
+        self.planes = now;
         Ok(())
     }
 

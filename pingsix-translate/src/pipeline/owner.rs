@@ -16,6 +16,7 @@ use crate::backends::Backends;
 use crate::lower::{DataPlane, Listened, LoweredPlane, Plane, RouteInput, Stale, StreamPlane};
 use crate::model::{DataPlaneKey, ObjectKey, Options, Problem};
 use crate::normalise::Route;
+use crate::policy::Policies;
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::Referents;
@@ -33,6 +34,9 @@ pub(super) trait Owner: Debug + Sized {
 
     /// Hands over its routes, in the order of the snapshot.
     fn take_routes(&mut self, snapshot: &Self::Snapshot, take: impl FnMut(&Self, Route));
+
+    /// Its policies.
+    fn policies(&self) -> &Policies;
 
     /// Its data planes.
     fn planes(&self) -> &[Plane];
@@ -87,6 +91,8 @@ pub(super) struct Updated {
     pub(super) routes: Vec<(Source, Vec<Route>)>,
     /// Whether anything is that is not part of routes.
     pub(super) is_reframed: bool,
+    /// Inherited policies with other contents, which count for the same routes.
+    pub(super) policies: BTreeSet<Arc<ObjectKey>>,
 }
 
 /// What an owner is brought up to date by.
@@ -117,4 +123,16 @@ pub(super) struct Served<'a> {
     pub(super) verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
     /// What is wrong with routes and data planes.
     pub(super) problems: Vec<Problem>,
+}
+
+/// Changes the certificates of data planes whose zones stay. The slices have the same data planes in the same order.
+pub(super) fn change_certificates(
+    lowered: &mut [LoweredPlane],
+    before: &[Plane],
+    now: &[Plane],
+) -> Result<(), Stale> {
+    for (lowered, (before, now)) in lowered.iter_mut().zip(before.iter().zip(now)) {
+        lowered.change_certificates(&before.certificates, &now.certificates)?;
+    }
+    Ok(())
 }

@@ -80,6 +80,31 @@ macro_rules! plain {
     };
 }
 
+/// The names of the HTTPRouteFilters in the filters of a spec.
+macro_rules! extensions {
+    ($spec:expr) => {{
+        let rules = $spec.rules.iter().flatten();
+        let references = rules.flat_map(|rule| {
+            let backends = rule.backend_refs.iter().flatten();
+            let of_backends = backends.flat_map(|backend| backend.filters.iter().flatten());
+            let of_backends = of_backends.filter_map(|filter| filter.extension_ref.as_ref());
+            let of_backends = of_backends.map(|filter| (&filter.group, &filter.kind, &filter.name));
+            let of_rule = rule.filters.iter().flatten().filter_map(|filter| filter.extension_ref.as_ref());
+            of_rule.map(|filter| (&filter.group, &filter.kind, &filter.name)).chain(of_backends)
+        });
+        let named = references
+            .filter(|(group, kind, _)| Kind::from_group_kind(group, kind) == Some(Kind::HttpRouteFilter));
+        named.map(|(_, _, name)| name)
+    }};
+}
+
+/// The same for routes of other kinds, which refer to no filters.
+macro_rules! no_extensions {
+    ($spec:expr) => {
+        std::iter::empty::<&String>()
+    };
+}
+
 /// The spec of a route of Gateway API.
 pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
     /// The type of the route with all fields of the API.
@@ -96,12 +121,15 @@ pub trait RouteSpec: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
     /// repetitions.
     fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
 
+    /// The HTTPRouteFilters that filters name in a route of `namespace`, existing or not; sorted, without repetitions.
+    fn filters(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
+
     /// The Services that backendRefs name. These need endpoints; mirrors do not.
     fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
 macro_rules! routes {
-    ($($kind:ident { $spec:ident, $parent_ref:ident, $references:ident })+) => {
+    ($($kind:ident { $spec:ident, $parent_ref:ident, $references:ident, $extensions:ident })+) => {
         $(
             #[doc = concat!("A route with a [`", stringify!($spec), "`].")]
             pub type $kind = RouteObject<$spec>;
@@ -140,6 +168,11 @@ macro_rules! routes {
                 fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]> {
                     let references = $references!(self).filter_map(|reference| reference.service(namespace));
                     references.collect::<BTreeSet<_>>().into_iter().collect()
+                }
+
+                fn filters(&self, namespace: &Arc<str>) -> Box<[ObjectName]> {
+                    let names: BTreeSet<&String> = $extensions!(self).collect();
+                    names.into_iter().map(|name| ObjectName::new(namespace.clone(), name.as_str())).collect()
                 }
 
                 fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
@@ -203,6 +236,11 @@ macro_rules! routes {
                 match self { $(Self::$kind(route) => route.services(),)+ }
             }
 
+            /// The HTTPRouteFilters that filters name, existing or not; sorted, without repetitions.
+            pub fn filters(&self) -> &[ObjectName] {
+                match self { $(Self::$kind(route) => route.filters(),)+ }
+            }
+
             /// The Services that backendRefs name. These need endpoints; mirrors do not.
             pub fn backends(&self) -> Vec<ObjectName> {
                 match self { $(Self::$kind(route) => route.backends(),)+ }
@@ -225,12 +263,12 @@ macro_rules! routes {
 }
 
 routes! {
-    // The type of the spec, the type of its parentRefs, and the macro for its backends.
-    HttpRoute { HttpRouteSpec, HttpRouteParentRefs, filtered }
-    GrpcRoute { GrpcRouteSpec, GrpcRouteParentRefs, filtered }
-    TlsRoute { TlsRouteSpec, TlsRouteParentRefs, plain }
-    TcpRoute { TcpRouteSpec, TcpRouteParentRefs, plain }
-    UdpRoute { UdpRouteSpec, UdpRouteParentRefs, plain }
+    // The type of the spec, the type of its parentRefs, and the macros for its backends and its HTTPRouteFilters.
+    HttpRoute { HttpRouteSpec, HttpRouteParentRefs, filtered, extensions }
+    GrpcRoute { GrpcRouteSpec, GrpcRouteParentRefs, filtered, no_extensions }
+    TlsRoute { TlsRouteSpec, TlsRouteParentRefs, plain, no_extensions }
+    TcpRoute { TcpRouteSpec, TcpRouteParentRefs, plain, no_extensions }
+    UdpRoute { UdpRouteSpec, UdpRouteParentRefs, plain, no_extensions }
 }
 
 impl AnyRoute {

@@ -22,6 +22,8 @@ pub struct RouteObject<S> {
     pub parent_refs: Arc<[ParentRef]>,
     /// The Services that the spec names; sorted. They are needed far more often than the rest of the spec.
     services: Box<[ObjectName]>,
+    /// The HTTPRouteFilters that the spec names; sorted.
+    filters: Box<[ObjectName]>,
     spec: Packed<S>,
 }
 
@@ -34,6 +36,11 @@ impl<S: RouteSpec> RouteObject<S> {
     /// The Services that backendRefs and mirrors name, existing or not; sorted, without repetitions.
     pub fn services(&self) -> &[ObjectName] {
         &self.services
+    }
+
+    /// The HTTPRouteFilters that filters of rules and backendRefs name, existing or not; sorted, without repetitions.
+    pub fn filters(&self) -> &[ObjectName] {
+        &self.filters
     }
 
     /// The Services that backendRefs name. These need endpoints; mirrors do not.
@@ -78,7 +85,8 @@ impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
     fn from(Written { metadata, mut spec }: Written<S>) -> Self {
         let (metadata, parent_refs) = (Metadata::from(&metadata), spec.take_parent_refs());
         let services = spec.services(&metadata.name.namespace);
-        Self { metadata, parent_refs, services, spec: Packed::new(&spec) }
+        let filters = spec.filters(&metadata.name.namespace);
+        Self { metadata, parent_refs, services, filters, spec: Packed::new(&spec) }
     }
 }
 
@@ -107,6 +115,7 @@ where
         share_namespace(&mut self.metadata.name, pool);
         pool.parent_refs(&mut self.parent_refs);
         self.services.iter_mut().for_each(|service| pool.name(service));
+        self.filters.iter_mut().for_each(|filter| pool.name(filter));
     }
 
     fn says_the_same(&self, other: &Self) -> bool {

@@ -82,6 +82,11 @@ impl Lab {
         Self::of(&json!({"attached": {}, "ingress": {"hostOwnership": "OldestNamespace"}}))
     }
 
+    /// Each port is a data plane.
+    fn per_port() -> Self {
+        Self::of(&json!({"attached": {"layout": "PerPort"}}))
+    }
+
     fn of(parameters: &Value) -> Self {
         let (world, mut translator) = (world(parameters), Translator::new(Options::default()));
         let before = translator.translate_ingress(&world);
@@ -141,6 +146,32 @@ fn an_ingress_that_changes_comes_or_goes_is_what_is_done_again() {
         let new = ingress("team-3", "new", "new.team-3.test");
         assert_eq!(lab.change(|world| put(world, "team-3", "new", new)), (part(1), 2));
     }
+}
+
+#[test]
+fn a_data_plane_for_each_port_takes_no_more_than_one_for_both_and_twice_the_documents() {
+    let mut lab = Lab::per_port();
+    assert_eq!(lab.before.data_planes.len(), 2);
+    let own = ObjectName::new("team-3", "own");
+    let slices = json!([{"addresses": ["10.0.0.9"]}]);
+    assert_eq!(lab.change(|world| change_slices(&mut world.referents, &own, slices)), (part(0), 2));
+    let new = ingress("team-3", "new", "new.team-3.test");
+    assert_eq!(lab.change(|world| put(world, "team-3", "new", new)), (part(1), 4));
+    let tls = ObjectName::new("team-3", "tls");
+    assert_eq!(lab.change(|world| assert!(world.referents.secrets.remove(&tls))), (part(0), 1));
+}
+
+#[test]
+fn another_layout_is_a_full_translation() {
+    let shared: Arc<PingsixProxy> = object(json!({
+        "metadata": {"namespace": "infra", "name": "edge"}, "spec": {"attached": {"layout": "Shared"}},
+    }));
+    let mut lab = Lab::per_port();
+    let mut world = lab.world.clone();
+    world.referents.proxies.insert(ObjectName::new("infra", "edge"), shared);
+    let got = lab.translator.translate_ingress(&world);
+    assert_eq!((lab.translator.effort(), got.data_planes.len()), (Effort::Whole, 1));
+    assert_same(&got, &translate_ingress(&world, &Options::default()));
 }
 
 #[test]

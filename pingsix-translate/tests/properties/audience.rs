@@ -324,7 +324,11 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
             let host = plane.config.upstream(id).unwrap().upstream_host.clone().unwrap();
             parse_status_host(&host).unwrap().as_u16().to_string()
         }
-        other @ (Provenance::Rules { .. } | Provenance::Guard { .. } | Provenance::Certificate { .. }) => {
+        other @ (Provenance::Rules { .. }
+        | Provenance::Guard { .. }
+        | Provenance::Telemetry { .. }
+        | Provenance::Policies { .. }
+        | Provenance::Certificate { .. }) => {
             panic!("{id} is a target and has provenance {other:?}")
         }
     }

@@ -278,6 +278,7 @@ pub(crate) fn decode(object: &Value) -> Object {
         "BackendTLSPolicy" => Object::BackendTlsPolicy(read(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         "GatewayClass" => Object::GatewayClass(read(object)),
+        "HTTPRouteFilter" => Object::HttpRouteFilter(read(object)),
         "PingsixProxy" => Object::PingsixProxy(read(object)),
         other => panic!("tables have no objects of kind {other}"),
     }

@@ -24,8 +24,15 @@ use crate::generate::{CERTIFICATES, NAMESPACES, Taste};
 const STEPS: usize = 12;
 
 /// Kinds of objects that everybody may depend on, and that change alone now and then.
-const ALONE: [&str; 6] =
-    ["Secret", "Namespace", "ReferenceGrant", "BackendTLSPolicy", "Gateway", "PingsixProxy"];
+const ALONE: [&str; 7] = [
+    "Secret",
+    "Namespace",
+    "ReferenceGrant",
+    "BackendTLSPolicy",
+    "HTTPRouteFilter",
+    "Gateway",
+    "PingsixProxy",
+];
 
 /// What happened when objects of one kind changed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -257,7 +264,8 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
     let is_of_kind = |object: &&Value| object["kind"] == kind;
     let present: Vec<Value> =
         objects.values().map(|(object, _)| object).filter(is_of_kind).cloned().collect();
-    let new = ["ReferenceGrant", "BackendTLSPolicy"].contains(&kind) && rng.random_bool(0.3);
+    let new =
+        ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter"].contains(&kind) && rng.random_bool(0.3);
     if present.is_empty() || new {
         let of_kind: Vec<&Value> = others.iter().filter(is_of_kind).collect();
         return of_kind.choose(rng).map(|object| put(objects, (*object).clone())).is_some();
@@ -290,6 +298,7 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             let service = ["one", "two", "idle", "missing"].choose(rng);
             object["spec"]["targetRefs"][0]["name"] = json!(service);
         }
+        "HTTPRouteFilter" => object["spec"] = filter(rng),
         "PingsixProxy" => match rng.random_range(0..8) {
             0 if object["spec"]["attached"].is_object() => {
                 object["spec"]["attached"]["layout"] = json!(["Shared", "PerPort"].choose(rng));
@@ -352,6 +361,52 @@ pub(crate) fn identity(object: &Value) -> String {
     format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
+/// The spec of an HTTPRouteFilter, which may be one that cannot be used.
+fn filter(rng: &mut SmallRng) -> Value {
+    let path =
+        |pattern: &str| json!({"type": "ReplaceRegexMatch", "pattern": pattern, "substitution": "/n/$1"});
+    match rng.random_range(0..6) {
+        0 => json!({"urlRewrite": {"path": path("^/([^/]*)/.*$")}}),
+        1 => json!({"urlRewrite": {"path": path("^/(.*)$")}}),
+        2 => json!({"urlRewrite": {"path": path("/(.*)")}}),
+        3 => json!({"directResponse": {"statusCode": 503}}),
+        4 => json!({"directResponse": {"statusCode": 503, "body": "closed"}}),
+        _ => json!({}),
+    }
+}
+
+/// Has some rules of HTTPRoutes refer to HTTPRouteFilters, which may be missing.
+fn refer_to_filters(rng: &mut SmallRng, objects: &mut Vec<Value>) {
+    const NAMES: [&str; 2] = ["moved", "closed"];
+    for object in objects.iter_mut().filter(|object| object["kind"] == "HTTPRoute") {
+        for rule in object["spec"]["rules"].as_array_mut().into_iter().flatten() {
+            if rng.random_bool(0.8) {
+                continue;
+            }
+            let reference =
+                json!({"group": "pingsix.io", "kind": "HTTPRouteFilter", "name": NAMES.choose(rng)});
+            let filter = json!({"type": "ExtensionRef", "extensionRef": reference});
+            match rule["filters"].as_array_mut() {
+                Some(filters) => filters.push(filter),
+                None => rule["filters"] = json!([filter]),
+            }
+            if rng.random() {
+                rule.as_object_mut().expect("a rule is an object").remove("backendRefs");
+            }
+        }
+    }
+    for namespace in NAMESPACES {
+        for name in NAMES {
+            if rng.random_bool(0.8) {
+                objects.push(json!({
+                    "apiVersion": "pingsix.io/v1alpha1", "kind": "HTTPRouteFilter",
+                    "metadata": {"namespace": namespace, "name": name, "generation": 1}, "spec": filter(rng),
+                }));
+            }
+        }
+    }
+}
+
 /// Gives paths different first segments, and lets fewer of them take all requests of another.
 fn spread(rng: &mut SmallRng, objects: &mut [Value]) {
     for object in objects.iter_mut().filter(|object| object["kind"] == "HTTPRoute") {
@@ -373,6 +428,7 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
     if is_spread {
         spread(rng, &mut objects);
     }
+    refer_to_filters(rng, &mut objects);
     for object in objects.iter_mut().filter(|object| object["kind"] == "Gateway") {
         if let Some(listeners) = object["spec"]["listeners"].as_array_mut() {
             listeners.push(json!({"name": "tcp", "port": 9000, "protocol": "TCP"}));

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::status::Severity;
-use pingsix_translate::{DataPlane, Kind, Objects, Options, Provenance, Translation, translate_ingress};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, Kind, Layout, Objects, Options, Provenance, Translation, translate_ingress,
+};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -26,6 +28,14 @@ use crate::{accepted, case, cases, shrink};
 /// The class under test.
 const CLASS: &str = "pingsix";
 
+/// Every layout of its data planes, with their ports.
+const LAYOUTS: [(Layout, &[Option<u16>]); 2] =
+    [(Layout::Shared, &[None]), (Layout::PerPort, &[Some(80), Some(443)])];
+
+fn options(layout: Layout) -> Options {
+    Options { layout, ..Options::default() }
+}
+
 struct Case {
     world: World,
     ingresses: Ingresses,
@@ -33,7 +43,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(objects: &[Value]) -> Self {
+    fn new(objects: &[Value], layout: Layout) -> Self {
         let mut all = Objects::default();
         for object in objects {
             all.insert(case::decode(object));
@@ -45,26 +55,42 @@ impl Case {
         Self {
             world: World::read(&services),
             ingresses: Ingresses::read(objects),
-            translation: translate_ingress(&snapshot, &Options::default()),
+            translation: translate_ingress(&snapshot, &options(layout)),
         }
     }
 
-    fn plane(&self) -> &DataPlane {
-        self.translation.data_planes.values().next().expect("the class has a data plane")
+    /// The data planes of the class, each with the ports that the layout gives it.
+    fn planes(&self) -> impl Iterator<Item = (&DataPlaneKey, &DataPlane)> {
+        self.translation.data_planes.iter()
     }
 
-    /// Compares the answers to requests in several insertion orders.
+    /// Compares the answers of every data plane to requests in several insertion orders.
     fn check(&self, probes: &[Probe], orders: usize, seed: u64, tally: &mut Tally) -> Result<(), String> {
+        self.planes().try_for_each(|(key, plane)| {
+            let probes: Vec<Probe> = probes.iter().map(|probe| arriving_at(key, probe)).collect();
+            let answers = self.check_plane(plane, &probes, orders, seed, tally);
+            answers.map_err(|difference| format!("{key}: {difference}"))
+        })
+    }
+
+    fn check_plane(
+        &self,
+        plane: &DataPlane,
+        probes: &[Probe],
+        orders: usize,
+        seed: u64,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
         let mut rng = SmallRng::seed_from_u64(seed);
         let expected: Vec<Decided> =
             probes.iter().map(|probe| self.ingresses.decide(&self.world, probe, Labels::Several)).collect();
-        let table = RouteTable::new(&self.plane().config);
+        let table = RouteTable::new(&plane.config);
         let mut order: Vec<usize> = (0..table.len()).collect();
         for _ in 0..orders {
             order.shuffle(&mut rng);
             let router = table.insert_in(order.iter().copied()).map_err(|error| error.to_string())?;
             for (probe, expected) in probes.iter().zip(&expected) {
-                let decided = answer(&self.world, self.plane(), &router, &probe.request())?;
+                let decided = answer(&self.world, plane, &router, &probe.request())?;
                 if decided != *expected {
                     return Err(format!(
                         "{probe:?}: the oracle says {expected:?}, the data plane {decided:?}"
@@ -104,23 +130,33 @@ impl Case {
             .map(|problem| format!("{} {}", problem.object.name, place(problem.field.as_str())))
             .collect();
         compare("errors", errors, self.ingresses.errors(&self.world));
-        let certificates = self
-            .plane()
-            .config
-            .ssls()
-            .flat_map(|(key, ssl)| {
-                let Provenance::Certificate { by, .. } = &self.plane().provenance[key] else {
-                    panic!("{key} is no certificate")
-                };
-                ssl.snis
-                    .iter()
-                    .zip(by)
-                    .map(|(name, by)| format!("{name} {} {}", by.object().name, by.origin().field()))
-            })
-            .collect();
-        compare("certificates", certificates, self.ingresses.certificates());
+        for (key, plane) in self.planes() {
+            // No client of a plaintext port sees a certificate.
+            let expected =
+                if key.port() == Some(80) { BTreeSet::new() } else { self.ingresses.certificates() };
+            compare(&format!("certificates of {key}"), shown(plane), expected);
+        }
         differences
     }
+}
+
+/// A request as it arrives at a data plane of the class.
+fn arriving_at(key: &DataPlaneKey, probe: &Probe) -> Probe {
+    Probe { tls: key.port() == Some(443), ..probe.clone() }
+}
+
+/// The names that a data plane shows certificates for, each with the entry that provides it.
+fn shown(plane: &DataPlane) -> BTreeSet<String> {
+    let names = plane.config.ssls().flat_map(|(key, ssl)| {
+        let Provenance::Certificate { by, .. } = &plane.provenance[key] else {
+            panic!("{key} is no certificate")
+        };
+        ssl.snis
+            .iter()
+            .zip(by)
+            .map(|(name, by)| format!("{name} {} {}", by.object().name, by.origin().field()))
+    });
+    names.collect()
 }
 
 /// The part of a field path that says which path, default backend or entry of `tls` it is about.
@@ -165,14 +201,25 @@ fn report(seed: u64, objects: Vec<Value>, failure: impl Fn(&[Value]) -> Option<S
     panic!("seed {seed}: {first}\nafter shrinking: {}", failure(&objects).unwrap_or_default());
 }
 
-/// Checks something about every table.
-fn check_tables(failure: impl Fn(&[Value]) -> Option<String>) {
+/// Checks something about every table in every layout.
+fn check_tables(failure: impl Fn(&[Value], Layout) -> Option<String>) {
     for seed in 0..cases() {
         let objects = generate::table(&mut SmallRng::seed_from_u64(seed));
-        if failure(&objects).is_some() {
-            report(seed, objects, &failure);
+        for (layout, _) in LAYOUTS {
+            if failure(&objects, layout).is_some() {
+                report(seed, objects, |objects| failure(objects, layout));
+            }
         }
     }
+}
+
+#[test]
+fn the_data_planes_of_a_class_are_those_of_its_layout() {
+    check_tables(|objects, layout| {
+        let ports: Vec<_> = Case::new(objects, layout).planes().map(|(key, _)| key.port()).collect();
+        let (_, expected) = LAYOUTS.into_iter().find(|(other, _)| *other == layout).unwrap();
+        (ports != expected).then(|| format!("{layout:?} has {ports:?}"))
+    });
 }
 
 #[test]
@@ -183,10 +230,12 @@ fn every_answer_of_an_ingress_class_is_the_oracles() {
         let objects = generate::table(&mut rng);
         let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
         let probes: Vec<Probe> = (0..120).map(|_| probe(&mut rng, &hosts)).collect();
-        if Case::new(&objects).check(&probes, 3, seed, &mut tally).is_err() {
-            report(seed, objects, |objects| {
-                Case::new(objects).check(&probes, 6, seed, &mut Tally::default()).err()
-            });
+        for (layout, _) in LAYOUTS {
+            if Case::new(&objects, layout).check(&probes, 3, seed, &mut tally).is_err() {
+                report(seed, objects, |objects| {
+                    Case::new(objects, layout).check(&probes, 6, seed, &mut Tally::default()).err()
+                });
+            }
         }
     }
     println!("{tally:?}");
@@ -197,27 +246,27 @@ fn every_answer_of_an_ingress_class_is_the_oracles() {
 
 #[test]
 fn what_is_served_of_ingresses_and_what_is_wrong_with_them_is_the_oracles() {
-    check_tables(|objects| {
-        let differences = Case::new(objects).differences();
+    check_tables(|objects, layout| {
+        let differences = Case::new(objects, layout).differences();
         (!differences.is_empty()).then(|| differences.join("\n"))
     });
 }
 
 #[test]
 fn everything_emitted_for_ingresses_is_accepted_by_pingsix() {
-    check_tables(|objects| {
-        let faults = accepted::faults(&Case::new(objects).translation, &Options::default());
+    check_tables(|objects, layout| {
+        let faults = accepted::faults(&Case::new(objects, layout).translation, &options(layout));
         (!faults.is_empty()).then(|| faults.join("\n"))
     });
 }
 
 #[test]
 fn the_order_of_ingresses_changes_nothing() {
-    check_tables(|objects| {
-        let first = Case::new(objects).translation;
+    check_tables(|objects, layout| {
+        let first = Case::new(objects, layout).translation;
         let mut shuffled = objects.to_vec();
         shuffled.shuffle(&mut SmallRng::seed_from_u64(1));
-        let other = Case::new(&shuffled).translation;
+        let other = Case::new(&shuffled, layout).translation;
         let documents = |translation: &Translation| -> Vec<_> {
             let planes = translation.data_planes.iter();
             planes.map(|(key, plane)| (key.clone(), plane.config.clone(), plane.provenance.clone())).collect()
@@ -229,7 +278,7 @@ fn the_order_of_ingresses_changes_nothing() {
 
 #[test]
 fn an_ingress_with_hosts_of_its_own_changes_its_own_documents_alone() {
-    check_tables(|objects| {
+    check_tables(|objects, layout| {
         let mut objects: Vec<Value> = objects.to_vec();
         // What covers its host lists its patterns, as it must.
         let covers = |rule: &Value| matches!(rule.get("host").and_then(Value::as_str), None | Some("*.test"));
@@ -239,7 +288,12 @@ fn an_ingress_with_hosts_of_its_own_changes_its_own_documents_alone() {
             spec["rules"].as_array_mut().unwrap().retain(|rule| !covers(rule));
         }
         let documents = |objects: &[Value]| -> BTreeMap<String, String> {
-            Case::new(objects).plane().config.to_pairs("").collect()
+            let case = Case::new(objects, layout);
+            let mut documents = BTreeMap::new();
+            for (key, plane) in case.planes() {
+                documents.extend(plane.config.to_pairs(&key.to_string()));
+            }
+            documents
         };
         let before = documents(&objects);
         objects.push(generate::alone());

@@ -423,6 +423,15 @@ fn a_password_in_a_value_is_not_repeated() {
     assert!(!faults[0].contains("canary"), "{faults:?}");
 }
 
+#[test]
+fn a_collector_needs_a_program_with_traces() {
+    let collector = Some("http://127.0.0.1:4317".parse().unwrap());
+    let fault = crate::rules::built_with("otel", false)(&collector, &()).unwrap_err();
+    assert_eq!(fault.to_string(), "needs a program that was built with the cargo feature otel");
+    assert!(crate::rules::built_with("otel", true)(&collector, &()).is_ok());
+    assert!(crate::rules::built_with("otel", false)(&None, &()).is_ok());
+}
+
 #[cfg(not(feature = "otel"))]
 #[test]
 fn traces_are_for_a_program_that_has_them() {

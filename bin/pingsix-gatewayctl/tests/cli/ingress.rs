@@ -125,3 +125,55 @@ fn the_pingsix_of_an_ingress_class_listens_with_and_without_tls() {
         .says("0.0.0.0:443")
         .says("/pingsix-ingress/pingsix");
 }
+
+const PER_PORT: [&str; 2] = ["--layout", "per-port"];
+
+#[test]
+fn an_ingress_class_has_a_data_plane_for_each_port() {
+    let manifests = shop(&INGRESS.replace("name: gone", "name: cart"));
+    manifests
+        .translate(&PER_PORT)
+        .exits(0)
+        .says("# data plane IngressClass/pingsix:80, etcd prefix /pingsix-ingress/pingsix:80")
+        .says("# data plane IngressClass/pingsix:443, etcd prefix /pingsix-ingress/pingsix:443");
+    let path = manifests.path().to_str().unwrap();
+    let explain = |url: &str| run(["explain", path, "GET", url].iter().chain(&PER_PORT));
+    let plaintext =
+        explain("http://shop.example.com/cart").exits(0).says("data plane  IngressClass/pingsix:80");
+    assert!(!plaintext.out.contains("HTTPS") && !plaintext.out.contains("pingsix:443"), "{}", plaintext.out);
+    explain("https://shop.example.com/cart")
+        .exits(0)
+        .says("data plane  IngressClass/pingsix:443")
+        .says("https (HTTPS port 443, any host)");
+}
+
+#[test]
+fn each_port_of_an_ingress_class_has_a_pingsix() {
+    let manifests = shop(INGRESS);
+    let path = manifests.path().to_str().unwrap();
+    let config = |data_plane: &str| {
+        let choice = ["--data-plane", data_plane];
+        run(["pingsix-config", path].iter().chain(&PER_PORT).chain(&choice)).exits(0).out
+    };
+    let (plaintext, tls) = (config("IngressClass/pingsix:80"), config("IngressClass/pingsix:443"));
+    assert!(
+        plaintext.contains("/pingsix-ingress/pingsix:80") && plaintext.contains("offer_h2c"),
+        "{plaintext}"
+    );
+    assert!(!plaintext.contains("cert_path") && !plaintext.contains("0.0.0.0:443"), "{plaintext}");
+    assert!(tls.contains("/pingsix-ingress/pingsix:443") && tls.contains("cert_path"), "{tls}");
+    assert!(!tls.contains("0.0.0.0:80") && !tls.contains("offer_h2c"), "{tls}");
+}
+
+#[test]
+fn each_port_of_an_ingress_class_is_served_below_a_prefix_of_its_own() {
+    let manifests = shop(INGRESS);
+    let served = Served::start(&manifests, &["--state", "none", "--layout", "per-port"]);
+    served.wait_for("published IngressClass/pingsix:80 revision");
+    served.wait_for("published IngressClass/pingsix:443 revision");
+    served.wait_for("ready");
+    for port in [80, 443] {
+        let keys = served.keys(&format!("/pingsix-ingress/pingsix:{port}/")).unwrap();
+        assert!(keys.iter().any(|key| key.contains("/routes/")), "{keys:?}");
+    }
+}

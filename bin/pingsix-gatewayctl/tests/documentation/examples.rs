@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::root;
 
-const CALL: &str = "cargo run --bin pingsix-gatewayctl -- ";
+const CALL: &str = "cargo run -p pingsix-gatewayctl -- ";
 
 /// Each block of a command of ours that a block of its output follows.
 fn examples(page: &str) -> Vec<(&str, &str)> {

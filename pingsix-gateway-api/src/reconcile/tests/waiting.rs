@@ -244,7 +244,7 @@ fn an_ingress_or_a_policy_without_an_answer_counts_as_it_was() {
         named("shop", version, &json!({"spec": spec}))
     };
     apply(&mut follower, Kind::Ingress, ingress(1, None, "/one"));
-    let plane = DataPlaneKey::Ingress { class: "web".into() };
+    let plane = DataPlaneKey::Ingress { class: "web".into(), port: None };
     let text = |follower: &Follower| follower.held[&plane].values().cloned().collect::<String>();
     apply(&mut follower, Kind::Ingress, ingress(2, Some("unanswered"), "/two"));
     assert!(text(&follower).contains("/one") && !text(&follower).contains("/two"));

@@ -388,6 +388,29 @@ pub(super) fn story(kind: Kind) -> Story {
                 deleted: vec![invalid],
             }
         }
+        Kind::HttpRouteFilter => {
+            let filter = |body: &str| {
+                format!(
+                    "
+apiVersion: pingsix.io/v1alpha1
+kind: HTTPRouteFilter
+metadata: {{name: told, namespace: default}}
+spec: {{directResponse: {{statusCode: 503, body: {body}}}}}
+"
+                )
+            };
+            let says = |condition| Says(Kind::HttpRoute, "filtered", "/parents/0", condition);
+            let resolved = says("ResolvedRefs=True/ResolvedRefs");
+            Story {
+                name: "told",
+                created: (filter("closed-for-now"), vec![resolved, Served("closed-for-now")]),
+                changed: (
+                    filter("closed-for-good"),
+                    vec![resolved, Served("closed-for-good"), NotServed("closed-for-now")],
+                ),
+                deleted: vec![says("ResolvedRefs=False/BackendNotFound"), NotServed("closed-for-good")],
+            }
+        }
         Kind::PingsixProxy => {
             let parametrised = |condition| Says(Kind::Gateway, "parametrised", "", condition);
             let refused = parametrised("Accepted=False/InvalidParameters");

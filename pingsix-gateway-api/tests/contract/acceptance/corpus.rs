@@ -11,6 +11,11 @@ use crate::dice::Dice;
 use material::Material;
 use samples::{documents, plugins, split};
 
+/// A rich configuration of each plugin.
+pub(super) fn rich_plugins() -> Vec<(&'static str, Value)> {
+    plugins(&Material::new())
+}
+
 /// Documents that stand in a prefix together, and others that may join them one at a time.
 pub(super) struct Corpus {
     healthy: Documents,

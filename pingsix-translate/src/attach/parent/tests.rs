@@ -8,7 +8,7 @@ use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
 use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, Options};
-use crate::normalise::normalise_route;
+use crate::normalise::{Extensions, normalise_route};
 
 /// The listeners the route attaches to through its first parentRef, or the reason and field of the refusal.
 fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, String)> {
@@ -19,7 +19,10 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     let listeners =
         judge_listeners(&snapshot, &key, &references, (&Options::default(), usize::MAX), &mut Vec::new());
-    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
+    let route = normalise_route(
+        &snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")],
+        &Extensions::default(),
+    );
     let attachment = attach_route(&route, &listeners, &references).remove(0);
     attachment.outcome.map_err(|refusal| (refusal.reason, refusal.at.to_string()))
 }

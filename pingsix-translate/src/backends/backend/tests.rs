@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
 use crate::model::Options;
-use crate::normalise::normalise_route;
+use crate::normalise::{Extensions, normalise_route};
 use crate::pingsix::Scheme;
 use crate::pipeline::{Translation, Translator, translate};
 use crate::policy::{Payload, Policies};
@@ -20,7 +20,10 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
         &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
     );
     let snapshot = snapshot(&objects);
-    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")]);
+    let route = normalise_route(
+        &snapshot.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "r")],
+        &Extensions::default(),
+    );
     let references = References::new(&snapshot.referents);
     let policies = Policies::default();
     let rule = references.resolve_rule(
@@ -189,7 +192,10 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
         &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
     );
     let snapshot = snapshot(&objects);
-    let route = normalise_route(&snapshot.routes[&ObjectKey::new(Kind::GrpcRoute, "infra", "calls")]);
+    let route = normalise_route(
+        &snapshot.routes[&ObjectKey::new(Kind::GrpcRoute, "infra", "calls")],
+        &Extensions::default(),
+    );
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = Policies::default();

@@ -14,7 +14,7 @@ use crate::model::Layout;
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct Attached {
-    /// The PingSIX fleets of a Gateway. Default: the option `--layout` of the controller.
+    /// The PingSIX fleets of a Gateway or an IngressClass. Default: the option `--layout` of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 
@@ -71,8 +71,8 @@ pub struct StatusUrl {
     #[garde(length(min = 1, max = 2048), custom(status_url))]
     pub url: String,
 
-    /// The listener port of the process, with layout `PerPort`. With layout `Shared`, and for an IngressClass, one
-    /// process serves all ports, and the field has to be absent.
+    /// The listener port of the process, with layout `PerPort`: 80 or 443 for an IngressClass. With layout `Shared`,
+    /// one process serves all ports, and the field has to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(range(min = 1))]
     pub port: Option<u16>,

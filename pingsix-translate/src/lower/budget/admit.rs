@@ -11,7 +11,9 @@ use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
 use super::ledger::{Ledger, part_of};
 use super::share::{Share, Shares};
-use super::table::{Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes};
+use super::table::{
+    SERVICE_ID, Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes,
+};
 use super::{Older, oldest_first};
 use crate::attach::ServedName;
 use crate::backends::Action;
@@ -23,6 +25,7 @@ use crate::lower::ssl::SslKey;
 use crate::lower::table::Audience;
 use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
 use crate::normalise::Match;
+use crate::policy::Chain;
 
 /// One part of the budget in so many is for guards.
 const GUARDS: usize = 16;
@@ -48,8 +51,9 @@ pub(in crate::lower) fn admit<'a>(
         },
     };
     let room = room(budget);
-    admitting.ledger = Ledger::new(room);
-    admitting.shares = Shares::new(Share::of(lowering.plane.namespace_share, admitting.ledger.left()));
+    admitting.ledger = Ledger::new(room.without_bytes(telemetry_bytes(lowering)));
+    admitting.shares =
+        Shares::new(Share::of(lowering.plane.settings.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
     let left = admitting.ledger.left();
     admitting.admission.charged =
@@ -228,24 +232,27 @@ impl<'a> Admitting<'a> {
 }
 
 /// The sizes of the rows of a rule in a zone.
-pub(in crate::lower) struct RuleSizes {
+pub(in crate::lower) struct RuleSizes<'a> {
     /// What its rows do.
     pub(in crate::lower) action: Action,
+    /// The policies of its service.
+    pub(in crate::lower) chain: Option<&'a Arc<Chain>>,
     /// Bytes of the name of a Route whose first row is the rule's.
     name: usize,
     /// Bytes of the plugins of its filters, for each name of the placement. Only redirects depend on the name.
     filters: Vec<usize>,
 }
 
-impl RuleSizes {
-    pub(in crate::lower) fn new(lowering: &Lowering<'_>, rule: RuleRef, placement: &Placement) -> Self {
+impl<'a> RuleSizes<'a> {
+    pub(in crate::lower) fn new(lowering: &Lowering<'a>, rule: RuleRef, placement: &Placement) -> Self {
         let (input, content) = lowering.rule(rule);
-        let action = if placement.audience.is_ok() {
-            input.rules[rule.rule].action.clone()
-        } else {
-            Action::status(input.route.traffic.failure())
+        let chain = lowering.chain(rule, placement.zone);
+        let (action, chain) = match (&placement.audience, chain) {
+            (Ok(_), Ok(chain)) => (input.rules[rule.rule].action.clone(), chain),
+            (Ok(_), Err(_)) | (Err(_), _) => (Action::status(input.route.traffic.failure()), None),
         };
-        let filters = content.filters.as_deref().filter(|_| action.is_filtered());
+        let filters = content.filters.as_deref();
+        let filters = filters.filter(|filters| action.is_filtered() || filters.response.is_some());
         let of_name = |filters, name: &ServedName| {
             filter_bytes(lowering, placement.zone, filters, name.served.as_ref())
         };
@@ -256,17 +263,18 @@ impl RuleSizes {
             (Some(filters), Some(first)) => vec![of_name(filters, first); placement.names.len()],
             (None, _) | (Some(_), None) => vec![0; placement.names.len()],
         };
-        Self { action, name: name_bytes(lowering, rule.route), filters }
+        Self { action, chain, name: name_bytes(lowering, rule.route), filters }
     }
 
     /// Bytes that each match adds to the list of each name.
-    pub(in crate::lower) fn rows<'a, 'n>(
+    pub(in crate::lower) fn rows<'m, 'n>(
         &self,
-        matches: &'a [Match],
+        matches: &'m [Match],
         names: &'n [ServedName],
-    ) -> impl Iterator<Item = (&'a Match, &'n ServedName, usize)> {
+    ) -> impl Iterator<Item = (&'m Match, &'n ServedName, usize)> {
+        let service = if self.chain.is_some() { SERVICE_ID } else { 0 };
         matches.iter().flat_map(move |matched| {
-            let rest = self.name + row_bytes(&matched.conditions, &self.action);
+            let rest = self.name + service + row_bytes(&matched.conditions, &self.action);
             names.iter().zip(&self.filters).map(move |(name, filters)| (matched, name, rest + filters))
         })
     }
@@ -283,6 +291,9 @@ fn add_rows<'a>(
     let (_, content) = lowering.rule(rule);
     let sizes = RuleSizes::new(lowering, rule, placement);
     table.add_upstreams(&sizes.action, ledger)?;
+    if let Some(chain) = sizes.chain {
+        table.add_service(chain, ledger)?;
+    }
     let audience = placement.audience.unwrap_or(Audience::Everybody);
     for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
         let row = Sized {

@@ -6,14 +6,15 @@
 //! once, to whichever of the two comes later. The sum is never less than what compiling the table gives.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
 use crate::backends::{Action, Target};
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
-use crate::lower::plugins::add_filters;
-use crate::lower::redirect::{instruction, native, to_https};
+use crate::lower::redirect::{headers, instruction, native, to_https};
+use crate::lower::service::service_bytes;
 use crate::lower::table::{Audience, host_of};
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
@@ -21,6 +22,7 @@ use crate::normalise::{Condition, Conditions, Filters, Path, VarsSize};
 use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
+use crate::policy::Chain;
 
 /// The key of a Route, what a list response adds to it, and its JSON without hosts, patterns and method:
 /// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id that collided.
@@ -37,6 +39,8 @@ const SPLIT_RULE: usize = 34;
 const SHARE: usize = 54;
 /// `,"name":"kind///rule"`, with the number of the rule.
 const NAME: usize = 48;
+/// `,"service_id":"s234567234567234567234567"`
+pub(super) const SERVICE_ID: usize = 43;
 
 /// A group of a zone: index of the zone, original hostname.
 pub(crate) type Group = (usize, Option<Hostname>);
@@ -62,6 +66,7 @@ pub(super) struct TableSizes<'a> {
     /// By zone.
     zones: Vec<Zone<'a>>,
     upstreams: BTreeSet<UpstreamKey>,
+    services: BTreeSet<Arc<Chain>>,
     journal: Vec<Added<'a>>,
 }
 
@@ -124,6 +129,7 @@ enum Added<'a> {
     Open(Group),
     Region { group: Group, open: usize, region: Region<'a> },
     Upstream(UpstreamKey),
+    Service(Arc<Chain>),
 }
 
 impl<'a> TableSizes<'a> {
@@ -135,6 +141,7 @@ impl<'a> TableSizes<'a> {
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
             upstreams: BTreeSet::new(),
+            services: BTreeSet::new(),
             journal: Vec::new(),
         }
     }
@@ -299,6 +306,15 @@ impl<'a> TableSizes<'a> {
         ledger.take(upstream_bytes(&self.lowering, self.prefix, upstream), 0)
     }
 
+    /// Charges the service of a chain, unless it is there.
+    pub(super) fn add_service(&mut self, chain: &Arc<Chain>, ledger: &mut Ledger) -> Option<()> {
+        if !self.services.insert(chain.clone()) {
+            return Some(());
+        }
+        self.journal.push(Added::Service(chain.clone()));
+        ledger.take(service_bytes(chain, self.lowering.policies, self.prefix), 0)
+    }
+
     /// Keeps what was added.
     pub(super) fn commit(&mut self) {
         self.patterns.commit();
@@ -330,6 +346,9 @@ impl<'a> TableSizes<'a> {
                 Added::Upstream(upstream) => {
                     self.upstreams.remove(&upstream);
                 }
+                Added::Service(chain) => {
+                    self.services.remove(&chain);
+                }
             }
         }
     }
@@ -344,6 +363,12 @@ pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
 pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
     let name = &lowering.routes[route].route.key.name;
     if lowering.options.route_names { NAME + name.namespace.len() + name.name.len() } else { 0 }
+}
+
+/// Bytes of the global rule for telemetry.
+pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
+    let Some((key, document, _)) = lowering.plane.telemetry() else { return 0 };
+    canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
 }
 
 /// Bytes of the document of an upstream; none for what takes a responder when there is none.
@@ -405,9 +430,11 @@ pub(super) fn filter_bytes(
         }
         let instruction = instruction(redirect, entrances)
             .or_else(|| instruction(redirect, entrances.get(..1).unwrap_or_default()));
-        add_filters(filters, instruction.as_ref(), &mut plugins);
+        filters.lower(instruction.as_ref().map(headers), &mut plugins);
+    } else if let Some(response) = &filters.response {
+        plugins.insert(&response.lower());
     } else {
-        add_filters(filters, None, &mut plugins);
+        filters.lower(None, &mut plugins);
     }
     // `,"plugins":`
     bytes + json_len(&plugins) + 12

@@ -13,6 +13,7 @@ use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
+use crate::lower::service::service_bytes;
 use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
 use crate::normalise::PathKind;
@@ -53,6 +54,7 @@ impl LoweredPlane {
     fn concerns(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> bool {
         let is_placed = |input| !self.placed.places(lowering.plane, input).is_empty();
         !changed.backends.is_empty()
+            || !changed.policies.is_empty()
             || changed.routes.iter().any(|(&route, change)| {
                 let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
                 change.before.iter().chain(now).any(|input| is_placed(input))
@@ -104,6 +106,9 @@ impl LoweredPlane {
         for backend in changed.backends {
             growth.bytes += upstream_bytes(lowering, prefix, UpstreamKey::Target(Target::Backend(*backend)));
         }
+        for chain in self.services_of(changed.policies) {
+            growth.bytes += service_bytes(chain, lowering.policies, prefix);
+        }
         for (&route, change) in changed.routes {
             let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
             for input in change.before.iter().chain(now) {
@@ -149,10 +154,13 @@ impl LoweredPlane {
             let sizes = RuleSizes::new(lowering, RuleRef { route, rule }, placement);
             for (target, _) in &sizes.action.targets {
                 for upstream in [UpstreamKey::Target(*target), UpstreamKey::Nowhere] {
-                    if !self.naming.upstreams.is_used(upstream) {
+                    if !self.naming.upstreams.named.is_used(&upstream) {
                         growth.bytes += upstream_bytes(lowering, prefix, upstream);
                     }
                 }
+            }
+            if let Some(chain) = sizes.chain.filter(|chain| !self.naming.services.is_used(chain)) {
+                growth.bytes += service_bytes(chain, lowering.policies, prefix);
             }
             for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
                 let host = host_of(name.original.as_ref(), hostname);

@@ -117,17 +117,21 @@ impl LoweredPlane {
 
     /// Puts a Route into the table, in the place of the one with its key if there is one.
     fn put(&mut self, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
-        let Drafted { document, origin, uses, refused } = drafted;
+        let Drafted { document, origin, uses, chain, refused } = drafted;
         let key = route.key.clone();
         for upstream in &uses {
             work.used.insert(*upstream);
-            self.naming.upstreams.add_use(*upstream);
+            self.naming.upstreams.named.add_use(upstream);
+        }
+        if let Some(chain) = &chain {
+            work.services.insert(chain.clone());
+            self.naming.services.add_use(chain);
         }
         for (rule, refusal) in &refused {
             work.told.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
-        let mut written = WrittenRoute { uses, refused, room, pattern_bytes: 0, matcher_entries: 0 };
+        let mut written = WrittenRoute { uses, chain, refused, room, pattern_bytes: 0, matcher_entries: 0 };
         self.room = self.room.saturating_add(room);
         if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
@@ -154,7 +158,11 @@ impl LoweredPlane {
     ) {
         for upstream in &route.uses {
             work.used.insert(*upstream);
-            self.naming.upstreams.drop_use(*upstream);
+            self.naming.upstreams.named.drop_use(upstream);
+        }
+        if let Some(chain) = &route.chain {
+            work.services.insert(chain.clone());
+            self.naming.services.drop_use(chain);
         }
         for (rule, _) in &route.refused {
             work.told.insert(rule.route);

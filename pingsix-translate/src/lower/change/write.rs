@@ -11,13 +11,13 @@ use super::{LoweredPlane, Stale, Work};
 use crate::backends::Target;
 use crate::lower::DataPlane;
 use crate::lower::document::{Lowering, document_key};
+use crate::lower::service::write_service;
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
-use crate::model::Provenance;
-use crate::pingsix::{
-    self, Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes,
-};
+use crate::model::{ObjectKey, Provenance};
+use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
+use crate::policy::Chain;
 
 /// The documents of a data plane, whose size is kept in step with them.
 #[derive(Debug)]
@@ -78,7 +78,8 @@ impl Documents {
 }
 
 impl LoweredPlane {
-    /// Writes the Routes that are new, or list other patterns than before.
+    /// Writes the Routes that are new, or list other patterns than before. Of documents that were written before, nothing is
+    /// decoded but their patterns, unless these are to be replaced in them.
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
@@ -86,37 +87,35 @@ impl LoweredPlane {
         for key in keys {
             let Some(written) = self.table.get_mut(&key) else { continue };
             let document_key = document_key(&key);
-            let held = self.documents.data_plane.config.held(&document_key);
-            let before = held.and_then(|held| match held.look().into_owned() {
-                Document::Route(route) => Some(route),
-                Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {
-                    None
-                }
-            });
-            let mut document: pingsix::Route = match (drafts.remove(&key), before) {
-                (Some(draft), Some(before)) => pingsix::Route {
-                    uri: before.uri,
-                    uris: before.uris,
-                    host: before.host,
-                    hosts: before.hosts,
-                    ..draft
-                },
-                (Some(draft), None) => draft,
-                (None, Some(before)) => before,
-                (None, None) => return Err(Stale),
-            };
-            let closed = closed.remove(&key);
-            let listed = closed.as_ref().map(|closed| (closed.bytes(), closed.matcher_entries()));
-            if let Some(closed) = closed {
-                closed.put_into(&mut document);
-            }
-            let document = LazyDocument::written(&Document::Route(document));
-            let is_same = held == Some(&document);
-            if let Some((bytes, matcher_entries)) = listed {
+            let patterns = closed.remove(&key).map(|closed| {
+                let (bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
                 self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
                 self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);
                 (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
-            }
+                closed.into_patterns()
+            });
+            let held = self.documents.data_plane.config.held(&document_key);
+            let (mut document, patterns) = match (drafts.remove(&key), patterns) {
+                (Some(draft), patterns) => {
+                    let before = || held.and_then(LazyDocument::route_patterns);
+                    (draft, patterns.or_else(before).ok_or(Stale)?)
+                }
+                (None, Some(patterns)) => {
+                    // Hosts that cover each other are closed together. Most of their Routes list the same as before.
+                    if held.and_then(LazyDocument::route_patterns).as_ref() == Some(&patterns) {
+                        continue;
+                    }
+                    let Some(Document::Route(route)) = held.map(|held| held.look().into_owned()) else {
+                        return Err(Stale);
+                    };
+                    (route, patterns)
+                }
+                (None, None) => continue,
+            };
+            patterns.put_into(&mut document);
+            let document = LazyDocument::written(&Document::Route(document));
+            self.routes_written += 1;
+            let is_same = held == Some(&document);
             if !is_same {
                 self.documents.set(document_key, document);
             }
@@ -135,10 +134,10 @@ impl LoweredPlane {
         let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
         for upstream in all {
             // What was asked for in vain has no name, and nothing is written for it.
-            let Some(key) = self.naming.upstreams.key(upstream) else { continue };
-            if !self.naming.upstreams.is_used(upstream) {
+            let Some(key) = self.naming.upstreams.named.document_key(&upstream) else { continue };
+            if !self.naming.upstreams.named.is_used(&upstream) {
                 self.documents.remove(&key);
-                self.naming.upstreams.release(upstream, &mut self.naming.ids);
+                self.naming.upstreams.named.release(&upstream, &mut self.naming.ids);
                 continue;
             }
             let written = upstream.write(lowering.options.responder, lowering.backends);
@@ -148,6 +147,39 @@ impl LoweredPlane {
                 self.documents.set(key.clone(), document);
                 self.documents.note_origin(key, origin);
             }
+        }
+    }
+
+    /// The services to which some policies contribute.
+    pub(super) fn services_of<'s>(
+        &'s self,
+        policies: &'s BTreeSet<Arc<ObjectKey>>,
+    ) -> impl Iterator<Item = &'s Arc<Chain>> {
+        let chains = self.naming.services.keys().filter(|_| !policies.is_empty());
+        chains.filter(|chain| chain.policies.iter().any(|policy| policies.contains(policy)))
+    }
+
+    /// Writes the services that are used for the first time or whose policies have other contents, and takes out the unused.
+    pub(super) fn write_services(
+        &mut self,
+        lowering: &Lowering<'_>,
+        changed: &BTreeSet<Arc<ObjectKey>>,
+        used: &BTreeSet<Arc<Chain>>,
+    ) {
+        let all: BTreeSet<Arc<Chain>> = self.services_of(changed).chain(used).cloned().collect();
+        for chain in all {
+            let Some(key) = self.naming.services.document_key(&chain) else { continue };
+            if !self.naming.services.is_used(&chain) {
+                self.documents.remove(&key);
+                self.naming.services.release(&chain, &mut self.naming.ids);
+                continue;
+            }
+            let (service, origin) = write_service(&chain, lowering.policies);
+            let document = LazyDocument::written(&Document::Service(service));
+            if self.documents.data_plane.config.held(&key) != Some(&document) {
+                self.documents.set(key.clone(), document);
+            }
+            self.documents.note_origin(key, origin);
         }
     }
 

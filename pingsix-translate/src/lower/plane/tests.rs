@@ -27,6 +27,10 @@ fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     }
 }
 
+fn settings() -> PlaneSettings {
+    PlaneSettings { namespace_share: 100, telemetry: None }
+}
+
 /// Every data plane with its zones: hostname, listeners, and what is special.
 fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)> {
     let describe_zone = |zone: &ZoneListeners| {
@@ -36,7 +40,7 @@ fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)
         let exposed = zone.exposed_on.map(|port| format!(" exposed on {port}")).unwrap_or_default();
         format!("{hostname} {:?}{guarded}{exposed}{dead}", zone.listeners)
     };
-    planes(&ObjectName::new("infra", "public"), listeners, layout, 100)
+    planes(&ObjectName::new("infra", "public"), listeners, layout, &settings())
         .into_iter()
         .map(|plane| (plane.key.to_string(), plane.zones.iter().map(describe_zone).collect()))
         .collect()
@@ -151,4 +155,25 @@ fn a_port_without_any_listener_that_is_served_has_an_empty_data_plane() {
     assert_eq!(describe(&listeners, Layout::PerPort), [plane("infra/public:80", &[])]);
     assert_eq!(describe(&listeners, Layout::Shared), [plane("infra/public", &[])]);
     assert_eq!(describe(&[], Layout::Shared), [plane("infra/public", &[])]);
+}
+
+#[test]
+fn an_ingress_class_has_its_ports_in_one_data_plane_or_in_two() {
+    let describe = |layout| -> Vec<(String, Vec<usize>, Vec<u16>)> {
+        let planes = ingress_planes(&"web".into(), layout, &[], &settings());
+        let described = planes.iter().map(|plane| {
+            let [zone] = &plane.zones[..] else { panic!("one zone has every host") };
+            let ports = zone.entrances.iter().map(|entrance| entrance.port).collect();
+            (plane.key.to_string(), zone.listeners.clone(), ports)
+        });
+        described.collect()
+    };
+    assert_eq!(describe(Layout::Shared), [("IngressClass/web".to_owned(), vec![0, 1], vec![80, 443])]);
+    assert_eq!(
+        describe(Layout::PerPort),
+        [
+            ("IngressClass/web:80".to_owned(), vec![0], vec![80]),
+            ("IngressClass/web:443".to_owned(), vec![1], vec![443]),
+        ]
+    );
 }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::PluginConfig;
 
+/// The variables that the plugin replaces in the values of headers. PingSIX: `src/plugins/response_rewrite.rs`.
+pub(crate) const EXPANDED_IN_HEADERS: [&str; 3] = ["$remote_addr", "$upstream_addr", "$request_id"];
+
 /// Changes to responses of backends; answers of plugins and of PingSIX itself are not touched.
 /// PingSIX: `src/plugins/response_rewrite.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

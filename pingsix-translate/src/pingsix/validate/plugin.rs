@@ -3,6 +3,7 @@
 mod answer;
 mod auth;
 mod fields;
+mod observe;
 mod rewrite;
 mod traffic;
 
@@ -42,6 +43,10 @@ pub(super) fn check(name: &str, config: &Value, context: &Context<'_>, out: &mut
     }
 }
 
+/// Headers that frame a message or belong to one connection.
+const FRAMING: [&str; 6] =
+    ["connection", "content-length", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+
 type Check = fn(&mut Plugin<'_>);
 
 /// The rule and the check of a plugin.
@@ -63,17 +68,11 @@ fn registered(name: &str) -> Option<(Rule, Check)> {
         Cache::NAME => (Rule::Cache, traffic::check_cache),
         Gzip::NAME => (Rule::Compression, answer::check_gzip),
         Brotli::NAME => (Rule::Compression, answer::check_brotli),
-        RequestId::NAME => (Rule::RequestId, answer::check_request_id),
-        // The rest decodes or does not, and these two take null as well.
+        RequestId::NAME => (Rule::RequestId, observe::check_request_id),
+        Prometheus::NAME => (Rule::Prometheus, observe::check_prometheus),
+        FileLogger::NAME => (Rule::FileLogger, observe::check_file_logger),
+        // PingSIX takes and ignores any configuration.
         GrpcWeb::NAME => (Rule::PluginDecode, |_| {}),
-        Prometheus::NAME => (Rule::PluginDecode, |plugin| {
-            if !plugin.config.is_null() {
-                plugin.decode::<Prometheus>();
-            }
-        }),
-        FileLogger::NAME => (Rule::PluginDecode, |plugin| {
-            plugin.decode::<FileLogger>();
-        }),
         _ => return None,
     })
 }
@@ -114,6 +113,11 @@ impl Plugin<'_> {
         self.report(self.rule, Severity::Misbehaves, field, message);
     }
 
+    /// PingSIX accepts the configuration, and then fails requests or leaves out a protection.
+    fn harm(&mut self, field: &str, message: impl Into<String>) {
+        self.report(self.rule, Severity::Harmful, field, message);
+    }
+
     /// Reports what the `garde` attributes of a configuration find.
     fn check_fields<C: garde::Validate<Context = ()>>(&mut self, config: &C) {
         let at = self.at("");
@@ -152,13 +156,27 @@ impl Plugin<'_> {
 
     /// A header that PingSIX would fail to set, so that every request ends in 500.
     fn check_header(&mut self, name: &str, value: &str, field: &str) {
-        if name.parse::<http::HeaderName>().is_err() {
-            self.warn(field, format!("\"{name}\" is no header name, so every request answers 500."));
-        } else if value.parse::<http::HeaderValue>().is_err() {
-            self.warn(
-                field,
-                format!("The value of \"{name}\" is no header value, so every request answers 500."),
-            );
+        self.check_header_name(name, field);
+        self.check_header_value(value, field, || format!("The value of \"{name}\""));
+    }
+
+    /// A name under which PingSIX sets a header.
+    fn check_header_name(&mut self, name: &str, field: &str) {
+        match name.parse::<http::HeaderName>() {
+            Err(_) => {
+                self.harm(field, format!("\"{name}\" is no header name, so every request answers 500."));
+            }
+            Ok(header) if FRAMING.contains(&header.as_str()) => {
+                self.harm(field, format!("\"{name}\" belongs to the connection, so messages break."));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    /// A value to which PingSIX sets a header.
+    fn check_header_value(&mut self, value: &str, field: &str, subject: impl FnOnce() -> String) {
+        if value.parse::<http::HeaderValue>().is_err() {
+            self.harm(field, format!("{} is no header value, so requests answer 500.", subject()));
         }
     }
 

@@ -9,6 +9,9 @@ use crate::pingsix::DocumentKey;
 pub enum Severity {
     /// PingSIX accepts the configuration and then does something else than it seems to say.
     Misbehaves,
+    /// PingSIX accepts the configuration, and then fails every request that the fault concerns, or does not protect
+    /// as the configuration says. Nothing that this project makes may have such a fault.
+    Harmful,
     /// PingSIX's worker refuses everything, or dies, when it compiles the configuration.
     RejectedLate,
     /// PingSIX refuses everything when it decodes and checks the configuration.
@@ -55,6 +58,11 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// Whether PingSIX refuses the configuration for this fault, sooner or later.
+    pub fn is_refusal(&self) -> bool {
+        self.severity > Severity::Harmful
+    }
+
     /// The PingSIX source file that the rule mirrors.
     pub const fn source(&self) -> &'static str {
         self.rule.source()
@@ -70,9 +78,15 @@ impl fmt::Display for Violation {
 }
 
 /// Whether PingSIX would refuse the configuration, sooner or later: whether any fault is worse than
-/// [`Severity::Misbehaves`].
+/// [`Severity::Harmful`].
 pub fn is_refused(violations: &[Violation]) -> bool {
-    violations.iter().any(|violation| violation.severity > Severity::Misbehaves)
+    violations.iter().any(Violation::is_refusal)
+}
+
+/// Whether the configuration must not reach PingSIX: whether it [is refused](is_refused), or any fault is
+/// [`Severity::Harmful`].
+pub fn is_unfit(violations: &[Violation]) -> bool {
+    violations.iter().any(|violation| violation.severity >= Severity::Harmful)
 }
 
 macro_rules! rules {
@@ -184,6 +198,10 @@ rules! {
     Compression = "compression", "src/plugins/compression.rs";
     /// The rules of `request-id`.
     RequestId = "request-id", "src/plugins/request_id.rs";
+    /// The rules of `prometheus`.
+    Prometheus = "prometheus", "src/plugins/prometheus.rs";
+    /// The rules of `file-logger`.
+    FileLogger = "file-logger", "src/plugins/file_logger.rs";
     /// A path or host pattern must be well-formed.
     Pattern = "pattern", "src/proxy/route.rs";
     /// Patterns of one router must not stand in each other's way.

@@ -11,6 +11,7 @@ use super::namers::AgedKey;
 use crate::backends::{Action, ResolvedRule};
 use crate::model::{Hostname, ObjectKey};
 use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
+use crate::policy::RuleChains;
 use thin_vec::ThinVec;
 
 /// The routes of hosts, of which each has one owner, to whom the route for the rest is charged.
@@ -137,5 +138,6 @@ pub(super) fn nothing() -> ResolvedRule {
         unresolved: ThinVec::default(),
         refused: ThinVec::default(),
         policies: ThinVec::default(),
+        chains: RuleChains::default(),
     }
 }

@@ -2,11 +2,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
-use crate::lower::DataPlane;
+use crate::lower::{DataPlane, Lowering, lower_plane};
 use crate::model::{Budget, CertificateReference, Provenance};
 use crate::pingsix::{
-    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate,
-    validate::ValidateOptions, validate::order_dependence, validate::validate,
+    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate::ValidateOptions,
+    validate::order_dependence, validate::validate,
 };
 use crate::pipeline::translate_ingress;
 use crate::snapshot::{Object, Objects};
@@ -53,7 +53,7 @@ fn run(objects: &Objects, options: &Options) -> Translation {
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions { prefix: key.prefix(&options.root), ..ValidateOptions::default() };
         let mut refused = validate(&plane.config, &rules);
-        refused.retain(|violation| violation.severity > validate::Severity::Misbehaves);
+        refused.retain(|violation| violation.is_refusal());
         assert_eq!(refused, []);
         assert_eq!(order_dependence(&plane.config), []);
     }
@@ -68,9 +68,12 @@ fn plane(translation: &Translation) -> &DataPlane {
     translation.data_planes.values().next().unwrap()
 }
 
-/// The Service or status that answers a request.
+/// The Service or status that answers a request, in a class with one data plane.
 fn ask(translation: &Translation, request: &Request) -> String {
-    let plane = plane(translation);
+    answer(plane(translation), request)
+}
+
+fn answer(plane: &DataPlane, request: &Request) -> String {
     let router = Router::build(&plane.config, 0..plane.config.routes().count()).unwrap();
     match router.outcome(request) {
         Outcome::NotFound => "404".to_owned(),
@@ -524,6 +527,59 @@ fn over_budget_the_youngest_paths_are_refused_and_named() {
     let refused: Vec<String> =
         problems(&translation).into_iter().filter(|problem| problem.ends_with("BudgetExceeded")).collect();
     assert_eq!(refused, ["error young spec.rules[0].http.paths[1] BudgetExceeded"]);
+}
+
+#[test]
+fn each_port_serves_every_ingress_and_the_port_without_tls_has_no_certificates() {
+    let mut objects = class();
+    add_service(&mut objects, "web");
+    add_certificate(&mut objects, "one", &pem::pair(&["a.test"]));
+    let tls = json!([{"hosts": ["a.test"], "secretName": "one"}]);
+    add(
+        &mut objects,
+        "secure",
+        1,
+        json!({"rules": [rule("a.test", &[path("Prefix", "/", "web")])], "tls": tls}),
+    );
+    add(&mut objects, "plain", 2, json!({"rules": [rule("b.test", &[path("Prefix", "/", "gone")])]}));
+    let translation = run(&objects, &Options { layout: Layout::PerPort, ..Options::default() });
+    let planes: Vec<_> = translation.data_planes.iter().collect();
+    assert_eq!(
+        planes.iter().map(|(key, plane)| (key.to_string(), plane.config.ssls().count())).collect::<Vec<_>>(),
+        [("IngressClass/pingsix:80".to_owned(), 0), ("IngressClass/pingsix:443".to_owned(), 1)]
+    );
+    for (_, plane) in planes {
+        assert_eq!(answer(plane, &Request::get("a.test", "/")), "web:80");
+        assert_eq!(answer(plane, &Request::get("b.test", "/")), "500");
+    }
+    assert_eq!(
+        problems(&translation),
+        ["error plain spec.rules[0].http.paths[0].backend.service.name BackendNotFound"],
+        "once for both ports"
+    );
+}
+
+#[test]
+fn a_route_can_be_for_one_port_alone() {
+    let ingress: Arc<Ingress> = object(json!({"metadata": {}, "spec": {"defaultBackend": service("web")}}));
+    let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
+    let [route] = normalise_ingress(&key, &ingress, &mut Vec::new()).try_into().unwrap();
+    let to_plaintext = Arc::new(Attachments::to_ports([0]));
+    let inputs = [Arc::new(RouteInput::new(route, Box::from([rests::nothing()]), to_plaintext))];
+    let settings = PlaneSettings { namespace_share: 100, telemetry: None };
+    let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
+    let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());
+    let routes = planes.into_iter().map(|plane| {
+        let lowered = lower_plane(&Lowering {
+            plane: &plane,
+            routes: &inputs,
+            backends: &backends,
+            policies: &policies,
+            options: &options,
+        });
+        (plane.key.port(), lowered.data_plane.config.routes().count())
+    });
+    assert_eq!(routes.collect::<Vec<_>>(), [(Some(80), 1), (Some(443), 0)]);
 }
 
 #[test]

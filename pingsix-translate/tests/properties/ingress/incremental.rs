@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{CLASS, generate};
+use super::{CLASS, LAYOUTS, generate};
 use crate::incremental::{Present, change_pending, compare, identity, put};
 
 /// Changes in a history.
@@ -33,6 +33,8 @@ pub(super) struct Seen {
     owned: usize,
     /// Of the partial ones, those at which the budget did not suffice.
     over_budget: usize,
+    /// Of the partial ones, those of a class with a data plane for each port.
+    per_port: usize,
 }
 
 impl Seen {
@@ -44,6 +46,7 @@ impl Seen {
         self.problems += other.problems;
         self.owned += other.owned;
         self.over_budget += other.over_budget;
+        self.per_port += other.per_port;
     }
 
     /// Whether there was enough of everything.
@@ -54,6 +57,7 @@ impl Seen {
             && self.problems * 10 > self.steps
             && self.owned * 20 > self.steps
             && self.over_budget * 200 > self.steps
+            && self.per_port * 6 > self.steps
     }
 
     fn count(&mut self, now: &Translation, before: &Translation) {
@@ -64,6 +68,7 @@ impl Seen {
         self.partial += 1;
         self.owned += usize::from(has("HostNotOwned"));
         self.over_budget += usize::from(has("BudgetExceeded"));
+        self.per_port += usize::from(now.data_planes.len() > 1);
         self.problems += usize::from(now.verdicts.problems != before.verdicts.problems);
         for (key, plane) in &now.data_planes {
             let Some(before) = before.data_planes.get(key) else { continue };
@@ -88,6 +93,13 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         if is_spread {
             spread(rng, &mut objects);
         }
+        for proxy in objects.iter_mut().filter(|object| object["kind"] == "PingsixProxy") {
+            match rng.random_range(0..8) {
+                0 => proxy["spec"]["attached"]["layout"] = json!("Shared"),
+                1 => proxy["spec"]["attached"]["layout"] = json!("PerPort"),
+                _ => {}
+            }
+        }
         objects
     };
     let mut objects = Present::new();
@@ -95,10 +107,11 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         put(&mut objects, object);
     }
     let others: Vec<Value> = (0..4).flat_map(|_| table(&mut rng)).collect();
-    let mut options = Options { route_names: rng.random_bool(0.2), ..Options::default() };
+    let (layout, _) = *LAYOUTS.choose(&mut rng).expect("there are some");
+    let mut options = Options { layout, route_names: rng.random_bool(0.2), ..Options::default() };
     if rng.random_bool(0.25) {
         let translation = translate_ingress(&snapshot(&objects), &options);
-        let size = translation.data_planes.values().map(|plane| plane.size).next().unwrap_or_default();
+        let size = translation.data_planes.values().map(|plane| plane.size).last().unwrap_or_default();
         let near = |size: usize, rng: &mut SmallRng| size * rng.random_range(70..140) / 100;
         options.budget = if rng.random() {
             Budget { bytes: near(size.bytes, &mut rng), ..Budget::default() }

@@ -1,5 +1,6 @@
 //! Hosts that belong to namespaces.
 
+use pingsix_translate::Layout;
 use pingsix_translate::pingsix::{RouteTable, Router};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::answer;
 use super::oracle::Labels;
-use super::{Case, generate, report};
+use super::{Case, LAYOUTS, arriving_at, generate, report};
 use crate::cases;
 use crate::generate::{NAMESPACES, hosts, probe};
 use crate::probe::Probe;
@@ -39,46 +40,49 @@ fn table(seed: u64) -> Vec<Value> {
 }
 
 /// The names that certificates are shown for, with the namespace of each.
-fn shown(case: &Case, objects_of: &dyn Fn(&str) -> bool) -> Vec<String> {
+fn shown_by(case: &Case, objects_of: &dyn Fn(&str) -> bool) -> Vec<String> {
     let names = case.ingresses.certificates();
     names.into_iter().filter(|name| objects_of(name.split(' ').next().unwrap())).collect()
 }
 
-/// What is wrong with the answers to some requests, and how many of them an owner answers.
-fn fault(objects: &[Value], probes: &[Probe]) -> Result<[usize; 2], String> {
+/// What is wrong with the answers to some requests, and how many of them an owner answers; in every data plane of a layout.
+fn fault(objects: &[Value], layout: Layout, probes: &[Probe]) -> Result<[usize; 3], String> {
     let (without, with) = without_and_with(objects);
-    let (without, with) = (Case::new(&without), Case::new(&with));
-    let tables = [RouteTable::new(&without.plane().config), RouteTable::new(&with.plane().config)];
-    let routers: Vec<Router<'_>> =
-        tables.iter().map(|table| table.insert_in(0..table.len()).unwrap()).collect();
-    let (mut answered, mut kept) = (0, 0);
-    for probe in probes {
-        let before = answer(&without.world, without.plane(), &routers[0], &probe.request())?;
-        let after = answer(&with.world, with.plane(), &routers[1], &probe.request())?;
-        let host = probe.routing_host();
-        let named = with.ingresses.named_by_rules(host.as_deref(), Labels::Several);
-        let owner = named.map(|(_, owner)| owner).or_else(|| with.ingresses.owner(None));
-        if let Some((by, _)) = &after.origin {
-            answered += 1;
-            if owner.is_none_or(|owner| !by.starts_with(&format!("{owner}/"))) {
-                return Err(format!("{probe:?} belongs to {owner:?} and is answered by {by}"));
+    let (without, with) = (Case::new(&without, layout), Case::new(&with, layout));
+    let (mut answered, mut kept, mut all) = (0, 0, 0);
+    for ((key, before), (_, after)) in without.planes().zip(with.planes()) {
+        let tables = [RouteTable::new(&before.config), RouteTable::new(&after.config)];
+        let routers: Vec<Router<'_>> =
+            tables.iter().map(|table| table.insert_in(0..table.len()).unwrap()).collect();
+        for probe in probes.iter().map(|probe| arriving_at(key, probe)) {
+            all += 1;
+            let before = answer(&without.world, before, &routers[0], &probe.request())?;
+            let after = answer(&with.world, after, &routers[1], &probe.request())?;
+            let host = probe.routing_host();
+            let named = with.ingresses.named_by_rules(host.as_deref(), Labels::Several);
+            let owner = named.map(|(_, owner)| owner).or_else(|| with.ingresses.owner(None));
+            if let Some((by, _)) = &after.origin {
+                answered += 1;
+                if owner.is_none_or(|owner| !by.starts_with(&format!("{owner}/"))) {
+                    return Err(format!("{probe:?} belongs to {owner:?} and is answered by {by}"));
+                }
             }
-        }
-        if owner.is_some_and(|owner| owner != LATE) {
-            kept += 1;
-            if before != after {
-                return Err(format!(
-                    "{probe:?} was answered {before:?}, and with a younger namespace {after:?}"
-                ));
+            if owner.is_some_and(|owner| owner != LATE) {
+                kept += 1;
+                if before != after {
+                    return Err(format!(
+                        "{probe:?} was answered {before:?}, and with a younger namespace {after:?}"
+                    ));
+                }
             }
         }
     }
     let is_of_others = |name: &str| with.ingresses.owner(Some(name)).is_some_and(|owner| owner != LATE);
-    let (before, after) = (shown(&without, &is_of_others), shown(&with, &is_of_others));
+    let (before, after) = (shown_by(&without, &is_of_others), shown_by(&with, &is_of_others));
     if before != after {
         return Err(format!("certificates were {before:?}, and with a younger namespace {after:?}"));
     }
-    Ok([answered, kept])
+    Ok([answered, kept, all])
 }
 
 #[test]
@@ -89,13 +93,15 @@ fn the_owner_of_a_host_answers_for_it_and_younger_namespaces_change_nothing() {
         let mut rng = SmallRng::seed_from_u64(seed);
         let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
         let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
-        match fault(&objects, &probes) {
-            Ok([by_owner, unchanged]) => {
-                answered += by_owner;
-                kept += unchanged;
-                all += probes.len();
+        for (layout, _) in LAYOUTS {
+            match fault(&objects, layout, &probes) {
+                Ok([by_owner, unchanged, asked]) => {
+                    answered += by_owner;
+                    kept += unchanged;
+                    all += asked;
+                }
+                Err(_) => report(seed, objects, |objects| fault(objects, layout, &probes).err()),
             }
-            Err(_) => report(seed, objects, |objects| fault(objects, &probes).err()),
         }
     }
     println!("{answered} and {kept} of {all}");

@@ -156,11 +156,17 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
         orphan(gateway("elsewhere", None), false),
         orphan(gateway("gone", None), true),
         orphan(gateway("gone", Some(80)), true),
-        orphan(DataPlaneKey::Ingress { class: "gone".into() }, true),
+        orphan(DataPlaneKey::Ingress { class: "gone".into(), port: None }, true),
+        orphan(DataPlaneKey::Ingress { class: "gone".into(), port: Some(443) }, true),
     ]);
     rig.settle();
     let begun: BTreeSet<(String, usize)> = rig.feed().begun().split_off(before).into_iter().collect();
-    let gone = ["/pingsix-ingress/gone", "/pingsix/infra/gone", "/pingsix/infra/gone:80"];
+    let gone = [
+        "/pingsix-ingress/gone",
+        "/pingsix-ingress/gone:443",
+        "/pingsix/infra/gone",
+        "/pingsix/infra/gone:80",
+    ];
     assert_eq!(begun, gone.map(|scope| (scope.to_owned(), 0)).into());
     assert!(rig.engine.publish.withdrawals.is_empty(), "they are forgotten");
     assert_eq!(rig.engine.deliveries.data_planes().count(), 2);

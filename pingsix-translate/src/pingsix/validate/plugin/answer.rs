@@ -1,7 +1,13 @@
-//! `fault-injection`, `echo`, `cors`, `gzip`, `brotli` and `request-id`.
+//! `fault-injection`, `echo`, `cors`, `gzip` and `brotli`.
+
+use serde_json::Value;
 
 use super::Plugin;
-use crate::pingsix::plugin::{Brotli, Cors, Echo, FaultInjection, Gzip, RangeId, RequestId};
+use crate::pingsix::plugin::{Brotli, Cors, Echo, FaultInjection, Gzip};
+
+/// The longest delay in seconds, a day, as for PingSIX's timeouts. PingSIX holds the request for the time, and
+/// panics on 2^64 seconds.
+const LONGEST_DELAY: f64 = 86_400.0;
 
 pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
     let Some(fault) = plugin.decode::<FaultInjection>() else { return };
@@ -9,17 +15,25 @@ pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
     if fault.delay.is_none() && fault.abort.is_none() {
         plugin.refuse("", "There must be a `delay` or an `abort`.");
     }
-    // A duration beyond 64 bits of seconds cannot be represented.
-    if fault.delay.is_some_and(|delay| delay.duration >= 18_446_744_073_709_551_616.0) {
-        plugin.warn("delay.duration", "PingSIX panics on a delay this long.");
+    if fault.delay.is_some_and(|delay| delay.duration > LONGEST_DELAY) {
+        plugin.harm("delay.duration", "PingSIX holds requests for longer than a day, or panics.");
     }
     let Some(abort) = fault.abort else { return };
     if abort.http_status > 999 {
-        plugin.warn("abort.http_status", "The value is no HTTP status, so PingSIX answers 500.");
+        plugin.harm("abort.http_status", "The value is no HTTP status, so PingSIX answers 500.");
     }
     for (name, value) in abort.headers.into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        plugin.check_header(&name, &value, &format!("abort.headers.{name}"));
+        let field = format!("abort.headers.{name}");
+        match value {
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                plugin.warn(&field, "PingSIX leaves out a header that is no text, number or boolean.");
+            }
+            Value::String(value) => plugin.check_header(&name, &value, &field),
+            Value::Bool(_) | Value::Number(_) => plugin.check_header_name(&name, &field),
+        }
+    }
+    if matches!(abort.http_status, 204 | 205 | 304) && abort.body.is_some_and(|body| !body.is_empty()) {
+        plugin.harm("abort.body", "An answer of this status has no body, so messages break.");
     }
 }
 
@@ -42,6 +56,14 @@ pub(super) fn check_cors(plugin: &mut Plugin<'_>) {
     }
     for (index, pattern) in cors.allow_origins_by_regex.iter().flatten().enumerate() {
         plugin.check_regex(pattern, &format!("allow_origins_by_regex[{index}]"));
+    }
+    let expose_headers = cors.expose_headers.as_deref().unwrap_or_default();
+    for (field, value) in [
+        ("allow_methods", cors.allow_methods.as_str()),
+        ("allow_headers", &cors.allow_headers),
+        ("expose_headers", expose_headers),
+    ] {
+        plugin.check_header_value(value, field, || "The list".to_owned());
     }
     // PingSIX has rules for the rest and never applies them.
     if !any(&cors.allow_methods) {
@@ -78,19 +100,5 @@ pub(super) fn check_brotli(plugin: &mut Plugin<'_>) {
 fn check_level(plugin: &mut Plugin<'_>, level: Option<u32>, most: u32) {
     if level.is_some_and(|level| level > most) {
         plugin.refuse("comp_level", format!("The level is at most {most}."));
-    }
-}
-
-pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
-    let Some(request_id) = plugin.decode::<RequestId>() else { return };
-    match request_id.algorithm.as_str() {
-        "range_id" if request_id.range_id == RangeId::default() => {
-            plugin.warn("range_id", "Without this object, ids of the algorithm `range_id` are empty.");
-        }
-        "uuid" | "range_id" => {}
-        _ => plugin.refuse("algorithm", "The algorithm is `uuid` or `range_id`."),
-    }
-    if request_id.header_name.parse::<http::HeaderName>().is_err() {
-        plugin.warn("header_name", "The value is no header name, so every request answers 500.");
     }
 }

@@ -24,20 +24,32 @@ pub(super) fn check_basic(plugin: &mut Plugin<'_>) {
     let Some(auth) = plugin.decode::<BasicAuth>() else { return };
     plugin.check_fields(&auth);
     check_secret(plugin, &auth.password, "password");
+    if auth.username.contains(':') {
+        plugin.warn("username", "A user name ends at its first colon, so nobody is let in.");
+    }
 }
 
 pub(super) fn check_csrf(plugin: &mut Plugin<'_>) {
     let Some(csrf) = plugin.decode::<Csrf>() else { return };
     plugin.check_fields(&csrf);
     check_secret(plugin, &csrf.key, "key");
+    let name = &csrf.name;
+    plugin.check_header_value(name, "name", || "A cookie of this name".to_owned());
+    if name.parse::<http::HeaderName>().is_err() {
+        plugin.warn("name", "No client can send a header of this name, so no form passes.");
+    }
 }
 
 pub(super) fn check_jwt(plugin: &mut Plugin<'_>) {
     let Some(auth) = plugin.decode::<JwtAuth>() else { return };
     let sealed =
         auth.secret.as_ref().is_some_and(|secret| check_secret(plugin, secret, "secret") == Envelope::Sealed);
+    check_claims(plugin, &auth);
     match auth.algorithm {
         JwtAlgorithm::HS256 | JwtAlgorithm::HS512 => match &auth.secret {
+            Some(secret) if secret.is_empty() => {
+                plugin.harm("secret", "With an empty secret, every client can sign tokens.");
+            }
             None => plugin.refuse("secret", "The algorithm requires a `secret`."),
             Some(secret) if auth.base64_secret && !sealed && pem::decode_base64(secret).is_none() => {
                 plugin.refuse("secret", "The secret is not in base64.");
@@ -55,6 +67,25 @@ pub(super) fn check_jwt(plugin: &mut Plugin<'_>) {
         | JwtAlgorithm::PS384
         | JwtAlgorithm::PS512
         | JwtAlgorithm::EdDSA => plugin.refuse("algorithm", "PingSIX does not support the algorithm."),
+    }
+}
+
+/// A token needs a claim only if it is required, and only these can be (`jsonwebtoken`, `Validation`).
+const REGISTERED_CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
+
+fn check_claims(plugin: &mut Plugin<'_>, auth: &JwtAuth) {
+    for (claim, value) in [("iss", &auth.iss), ("aud", &auth.aud)] {
+        if value.is_some() && !auth.required_claims.iter().any(|required| required == claim) {
+            let message = format!("A token without `{claim}` is let in unless `required_claims` names it.");
+            plugin.harm(claim, message);
+        }
+    }
+    for (index, claim) in auth.required_claims.iter().enumerate() {
+        if !REGISTERED_CLAIMS.contains(&claim.as_str()) {
+            let message =
+                format!("PingSIX lets in tokens without \"{claim}\", which is no registered claim.");
+            plugin.harm(&format!("required_claims[{index}]"), message);
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::Plugin;
 use crate::pingsix::ResourceKind;
-use crate::pingsix::plugin::{Cache, LimitCount, Scope, SplitRule, TrafficSplit};
+use crate::pingsix::plugin::{Cache, KeyMissingPolicy, LimitCount, Scope, SplitRule, TrafficSplit};
+use crate::pingsix::upstream::HashOn;
 use crate::pingsix::validate::{Rule, Severity, upstream};
 
 /// What PingSIX checks of a traffic split it checks before it compiles anything.
@@ -77,6 +78,32 @@ pub(super) fn check_limit(plugin: &mut Plugin<'_>) {
         plugin.refuse("key", "A key consists of letters, digits, dashes, underscores and dots.");
     }
     check_scope(plugin, limit.scope);
+    check_missing_key(plugin, &limit);
+}
+
+/// Requests without the key: PingSIX knows few variables (`src/utils/request.rs`, `handle_vars`), and some of them
+/// are empty for some requests.
+fn check_missing_key(plugin: &mut Plugin<'_>, limit: &LimitCount) {
+    let (may_be_missing, is_known) = match (limit.key_type, limit.key.as_str()) {
+        (HashOn::Vars, "uri" | "request_uri" | "remote_addr" | "remote_port" | "server_addr") => {
+            (false, true)
+        }
+        (HashOn::Vars, key) => (true, key == "query_string" || key.starts_with("arg_")),
+        (HashOn::Head | HashOn::Cookie, _) => (true, true),
+    };
+    if !is_known {
+        let key = &limit.key;
+        plugin.warn("key", format!("PingSIX has no variable \"{key}\", so every request lacks the key."));
+    }
+    match limit.key_missing_policy {
+        KeyMissingPolicy::Allow if may_be_missing => {
+            plugin.harm("key_missing_policy", "A client that leaves out the key passes without a limit.");
+        }
+        KeyMissingPolicy::Deny if !is_known => {
+            plugin.harm("key_missing_policy", "Every request lacks the key and answers 400.");
+        }
+        KeyMissingPolicy::Allow | KeyMissingPolicy::Deny | KeyMissingPolicy::Default => {}
+    }
 }
 
 pub(super) fn check_cache(plugin: &mut Plugin<'_>) {

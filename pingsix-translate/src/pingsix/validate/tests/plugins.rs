@@ -135,7 +135,17 @@ fn configurations_that_look_wrong_and_are_not_are_accepted() {
         ),
         ("fault-injection", json!({"delay": {"duration": 0.5}})),
         ("cors", json!({"allow_credential": true, "allow_origins": "http://a", "allow_headers": "**"})),
-        ("limit-count", json!({"time_window": 1, "count": 1, "key_type": "head", "key": "X-A"})),
+        (
+            "limit-count",
+            json!({"time_window": 1, "count": 1, "key_type": "head", "key": "X-A", "key_missing_policy": "deny"}),
+        ),
+        ("limit-count", json!({"time_window": 1, "count": 1, "key": "request_uri"})),
+        (
+            "jwt-auth",
+            json!({"secret": "s", "iss": "i", "aud": "a", "required_claims": ["aud", "iss", "sub"]}),
+        ),
+        ("prometheus", json!({"max_label_length": 4096, "max_unique_paths": 10_000, "max_unique_hosts": 0})),
+        ("file-logger", json!({"log_format": "$remote_addr $$ $var_x $ [$status]"})),
         ("key-auth", json!({"key": null, "keys": ["a", "b"]})),
         ("gzip", json!({"comp_level": 0, "decompression": true})),
         ("brotli", json!({"comp_level": 11})),
@@ -239,21 +249,13 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
         rule["weighted_upstreams"] = json!([{"weight": 1}]);
         json!({"rules": [rule]})
     };
-    let header = |name: &str, value: &str| json!({"headers": {"set": [{"name": name, "value": value}]}});
     for (name, config, rule) in [
-        ("proxy-rewrite", header("a b", "c"), Rule::ProxyRewrite),
-        ("proxy-rewrite", header("a", "b\nc"), Rule::ProxyRewrite),
-        ("proxy-rewrite", json!({"method": "G T"}), Rule::ProxyRewrite),
-        ("proxy-rewrite", json!({"host": "a b"}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"headers": {"X": "v"}}), Rule::IgnoredField),
-        ("proxy-rewrite", json!({"uri": "x"}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"uri": "/a b"}), Rule::ProxyRewrite),
         ("proxy-rewrite", json!({"regex_uri": ["x", ""]}), Rule::ProxyRewrite),
         ("response-rewrite", json!({"body": "x"}), Rule::IgnoredField),
         ("response-rewrite", json!({"status_code": 9999}), Rule::ResponseRewrite),
         ("response-rewrite", json!({"headers": {"set": {}, "rename": {}}}), Rule::IgnoredField),
-        ("response-rewrite", json!({"headers": {"a b": "c"}}), Rule::ResponseRewrite),
-        ("response-rewrite", json!({"headers": {"set": {"A": "b\nc"}}}), Rule::ResponseRewrite),
         ("response-rewrite", json!({"headers": {"set": "a"}}), Rule::ResponseRewrite),
         ("response-rewrite", json!({"vars": [["uri", "~~", "x"]]}), Rule::ResponseRewrite),
         ("traffic-split", split(json!({"match": [{"vars": []}]})), Rule::TrafficSplit),
@@ -262,20 +264,84 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
         ("redirect", json!({"regex_uri": [], "ret_code": 1000}), Rule::Redirect),
         ("redirect", json!({"regex_uri": [], "ret_code": 99}), Rule::Redirect),
         ("redirect", json!({"regex_uri": [], "ret_code": 200}), Rule::Redirect),
-        ("fault-injection", json!({"abort": {"http_status": 1000}}), Rule::FaultInjection),
-        (
-            "fault-injection",
-            json!({"abort": {"http_status": 200, "headers": {"a b": "c"}}}),
-            Rule::FaultInjection,
-        ),
         ("cors", json!({"allow_methods": "CONNECT"}), Rule::Cors),
         ("cors", json!({"allow_headers": "X_A"}), Rule::Cors),
         ("key-auth", json!({"key": ""}), Rule::KeyAuth),
+        ("basic-auth", json!({"username": "a:b", "password": "p"}), Rule::BasicAuth),
+        ("csrf", json!({"key": "k", "name": "a b"}), Rule::Csrf),
+        (
+            "fault-injection",
+            json!({"abort": {"http_status": 200, "headers": {"a": []}}}),
+            Rule::FaultInjection,
+        ),
         ("request-id", json!({"algorithm": "range_id"}), Rule::RequestId),
+        ("prometheus", json!({"max_unique_paths": 0}), Rule::Prometheus),
+        ("prometheus", json!({"max_label_length": 3}), Rule::Prometheus),
+        ("file-logger", json!({"log_format": "$host"}), Rule::FileLogger),
+        (
+            "limit-count",
+            json!({"time_window": 1, "count": 1, "key": "host", "key_missing_policy": "default"}),
+            Rule::LimitCount,
+        ),
         ("limit-count", json!({"time_window": 1, "count": 1, "policy": "redis"}), Rule::IgnoredField),
         ("gzip", json!({"_meta": {"disable": true}}), Rule::PluginMeta),
     ] {
         misbehaves(&plugin(name, &config), rule);
+    }
+}
+
+/// PingSIX builds these. The contract tests against the real PingSIX show the answers.
+#[test]
+fn configurations_that_fail_requests_or_do_not_protect_are_harmful() {
+    let header = |name: &str, value: &str| json!({"headers": {"set": [{"name": name, "value": value}]}});
+    let jwt = |field: &str, value: Value| json!({"secret": "s", field: value});
+    let limit = |key_type: &str, key: &str, policy: &str| json!({"time_window": 1, "count": 1, "key_type": key_type, "key": key, "key_missing_policy": policy});
+    let abort = |abort: Value| json!({"abort": abort});
+    let range = |range: Value| json!({"algorithm": "range_id", "range_id": range});
+    let https = |host: &str| json!({"regex_uri": [], "http_to_https": true, "redirect_host": host});
+    for (name, config, rule) in [
+        ("proxy-rewrite", header("a b", "c"), Rule::ProxyRewrite),
+        ("proxy-rewrite", header("a", "b\nc"), Rule::ProxyRewrite),
+        ("proxy-rewrite", header("Content-Length", "5"), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"headers": {"remove": ["Host"]}}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"method": "G T"}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"uri": "x"}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"regex_uri": ["^/(.*)$", "x$1"]}), Rule::ProxyRewrite),
+        ("proxy-rewrite", json!({"host": "a b"}), Rule::ProxyRewrite),
+        ("response-rewrite", json!({"headers": {"a b": "c"}}), Rule::ResponseRewrite),
+        ("response-rewrite", json!({"headers": {"set": {"A": "b\nc"}}}), Rule::ResponseRewrite),
+        ("response-rewrite", json!({"headers": {"Transfer-Encoding": "x"}}), Rule::ResponseRewrite),
+        ("response-rewrite", json!({"status_code": 101}), Rule::ResponseRewrite),
+        ("redirect", https("a b"), Rule::Redirect),
+        ("redirect", json!({"regex_uri": [], "ret_code": 100}), Rule::Redirect),
+        ("fault-injection", abort(json!({"http_status": 1000})), Rule::FaultInjection),
+        ("fault-injection", abort(json!({"http_status": 204, "body": "x"})), Rule::FaultInjection),
+        ("fault-injection", abort(json!({"http_status": 200, "headers": {"a b": 1}})), Rule::FaultInjection),
+        ("fault-injection", abort(json!({"http_status": 200, "headers": {"a": "\n"}})), Rule::FaultInjection),
+        ("fault-injection", json!({"delay": {"duration": 86_400.5}}), Rule::FaultInjection),
+        ("fault-injection", json!({"delay": {"duration": 1e20}}), Rule::FaultInjection),
+        ("echo", json!({"body": "", "headers": {"a b": "c"}}), Rule::Echo),
+        ("cors", json!({"expose_headers": "a\nb"}), Rule::Cors),
+        ("csrf", json!({"key": "k", "name": "a\nb"}), Rule::Csrf),
+        ("request-id", json!({"header_name": "a b"}), Rule::RequestId),
+        ("request-id", json!({"header_name": "Content-Length"}), Rule::RequestId),
+        ("request-id", range(json!({"length": 4097})), Rule::RequestId),
+        ("request-id", range(json!({"char_set": "ab\n"})), Rule::RequestId),
+        ("jwt-auth", jwt("iss", json!("i")), Rule::JwtAuth),
+        ("jwt-auth", jwt("aud", json!("a")), Rule::JwtAuth),
+        ("jwt-auth", jwt("required_claims", json!(["scope"])), Rule::JwtAuth),
+        ("jwt-auth", json!({"secret": ""}), Rule::JwtAuth),
+        ("limit-count", limit("head", "x-a", "allow"), Rule::LimitCount),
+        ("limit-count", limit("cookie", "a", "allow"), Rule::LimitCount),
+        ("limit-count", limit("vars", "arg_a", "allow"), Rule::LimitCount),
+        ("limit-count", limit("vars", "host", "deny"), Rule::LimitCount),
+        ("prometheus", json!({"max_label_length": 4097}), Rule::Prometheus),
+        ("prometheus", json!({"max_unique_paths": 10_001}), Rule::Prometheus),
+        ("prometheus", json!({"max_unique_hosts": 10_001}), Rule::Prometheus),
+    ] {
+        let documents = plugin(name, &config);
+        assert_worst(&documents, Some((Severity::Harmful, rule)));
+        assert!(!is_refused(&faults(&documents)) && is_unfit(&faults(&documents)), "{documents}");
     }
 }
 

@@ -1,0 +1,348 @@
+//! The same requests to a real etcd and to the embedded server get the same answers.
+//! Runs when `etcd` is on the PATH.
+//!
+//! Revisions differ in value; they are compared as the number of the publication they belong to.
+
+use crate::documents;
+use crate::documents::desired;
+use crate::wire::{PATIENCE, Served, Watcher, channel, under, watch_under, with_token};
+use bytes::Bytes;
+use pingsix_sink::embedded::{Access, Clients};
+use pingsix_sink::proto::etcdserverpb::AuthenticateRequest;
+use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
+use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_sink::proto::etcdserverpb::{
+    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
+};
+use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink, Step, plan};
+use pingsix_test_programs::{Etcd, find};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+/// One of the two servers, and the revision of each publication on it.
+struct Side {
+    channel: Channel,
+    revisions: Vec<i64>,
+}
+
+impl Side {
+    /// The number of the publication that has this revision; what is between two belongs to neither.
+    fn number(&self, revision: i64) -> Option<usize> {
+        self.revisions.iter().position(|known| *known == revision)
+    }
+
+    fn describe(&self, kv: &KeyValue) -> String {
+        format!(
+            "{}={} v{} created {:?} changed {:?}",
+            String::from_utf8_lossy(&kv.key),
+            String::from_utf8_lossy(&kv.value),
+            kv.version,
+            self.number(kv.create_revision),
+            self.number(kv.mod_revision),
+        )
+    }
+
+    async fn range(&self, request: RangeRequest) -> Result<(Vec<String>, i64, bool, Option<usize>), Status> {
+        let response = KvClient::new(self.channel.clone()).range(request).await?.into_inner();
+        let kvs = response.kvs.iter().map(|kv| self.describe(kv)).collect();
+        Ok((kvs, response.count, response.more, self.number(response.header.unwrap().revision)))
+    }
+
+    /// The events from `start` on, up to the last publication.
+    async fn watched(&self, request: pingsix_sink::proto::etcdserverpb::WatchCreateRequest) -> Vec<String> {
+        let mut watcher = Watcher::open_with(self.channel.clone(), Some(request)).await.unwrap();
+        assert!(watcher.next().await.created);
+        let mut told = Vec::new();
+        loop {
+            let response = watcher.next().await;
+            for event in &response.events {
+                let kv = event.kv.as_ref().unwrap();
+                let before = event.prev_kv.as_ref().map(|kv| self.describe(kv));
+                told.push(format!(
+                    "{} {} before {before:?}",
+                    event.r#type().as_str_name(),
+                    self.describe(kv)
+                ));
+                if kv.mod_revision == *self.revisions.last().unwrap() && told.len() > 1 {
+                    return told;
+                }
+            }
+        }
+    }
+}
+
+fn states() -> Vec<Desired> {
+    let states: [&[(&str, &str)]; 5] = [
+        &[("upstreams/u", "1"), ("routes/a", "z"), ("routes/b", "y")],
+        &[("upstreams/u", "2"), ("routes/a", "z"), ("routes/c", "x")],
+        &[("upstreams/u", "2"), ("upstreams/w", "5"), ("routes/b", "again"), ("routes/c", "x")],
+        &[("upstreams/w", "6"), ("routes/b", "again"), ("routes/c", "xx"), ("services/s", "s")],
+        &[("upstreams/w", "6"), ("routes/b", "again"), ("routes/c", "xx"), ("services/s", "t")],
+    ];
+    states.into_iter().map(|documents| desired("/p/web", documents)).collect()
+}
+
+/// Writes the states to etcd, each in one transaction with the operations of its plan.
+async fn write(channel: Channel) -> Side {
+    let mut kv = KvClient::new(channel.clone());
+    let mut revisions = Vec::new();
+    let mut current = DocumentSet::default();
+    for state in states() {
+        let steps = plan(&current, state.documents());
+        let operations = steps.iter().map(|step| {
+            let key = Bytes::from(state.scope().full_key(step.key()));
+            let request = match step {
+                Step::Create(document) | Step::Update(document) => Operation::RequestPut(PutRequest {
+                    key,
+                    value: document.value.clone(),
+                    ..PutRequest::default()
+                }),
+                Step::Delete { .. } => {
+                    Operation::RequestDeleteRange(DeleteRangeRequest { key, ..DeleteRangeRequest::default() })
+                }
+            };
+            RequestOp { request: Some(request) }
+        });
+        let request = TxnRequest { success: operations.collect(), ..TxnRequest::default() };
+        revisions.push(kv.txn(request).await.unwrap().into_inner().header.unwrap().revision);
+        current = state.documents().clone();
+    }
+    Side { channel, revisions }
+}
+
+async fn publish(served: &Served) -> Side {
+    let mut revisions = Vec::new();
+    served.etcd.publish(&desired("/p/web", &[])).await.unwrap();
+    served.etcd.open();
+    for state in states() {
+        revisions.push(served.etcd.publish(&state).await.unwrap().revision.get());
+    }
+    Side { channel: served.channel().await, revisions }
+}
+
+/// Requests over the keys, with revisions of the side they are for.
+fn requests(side: &Side) -> Vec<RangeRequest> {
+    let all = || under("/p/web/");
+    let mut requests = vec![
+        all(),
+        under("/p/web/routes/"),
+        RangeRequest { key: "/p/web/routes/b".into(), ..RangeRequest::default() },
+        RangeRequest { key: "/p/web/routes/none".into(), ..RangeRequest::default() },
+        RangeRequest {
+            key: "/p/web/routes/c".into(),
+            range_end: b"\0"[..].into(),
+            ..RangeRequest::default()
+        },
+        RangeRequest { key: "health".into(), ..RangeRequest::default() },
+        RangeRequest::default(),
+        RangeRequest { keys_only: true, ..all() },
+        RangeRequest { count_only: true, ..all() },
+        RangeRequest { count_only: true, limit: 1, ..all() },
+        RangeRequest { serializable: true, ..all() },
+        RangeRequest { revision: side.revisions[4] + 1_000_000_000_000, ..all() },
+    ];
+    for limit in 0..6 {
+        requests.push(RangeRequest { limit, ..all() });
+        requests.push(RangeRequest { limit, sort_order: SortOrder::Descend.into(), ..all() });
+    }
+    for order in [SortOrder::Ascend, SortOrder::Descend] {
+        for target in [SortTarget::Key, SortTarget::Value] {
+            requests.push(RangeRequest {
+                sort_order: order.into(),
+                sort_target: target.into(),
+                limit: 3,
+                ..all()
+            });
+        }
+    }
+    for revision in &side.revisions {
+        let revision = *revision;
+        requests.extend([
+            RangeRequest { revision, ..all() },
+            RangeRequest { revision, limit: 2, ..all() },
+            RangeRequest { min_mod_revision: revision, ..all() },
+            RangeRequest { max_mod_revision: revision, limit: 1, ..all() },
+            RangeRequest { min_create_revision: revision, limit: 1, ..all() },
+            RangeRequest { max_create_revision: revision, ..all() },
+        ]);
+    }
+    requests
+}
+
+#[tokio::test]
+async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
+    let Some(real) = Etcd::start().await else { return };
+    let served = Served::start(EmbeddedEtcd::builder().tell_each_change()).await;
+    let theirs = write(channel(real.address()).await).await;
+    let ours = publish(&served).await;
+
+    let pairs: Vec<_> = requests(&theirs).into_iter().zip(requests(&ours)).collect();
+    assert!(pairs.len() > 50);
+    for (their_request, our_request) in pairs {
+        match (theirs.range(their_request).await, ours.range(our_request.clone()).await) {
+            (Ok(expected), Ok(answer)) => assert_eq!(answer, expected, "{our_request:?}"),
+            (Err(expected), Err(answer)) => {
+                assert_eq!(
+                    (answer.code(), answer.message()),
+                    (expected.code(), expected.message()),
+                    "{our_request:?}"
+                );
+            }
+            (expected, answer) => panic!("{our_request:?}: {answer:?} but etcd says {expected:?}"),
+        }
+    }
+
+    for start in 0..4 {
+        for (prev_kv, filters) in [(false, vec![]), (true, vec![]), (true, vec![1])] {
+            let request = |side: &Side| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
+                prev_kv,
+                filters: filters.clone(),
+                ..watch_under("/p/web/", side.revisions[start])
+            };
+            let expected = theirs.watched(request(&theirs)).await;
+            assert_eq!(
+                ours.watched(request(&ours)).await,
+                expected,
+                "from {start}, prev_kv {prev_kv}, {filters:?}"
+            );
+        }
+    }
+}
+
+/// The control answers of a watch stream, revisions left out.
+async fn controls(channel: Channel) -> Vec<String> {
+    let with_id = |watch_id| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
+        watch_id,
+        ..watch_under("/p/web/", 0)
+    };
+    let mut watcher = Watcher::open_with(channel, Some(with_id(0))).await.unwrap();
+    let mut told = Vec::new();
+    let mut tell = |response: pingsix_sink::proto::etcdserverpb::WatchResponse| {
+        told.push(format!(
+            "{} created {} canceled {} {:?} compacted {}",
+            response.watch_id,
+            response.created,
+            response.canceled,
+            response.cancel_reason,
+            response.compact_revision
+        ));
+    };
+    tell(watcher.next().await);
+    for id in [0, 7, 7, 0] {
+        tell(watcher.create(with_id(id)).await);
+    }
+    watcher.cancel(1).await;
+    tell(watcher.next().await);
+    watcher.cancel(99).await;
+    watcher.ask_progress().await;
+    tell(watcher.next().await);
+    tell(watcher.create(with_id(0)).await);
+    told
+}
+
+#[tokio::test]
+async fn a_watch_stream_is_controlled_like_one_of_etcd() {
+    let Some(real) = Etcd::start().await else { return };
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    write(channel(real.address()).await).await;
+    publish(&served).await;
+    assert_eq!(controls(served.channel().await).await, controls(channel(real.address()).await).await);
+}
+
+/// Makes users of etcd, of whom each may read one prefix, and enables its authentication.
+async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
+    let Some(_) = find("etcdctl") else { return false };
+    let mut commands = vec!["user add root:root".to_owned(), "user grant-role root root".to_owned()];
+    for (name, prefix) in users {
+        commands.push(format!("user add {name}:secret-of-{name}"));
+        commands.push(format!("role add {name}"));
+        commands.push(format!("role grant-permission {name} --prefix=true read {prefix}"));
+        commands.push(format!("user grant-role {name} {name}"));
+    }
+    commands.push("auth enable".to_owned());
+    for command in commands {
+        real.control(&command.split(' ').collect::<Vec<_>>()).await;
+    }
+    true
+}
+
+fn verdict<T>(answer: Result<T, Status>) -> Result<(), (Code, String)> {
+    answer.map(drop).map_err(|status| (status.code(), status.message().to_owned()))
+}
+
+/// What clients are told who prove themselves well, badly, or not at all.
+async fn admissions(channel: Channel) -> Vec<(String, Result<(), (Code, String)>)> {
+    let mut told = Vec::new();
+    let mut tokens = vec![("nobody".to_owned(), None), ("a guess".to_owned(), Some("guess.12".to_owned()))];
+    for (name, password) in [
+        ("web", "secret-of-web"),
+        ("api", "secret-of-api"),
+        ("web", "secret-of-api"),
+        ("none", "secret-of-web"),
+    ] {
+        let request = AuthenticateRequest { name: name.into(), password: password.into() };
+        let answer = AuthClient::new(channel.clone()).authenticate(request).await;
+        if let Ok(answer) = &answer {
+            tokens.push((name.to_owned(), Some(answer.get_ref().token.clone())));
+        }
+        told.push((format!("{name} with {password}"), verdict(answer)));
+    }
+    for (who, token) in tokens {
+        let mut kv = KvClient::new(channel.clone());
+        let one = |key: &'static str| RangeRequest { key: key.into(), ..RangeRequest::default() };
+        let everything =
+            RangeRequest { key: b"\0"[..].into(), range_end: b"\0"[..].into(), ..RangeRequest::default() };
+        let within = RangeRequest { range_end: "/p/web/s".into(), ..one("/p/web/routes/") };
+        for (what, range) in [
+            ("its prefix", under("/p/web/")),
+            ("a part", within),
+            ("a key", one("/p/web/routes/b")),
+            ("the prefix without its slash", under("/p/web")),
+            ("all prefixes", under("/p/")),
+            ("everything", everything),
+            ("health", one("health")),
+        ] {
+            let answer = kv.range(with_token(token.as_deref(), range.clone())).await;
+            told.push((format!("{who} reads {what}"), verdict(answer)));
+            let request = RequestOp { request: Some(Operation::RequestRange(range)) };
+            let txn = TxnRequest { success: vec![request], ..TxnRequest::default() };
+            let answer = kv.txn(with_token(token.as_deref(), txn)).await;
+            told.push((format!("{who} reads {what} in a transaction"), verdict(answer)));
+        }
+        for (what, prefix) in [("its prefix", "/p/web/"), ("all prefixes", "/p/")] {
+            let request = Some(watch_under(prefix, 0));
+            let opening = Watcher::open_as(channel.clone(), token.as_deref(), request);
+            let response = match tokio::time::timeout(PATIENCE, opening).await.unwrap() {
+                Ok(mut watcher) => watcher.next().await,
+                Err(status) => panic!("{who} watches {what}: {status}"),
+            };
+            let answer = format!("{} {} {}", response.created, response.canceled, response.cancel_reason);
+            told.push((format!("{who} watches {what}: {answer}"), Ok(())));
+        }
+    }
+    told
+}
+
+#[tokio::test]
+async fn clients_are_admitted_like_etcd_admits_them() {
+    let Some(real) = Etcd::start().await else { return };
+    write(channel(real.address()).await).await;
+    if !enable_auth(&real, &[("web", "/p/web/"), ("api", "/p/api/")]).await {
+        return;
+    }
+    let clients = Clients::new().user("web", "secret-of-web", [documents::scope("/p/web")]).user(
+        "api",
+        "secret-of-api",
+        [documents::scope("/p/api")],
+    );
+    let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
+    publish(&served).await;
+    let expected = admissions(channel(real.address()).await).await;
+    assert!(expected.len() > 60);
+    for (answer, expected) in admissions(served.channel().await).await.into_iter().zip(expected) {
+        assert_eq!(answer, expected);
+    }
+}

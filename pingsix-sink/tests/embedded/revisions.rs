@@ -1,0 +1,633 @@
+//! Revisions never go back: over restarts, with a clock that jumps, and between servers.
+
+use crate::wire;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crate::documents::{desired, scope};
+use crate::wire::{Served, events, watch_under};
+use parking_lot::Mutex;
+use pingsix_sink::embedded::Builder;
+use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving, SharedTime};
+use pingsix_sink::proto::etcdserverpb::WatchProgressRequest;
+use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
+use proptest::prelude::*;
+
+/// A clock that stands still until it is set.
+#[derive(Debug)]
+struct FakeClock(Mutex<SystemTime>);
+
+impl FakeClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_hours(490_000))))
+    }
+
+    fn forward(&self, by: Duration) {
+        *self.0.lock() += by;
+    }
+
+    fn back(&self, by: Duration) {
+        *self.0.lock() -= by;
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> SystemTime {
+        *self.0.lock()
+    }
+}
+
+fn saved(path: &Path, clock: &Arc<FakeClock>) -> Builder {
+    EmbeddedEtcd::builder().state_file(path).clock(Arc::clone(clock) as Arc<dyn Clock>)
+}
+
+async fn publish(etcd: &EmbeddedEtcd, value: usize) -> i64 {
+    etcd.publish(&desired("/p/web", &[("routes/a", &value.to_string())])).await.unwrap().revision.get()
+}
+
+#[tokio::test]
+async fn a_restart_right_after_thirty_thousand_events_does_not_go_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let mut highest = 0;
+    for (value, jump) in [(0, Duration::ZERO), (1, Duration::from_millis(1)), (2, Duration::from_micros(1))] {
+        clock.forward(jump);
+        let etcd = saved(&path, &clock).start().await.unwrap();
+        assert!(etcd.revision().get() > highest, "above all of the run before");
+        for value in value..30_000 + value {
+            let revision = publish(&etcd, value).await;
+            assert!(revision > highest);
+            highest = revision;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_clock_set_back_an_hour_over_two_restarts_does_not_matter() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let mut highest = 0;
+    for _ in 0..3 {
+        let etcd = saved(&path, &clock).start().await.unwrap();
+        assert!(etcd.revision().get() > highest);
+        highest = publish(&etcd, 1).await;
+        clock.back(Duration::from_hours(1));
+    }
+}
+
+#[tokio::test]
+async fn a_lost_state_file_is_covered_by_the_clock() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let etcd = saved(&path, &clock).start().await.unwrap();
+    let highest = publish(&etcd, 1).await;
+    drop(etcd);
+    std::fs::remove_file(&path).unwrap();
+    clock.forward(Duration::from_millis(1));
+    assert!(saved(&path, &clock).start().await.unwrap().revision().get() > highest);
+    clock.forward(Duration::from_millis(1));
+    let unsaved = EmbeddedEtcd::builder().clock(clock).start().await.unwrap();
+    assert!(unsaved.revision().get() > highest);
+}
+
+#[tokio::test]
+async fn a_damaged_or_taken_state_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("revisions");
+    std::fs::write(&path, "pingsix-revisions-v1 12 nonsense\n").unwrap();
+    let error = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap_err();
+    assert_eq!((error.category(), error.is_retryable()), ("revisions", false));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains(path.to_str().unwrap()) && cause.contains("damaged"), "{cause}");
+
+    std::fs::remove_file(&path).unwrap();
+    let _running = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap();
+    let error = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap_err();
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
+}
+
+/// Opens a watch at each of these starts, on a server that has handed out none of them, and expects it to be cancelled.
+async fn invent(served: &Served, starts: impl IntoIterator<Item = i64>) {
+    let mut watcher = served.watch().await;
+    for start in starts {
+        let id = watcher.create(watch_under("/p/web/", start)).await.watch_id;
+        let cancelled = watcher.next().await;
+        assert_eq!((cancelled.watch_id, cancelled.canceled), (id, true), "{start}");
+        assert_ne!(cancelled.compact_revision, 0, "{start}");
+    }
+}
+
+/// Starts right above the header, a block ahead, an hour, a day, and as far as numbers go.
+fn invented(header: i64) -> impl Iterator<Item = i64> {
+    let ahead = [2, 1 << 12, 1 << 26, 3_600_000_000, 86_400_000_000, i64::MAX - header];
+    ahead
+        .into_iter()
+        .flat_map(move |ahead| (0..20).map(move |less| header + ahead - less))
+        .filter(move |start| *start > header + 1)
+}
+
+#[tokio::test]
+async fn invented_start_revisions_move_nothing_and_reserve_nothing() {
+    let store = Arc::<Ceiling>::default();
+    let alone = Arc::new(Way { store: Arc::default(), time: None });
+    for way in [Way::shared(&store), alone] {
+        let served = Served::serve(server(Arc::clone(&way), &FakeClock::new()).await).await;
+        let mut other = served.watch().await;
+        other.create(watch_under("/p/web/", 0)).await;
+        let (before, asked) = (served.etcd.stats(), way.store.asked.load(Ordering::Relaxed));
+        invent(&served, invented(before.revision)).await;
+        let after = served.etcd.stats();
+        assert_eq!((after.revision, after.reservations), (before.revision, before.reservations));
+        assert_eq!(way.store.asked.load(Ordering::Relaxed), asked);
+        assert!(after.watches_from_elsewhere > 100, "{after:?}");
+
+        // The next list and the next publication go on from where the server was, or from the shared time.
+        let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
+        let published = publish(&served.etcd, 2).await;
+        assert!(
+            (listed + 1..before.revision + 60_000_000).contains(&published),
+            "{published} after {before:?}"
+        );
+        assert_eq!(events(&other.next().await), ["PUT /p/web/routes/a=2"]);
+    }
+}
+
+#[tokio::test]
+async fn a_negative_start_is_in_the_past() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    publish(&served.etcd, 1).await;
+    served.etcd.open();
+    invent(&served, [i64::MIN, -1]).await;
+}
+
+/// A store that several servers reserve from, and that can fail.
+#[derive(Debug, Default)]
+struct Ceiling {
+    highest: Mutex<Option<Revision>>,
+    down: AtomicBool,
+    /// How often it was asked, and how long it takes to answer.
+    asked: AtomicUsize,
+    takes: Duration,
+}
+
+/// The way of one server to it.
+#[derive(Debug)]
+struct Way {
+    store: Arc<Ceiling>,
+    time: Option<SharedTime>,
+}
+
+impl Way {
+    /// That of one server among several.
+    fn shared(store: &Arc<Ceiling>) -> Arc<Self> {
+        Arc::new(Self { store: Arc::clone(store), time: Some(SharedTime::default()) })
+    }
+}
+
+impl Reservations for Way {
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
+        Box::pin(async move {
+            self.store.asked.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(self.store.takes).await;
+            if self.store.down.load(Ordering::Relaxed) {
+                return Err(ReserveError::Store("the store is down".into()));
+            }
+            let mut highest = self.store.highest.lock();
+            // A small block, so that servers run out of numbers and skip over those of the others.
+            let block = Block::above(*highest, at_least, count.min(7))?;
+            *highest = Some(block.last);
+            Ok(block)
+        })
+    }
+
+    fn shared(&self) -> Option<&SharedTime> {
+        self.time.as_ref()
+    }
+}
+
+async fn server(way: Arc<Way>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
+    let builder = EmbeddedEtcd::builder().reservations(way);
+    let etcd = builder.clock(Arc::clone(clock) as Arc<dyn Clock>).start().await.unwrap();
+    publish(&etcd, 0).await;
+    etcd.open();
+    etcd
+}
+
+#[tokio::test]
+async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
+    let store = Arc::<Ceiling>::default();
+    let clocks = [FakeClock::new(), FakeClock::new(), FakeClock::new()];
+    clocks[1].forward(Duration::from_mins(10));
+    clocks[2].back(Duration::from_mins(10));
+    let mut servers = Vec::new();
+    for clock in &clocks {
+        servers.push(Served::serve(server(Way::shared(&store), clock).await).await);
+    }
+    let mut seen = 0;
+    for round in 0..60_usize {
+        let at = (round * 7 + round / 5) % 3;
+        if round % 11 == 10 {
+            clocks[at].back(Duration::from_hours(1));
+            servers[at] = Served::serve(server(Way::shared(&store), &clocks[at]).await).await;
+        }
+        if seen > 0 {
+            // Another server has told it this, perhaps a later one than this server has told anybody.
+            invent(
+                &servers[at],
+                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_given(Revision::new(seen).unwrap())),
+            )
+            .await;
+        }
+        let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
+        assert!(listed > seen, "round {round}: {listed} after {seen}");
+        let mut watcher = servers[at].watch().await;
+        watcher.create(watch_under("/p/web/", listed + 1)).await;
+        let mut last = listed;
+        for (other, served) in servers.iter().enumerate() {
+            for change in 0..(round % 4) {
+                let revision = publish(&served.etcd, round * 100 + other * 10 + change).await;
+                last = if other == at { revision } else { last };
+            }
+        }
+        seen = listed;
+        while seen < last {
+            let response = watcher.next().await;
+            assert!(!response.canceled, "{response:?}");
+            let revision = response.events[0].kv.as_ref().unwrap().mod_revision;
+            assert!(revision > seen);
+            seen = revision;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_shared_store_lists_are_answered_above_all_that_were() {
+    let store = Arc::<Ceiling>::default();
+    let ways = [Way::shared(&store), Way::shared(&store)];
+    let mut servers = Vec::new();
+    // The second one's clock is behind, and it has heard of the first.
+    let clocks = [FakeClock::new(), FakeClock::new()];
+    clocks[1].back(Duration::from_mins(10));
+    for (way, clock) in ways.iter().zip(&clocks) {
+        servers.push(Served::serve(server(Arc::clone(way), clock).await).await);
+    }
+    let time = |at: usize| ways[at].time.as_ref().unwrap();
+    time(1).raise(time(0).now().unwrap());
+    let mut seen = 0;
+    for (at, is_down) in [(0, false), (1, false), (0, true), (1, true), (0, true), (1, false), (0, false)] {
+        store.down.store(is_down, Ordering::Relaxed);
+        let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
+        assert!(listed > seen, "{listed} after {seen}");
+        assert_eq!(servers[at].etcd.stats().store_away, is_down);
+        let mut watcher = servers[at].watch().await;
+        watcher.create(watch_under("/p/web/", listed + 1)).await;
+        seen = publish(&servers[at].etcd, usize::try_from(listed).unwrap()).await;
+        let response = watcher.next().await;
+        assert_eq!(response.events[0].kv.as_ref().unwrap().mod_revision, seen);
+        assert!(seen > listed);
+    }
+    assert!(servers[0].etcd.stats().revisions_unreserved >= 2);
+}
+
+#[tokio::test]
+async fn a_server_starts_while_the_shared_store_is_away() {
+    let store = Arc::new(Ceiling { down: AtomicBool::new(true), ..Ceiling::default() });
+    let etcd = EmbeddedEtcd::builder().reservations(Way::shared(&store)).start().await.unwrap();
+    assert_eq!(store.asked.load(Ordering::Relaxed), 0);
+    let before = etcd.revision();
+    assert!(publish(&etcd, 1).await > before.get());
+    assert_eq!(etcd.stats().revisions_unreserved, 1);
+}
+
+#[tokio::test]
+async fn a_hundred_lists_at_once_make_a_few_reservations() {
+    let store = Arc::new(Ceiling { takes: Duration::from_millis(100), ..Ceiling::default() });
+    let served = Served::serve(server(Way::shared(&store), &FakeClock::new()).await).await;
+    let before = store.asked.load(Ordering::Relaxed);
+    let lists = (0..100).map(|_| served.list("/p/web/"));
+    for listed in futures::future::join_all(lists).await {
+        listed.unwrap();
+    }
+    let asked = store.asked.load(Ordering::Relaxed) - before;
+    assert!((1..=4).contains(&asked), "{asked}");
+    assert_eq!(served.etcd.stats().reservations, store.asked.load(Ordering::Relaxed) as u64);
+}
+
+#[tokio::test]
+async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
+    let store = Arc::<Ceiling>::default();
+    let alone = Arc::new(Way { store: Arc::clone(&store), time: None });
+    let served = Served::serve(server(alone, &FakeClock::new()).await).await;
+    store.down.store(true, Ordering::Relaxed);
+    let mut refused = None;
+    for value in 1..20 {
+        let web = desired("/p/web", &[("routes/a", &value.to_string())]);
+        match served.etcd.publish(&web).await {
+            Ok(_) => {}
+            Err(error) => {
+                assert!(error.is_retryable());
+                refused = Some((value, web));
+                break;
+            }
+        }
+    }
+    let (value, web) = refused.expect("seven numbers are soon used up");
+    let list = served.list("/p/web/").await.unwrap();
+    assert_eq!(
+        wire::pairs(&list),
+        [format!("/p/web/routes/a={}", value - 1)],
+        "what was there is still served"
+    );
+    store.down.store(false, Ordering::Relaxed);
+    let revision = served.etcd.publish(&web).await.unwrap().revision.get();
+    assert!(revision > list.header.unwrap().revision);
+}
+
+/// What may happen to a server and its one client.
+#[derive(Clone, Debug)]
+enum Happening {
+    Publish,
+    List,
+    Restart { clock_moves_by_ms: i64 },
+    ClientFromElsewhere { ahead_by: i64 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => Just(Happening::Publish),
+        3 => Just(Happening::List),
+        2 => (-7_200_000i64..10_000).prop_map(|clock_moves_by_ms| Happening::Restart { clock_moves_by_ms }),
+        1 => (1i64..1 << 40).prop_map(|ahead_by| Happening::ClientFromElsewhere { ahead_by }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn headers_and_events_only_grow_whatever_happens(happenings in prop::collection::vec(happening(), 1..16)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("revisions");
+            let clock = FakeClock::new();
+            let start = async || {
+                let etcd = saved(&path, &clock).start().await.unwrap();
+                publish(&etcd, 0).await;
+                etcd.open();
+                Served::serve(etcd).await
+            };
+            let mut served = start().await;
+            let mut seen = 0;
+            let mut value = 0;
+            for happening in happenings {
+                match happening {
+                    Happening::Publish => {
+                        value += 1;
+                        let revision = publish(&served.etcd, value).await;
+                        prop_assert!(revision > seen, "an event is above every header");
+                        seen = revision;
+                    }
+                    Happening::List => {
+                        let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
+                        prop_assert!(listed >= seen, "a header is not below anything seen");
+                        seen = listed;
+                    }
+                    Happening::Restart { clock_moves_by_ms } => {
+                        let by = Duration::from_millis(clock_moves_by_ms.unsigned_abs());
+                        if clock_moves_by_ms < 0 { clock.back(by) } else { clock.forward(by) }
+                        drop(served.stop().await);
+                        served = start().await;
+                    }
+                    Happening::ClientFromElsewhere { ahead_by } => {
+                        let start = served.etcd.revision().get() + ahead_by;
+                        let mut watcher = served.watch().await;
+                        watcher.create(watch_under("/p/web/", start)).await;
+                        watcher.settle_or_cancelled().await;
+                    }
+                }
+                prop_assert!(served.etcd.revision().get() > 0);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+/// What may happen to two servers of the same documents, and to a client that moves between them.
+#[derive(Clone, Debug)]
+enum Move {
+    /// A server takes over the next state of the documents.
+    Advance { server: usize },
+    /// The client lists on a server.
+    List { server: usize },
+    /// The client watches, from its list on, on a server.
+    Watch { server: usize },
+    /// Another client lists, which takes revisions.
+    Other { server: usize },
+    /// The client reads what its watch has to say.
+    Read,
+    /// A server is replaced by a new process, which begins with the present state.
+    Restart { server: usize },
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        5 => (0usize..2).prop_map(|server| Move::Advance { server }),
+        3 => (0usize..2).prop_map(|server| Move::List { server }),
+        3 => (0usize..2).prop_map(|server| Move::Watch { server }),
+        2 => (0usize..2).prop_map(|server| Move::Other { server }),
+        3 => Just(Move::Read),
+        1 => (0usize..2).prop_map(|server| Move::Restart { server }),
+    ]
+}
+
+/// The documents in their n-th state: each step changes one of four, or takes it away.
+fn state(step: usize) -> std::collections::BTreeMap<String, String> {
+    let mut documents = std::collections::BTreeMap::new();
+    for step in 0..=step {
+        let key = format!("/p/web/routes/{}", step % 4);
+        if step % 7 == 6 {
+            documents.remove(&key)
+        } else {
+            documents.insert(key, step.to_string())
+        };
+    }
+    documents
+}
+
+struct Member {
+    served: Served,
+    step: usize,
+}
+
+impl Member {
+    async fn start(store: &Arc<Ceiling>, step: usize) -> Self {
+        let builder = EmbeddedEtcd::builder().reservations(Way::shared(store));
+        let etcd = builder.start().await.unwrap();
+        let member = Self { served: Served::serve(etcd).await, step };
+        member.publish().await;
+        member.served.etcd.open();
+        member
+    }
+
+    async fn publish(&self) {
+        let state = state(self.step);
+        let documents: Vec<_> =
+            state.iter().map(|(key, value)| (key.strip_prefix("/p/web/").unwrap(), value.as_str())).collect();
+        self.served.etcd.publish(&desired("/p/web", &documents)).await.unwrap();
+    }
+}
+
+/// A client as PingSIX is one: it lists, then watches from there, and lists again when it is told to.
+#[derive(Default)]
+struct Mover {
+    seen: i64,
+    mirror: std::collections::BTreeMap<String, String>,
+    watch: Option<(usize, wire::Watcher)>,
+}
+
+impl Mover {
+    async fn list(&mut self, server: &Member) -> Result<(), TestCaseError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let listed = server.served.list("/p/web/").await.unwrap();
+        let revision = listed.header.unwrap().revision;
+        prop_assert!(revision > self.seen, "{} after {}", revision, self.seen);
+        self.seen = revision;
+        self.mirror = listed.kvs.iter().map(|kv| (text(&kv.key), text(&kv.value))).collect();
+        self.watch = None;
+        Ok(())
+    }
+
+    async fn watch(&mut self, servers: &[Member; 2], server: usize) {
+        if self.seen > 0 {
+            let mut watcher = servers[server].served.watch().await;
+            watcher.create(watch_under("/p/web/", self.seen + 1)).await;
+            self.watch = Some((server, watcher));
+        }
+    }
+
+    /// Reads all there is; what is mirrored then is what the server has.
+    async fn read(&mut self, servers: &[Member; 2]) -> Result<(), TestCaseError> {
+        let Some((server, mut watcher)) = self.watch.take() else { return Ok(()) };
+        // A server that was replaced has ended the stream.
+        if !watcher.try_request(RequestUnion::ProgressRequest(WatchProgressRequest {})).await {
+            return Ok(());
+        }
+        loop {
+            let Ok(Some(response)) = watcher.try_next().await else { return Ok(()) };
+            if response.canceled {
+                prop_assert!(response.compact_revision > 0);
+                return Ok(());
+            }
+            let revision = response.header.unwrap().revision;
+            prop_assert!(revision >= self.seen || response.watch_id == -1);
+            for event in response.events {
+                let kv = event.kv.unwrap();
+                prop_assert!(kv.mod_revision > self.seen, "PingSIX drops what is not above what it has");
+                let key = String::from_utf8_lossy(&kv.key).into_owned();
+                if kv.create_revision == 0 {
+                    self.mirror.remove(&key);
+                } else {
+                    self.mirror.insert(key, String::from_utf8_lossy(&kv.value).into_owned());
+                }
+            }
+            self.seen = self.seen.max(revision);
+            if response.watch_id == -1 {
+                break;
+            }
+        }
+        prop_assert_eq!(&self.mirror, &state(servers[server].step));
+        self.watch = Some((server, watcher));
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_client_that_lists_here_and_watches_there_misses_nothing(moves in prop::collection::vec(moves(), 4..30)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Arc::<Ceiling>::default();
+            let mut servers = [Member::start(&store, 0).await, Member::start(&store, 0).await];
+            let mut client = Mover::default();
+            for step in moves {
+                match step {
+                    Move::Advance { server } => {
+                        servers[server].step += 1;
+                        servers[server].publish().await;
+                    }
+                    Move::List { server } => client.list(&servers[server]).await?,
+                    Move::Watch { server } => client.watch(&servers, server).await,
+                    Move::Other { server } => {
+                        servers[server].served.list("/p/web/").await.unwrap();
+                    }
+                    Move::Read => client.read(&servers).await?,
+                    Move::Restart { server } => {
+                        let step = servers[server].step;
+                        servers[server] = Member::start(&store, step).await;
+                    }
+                }
+            }
+            // In the end both have the same; wherever the client goes, it soon has it too.
+            let last = servers[0].step.max(servers[1].step) + 1;
+            for server in &mut servers {
+                server.step = last;
+                server.publish().await;
+            }
+            for turn in 0.. {
+                client.read(&servers).await?;
+                if client.watch.is_some() {
+                    break;
+                }
+                prop_assert!(turn < 4, "a client that stays where it is settles");
+                client.list(&servers[turn % 2]).await?;
+                client.watch(&servers, usize::from(turn == 0)).await;
+            }
+            prop_assert_eq!(&client.mirror, &state(last));
+            Ok(())
+        })?;
+    }
+}
+
+/// A store that takes longer for the first request after the start than for later ones.
+#[derive(Debug, Default)]
+struct SlowStore {
+    ceiling: Mutex<Option<Revision>>,
+    requests: AtomicUsize,
+}
+
+impl Reservations for SlowStore {
+    fn reserve(&self, at_least: Revision, _: u32) -> Reserving<'_> {
+        Box::pin(async move {
+            // The start is answered at once.
+            match self.requests.fetch_add(1, Ordering::Relaxed) {
+                0 => {}
+                1 => tokio::time::sleep(Duration::from_secs(2)).await,
+                _ => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+            let mut ceiling = self.ceiling.lock();
+            let block = Block::above(*ceiling, at_least, 1)?;
+            *ceiling = Some(block.last);
+            Ok(block)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn publications_that_wait_for_revisions_commit_in_their_order() {
+    let store = Arc::new(SlowStore::default());
+    let etcd = EmbeddedEtcd::builder().reservations(store).start().await.unwrap();
+    publish(&etcd, 0).await;
+    let (first, second, third) = tokio::join!(publish(&etcd, 1), publish(&etcd, 2), publish(&etcd, 3));
+    assert!(first < second && second < third, "{first} {second} {third}");
+    let held = etcd.documents(&scope("/p/web")).unwrap();
+    assert_eq!(held, desired("/p/web", &[("routes/a", "3")]).documents().clone());
+}

@@ -1,0 +1,213 @@
+//! One client that opens everything it can, beside clients that open little.
+
+use crate::authority;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+use crate::authority::{Authority, Pair};
+use crate::documents::{desired, scope};
+use crate::wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under, with_token};
+use pingsix_sink::embedded::{Access, Builder, Clients, Stats, feed_uri};
+use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::{AuthStatusRequest, AuthenticateRequest};
+use pingsix_sink::{EmbeddedEtcd, Sink};
+use rcgen::{DistinguishedName, SanType};
+use tokio::net::TcpStream;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+async fn served(builder: Builder) -> Served {
+    let served = Served::start(builder).await;
+    for prefix in ["/p/web", "/p/api"] {
+        served.etcd.publish(&desired(prefix, &[("routes/a", "1")])).await.unwrap();
+    }
+    served.etcd.open();
+    served
+}
+
+async fn until(served: &Served, what: &str, reached: impl Fn(&Stats) -> bool) {
+    let started = Instant::now();
+    while !reached(&served.etcd.stats()) {
+        assert!(started.elapsed() < PATIENCE, "{what}: {:?}", served.etcd.stats());
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+/// A connection from an address of the loopback network.
+async fn from(served: &Served, host: u8) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();
+    let address = IpAddr::from(Ipv4Addr::new(127, 0, 0, host));
+    endpoint.local_address(Some(address)).connect().await.unwrap()
+}
+
+/// A watch that is there; `None` when the server closes the connection instead.
+async fn watch(channel: Channel, token: Option<&str>, prefix: &str) -> Option<Watcher> {
+    let mut watcher = Watcher::open_as(channel, token, Some(watch_under(prefix, 0))).await.ok()?;
+    let created = watcher.try_next().await.ok()??;
+    (created.created && !created.canceled).then_some(watcher)
+}
+
+/// Whether the stream of a watch has ended, which is waited for.
+async fn ends(watcher: &mut Watcher) -> bool {
+    while let Ok(response) = watcher.try_next().await {
+        if response.is_none() {
+            return true;
+        }
+    }
+    true
+}
+
+#[tokio::test]
+async fn an_address_with_every_connection_makes_room_for_another_address() {
+    let served = served(EmbeddedEtcd::builder().connection_limit(4)).await;
+    let mut greedy = Vec::new();
+    for _ in 0..4 {
+        greedy.push(watch(from(&served, 1).await, None, "/p/web/").await.unwrap());
+    }
+    for attempt in 1..=3 {
+        // As many may be refused as it likes to open.
+        TcpStream::connect(served.address).await.unwrap();
+        until(&served, "refused", |stats| stats.connections_refused == attempt).await;
+    }
+    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    assert!(ends(&mut greedy.pop().unwrap()).await, "its newest is closed");
+    for watcher in &mut greedy {
+        watcher.settle().await;
+    }
+    // Of two that have as many, neither gets one of the other's.
+    let _second = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    TcpStream::connect(served.address).await.unwrap();
+    until(&served, "refused", |stats| stats.connections_refused == 4).await;
+    assert_eq!(served.etcd.stats().connections_displaced, 2);
+    other.settle().await;
+}
+
+/// A certificate of a client that may read these prefixes.
+fn issue(authority: &Authority, serial: u64, prefix: &str) -> Pair {
+    authority.issue_with(serial, |params| {
+        params.distinguished_name = DistinguishedName::new();
+        params.subject_alt_names = vec![SanType::URI(feed_uri(&scope(prefix)).as_str().try_into().unwrap())];
+    })
+}
+
+#[tokio::test]
+async fn a_certificate_with_every_connection_makes_room_for_another_certificate() {
+    const LIMIT: usize = 8;
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
+    let tls = servers.issue(1).server().client_ca_pem(clients.pem());
+    let access = Access::of(Clients::new()).certificate_uris();
+    let builder = EmbeddedEtcd::builder().tls(tls).access(access).connection_limit(LIMIT);
+    let served = served(builder).await;
+    let open = async |pair: &Pair, prefix: &str| {
+        let tls = authority::client(&servers, Some(pair));
+        watch(authority::channel(served.address, tls).await.ok()?, None, prefix).await
+    };
+    // A certificate and its successor are one client.
+    let greedy = [issue(&clients, 2, "/p/web"), issue(&clients, 3, "/p/web")];
+    let mut taken = Vec::new();
+    for at in 0..LIMIT {
+        taken.push(open(&greedy[at % 2], "/p/web/").await.unwrap());
+    }
+    assert!(open(&greedy[0], "/p/web/").await.is_none() && open(&greedy[1], "/p/web/").await.is_none());
+
+    let other = issue(&clients, 4, "/p/api");
+    let mut readers = Vec::new();
+    for _ in 0..LIMIT / 2 {
+        readers.push(open(&other, "/p/api/").await.expect("there is room for one that has less"));
+        // However often the other one comes back.
+        assert!(open(&greedy[1], "/p/web/").await.is_none());
+    }
+    served.etcd.publish(&desired("/p/api", &[("routes/a", "2")])).await.unwrap();
+    for reader in &mut readers {
+        assert_eq!(events(&reader.next().await), ["PUT /p/api/routes/a=2"]);
+    }
+    for kept in &mut taken[..LIMIT / 2] {
+        kept.settle().await;
+    }
+    // Who has no certificate is told so, as ever.
+    let stranger = authority::Prober::new(&servers, None).connect(served.address).await;
+    drop(stranger);
+    until(&served, "the handshake fails", |stats| stats.handshakes_failed == 1).await;
+}
+
+async fn log_in(channel: &Channel, name: &str) -> Result<String, Status> {
+    let request = AuthenticateRequest { name: name.into(), password: name.into() };
+    Ok(AuthClient::new(channel.clone()).authenticate(request).await?.into_inner().token)
+}
+
+#[tokio::test]
+async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe() {
+    const LIMIT: usize = 6;
+    let clients = Clients::new().user("web", "web", [scope("/p/web")]).user("api", "api", [scope("/p/api")]);
+    let access = Access::of(clients);
+    let served = served(EmbeddedEtcd::builder().access(access).connection_limit(LIMIT)).await;
+    let token = log_in(&served.channel().await, "web").await.unwrap();
+    until(&served, "the connection ends", |stats| stats.connections == 0).await;
+    let mut open = Vec::new();
+    for _ in 0..LIMIT {
+        open.push(watch(served.channel().await, Some(&token), "/p/web/").await.unwrap());
+    }
+
+    // A probe proves nothing and asks for nothing that needs proof.
+    let probe = served.channel().await;
+    assert!(
+        AuthClient::new(probe.clone()).auth_status(AuthStatusRequest {}).await.unwrap().get_ref().enabled
+    );
+    assert_eq!(
+        KvClient::new(probe.clone()).range(under("/p/web/")).await.unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    // Nor does it matter how many others of its address say nothing at all.
+    let mut silent = Vec::new();
+    for _ in 0..4 * LIMIT {
+        silent.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    let api = served.channel().await;
+    let token = log_in(&api, "api").await.unwrap();
+    let listed = KvClient::new(api.clone()).range(with_token(Some(&token), under("/p/api/"))).await.unwrap();
+    assert_eq!(pairs(listed.get_ref()), ["/p/api/routes/a=1"]);
+    let mut reader = watch(api, Some(&token), "/p/api/").await.unwrap();
+    for _ in 0..4 * LIMIT {
+        silent.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    reader.settle().await;
+    // One of the first user's is left at least, and it has not been let go for nothing.
+    open[0].settle().await;
+}
+
+#[tokio::test]
+async fn a_client_with_every_watch_makes_room_for_another() {
+    let served = served(EmbeddedEtcd::builder().watch_limit(8)).await;
+    let mut greedy = Vec::new();
+    for _ in 0..2 {
+        let mut watcher = Watcher::open(from(&served, 1).await).await.unwrap();
+        for _ in 0..4 {
+            assert!(!watcher.create(watch_under("/p/web/", 0)).await.canceled);
+        }
+        greedy.push(watcher);
+    }
+    let refused = greedy[0].create(watch_under("/p/web/", 0)).await;
+    assert_eq!((refused.canceled, &*refused.cancel_reason), (true, "too many watches"));
+    assert_eq!(served.etcd.stats().watches_refused, 1);
+    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    assert!(ends(&mut greedy.pop().unwrap()).await, "the connection of its newest watch is closed");
+    greedy[0].settle().await;
+    other.settle().await;
+    until(&served, "its watches are gone", |stats| stats.watches == 5).await;
+}
+
+#[tokio::test]
+async fn a_client_with_every_stream_makes_room_for_another() {
+    let served = served(EmbeddedEtcd::builder().connection_limit(2)).await;
+    let greedy = from(&served, 1).await;
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        streams.push(Watcher::open(greedy.clone()).await.unwrap());
+    }
+    let refused = Watcher::open(greedy).await.err().unwrap();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
+    assert!(ends(&mut streams.pop().unwrap()).await);
+    other.settle().await;
+}

@@ -1,0 +1,91 @@
+//! Everything at once: an etcd that dies and stalls, and a sink that is restarted in the middle of what it does.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pingsix_sink::proto::mvccpb::event::EventType;
+use pingsix_sink::{Desired, EtcdSink, Sink as _};
+use pingsix_test_programs::Signal;
+
+use super::lab::{Lab, PATIENCE, publish_until_done};
+use crate::documents::scope;
+use crate::graph::{assert_closed, graph};
+use crate::wire::{Watcher, channel, watch_under};
+
+const ROUNDS: u64 = 24;
+
+#[tokio::test]
+async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back() {
+    let Some(mut lab) = Lab::start().await else { return };
+    let mut random = fastrand::Rng::with_seed(7);
+    let open = |address: String| {
+        // Small transactions: more places to be interrupted at.
+        EtcdSink::builder([address]).timeout(Duration::from_millis(500)).max_txn_ops(5).build().unwrap()
+    };
+    let mut sink = open(lab.etcd.address().to_string());
+    let mut last = None;
+    for round in 0..ROUNDS {
+        let state = graph(100 + round);
+        let interrupted = tokio::time::timeout(Duration::from_millis(random.u64(..40)), sink.publish(&state));
+        match random.u8(..4) {
+            0 => {
+                drop(interrupted.await);
+                lab.etcd.kill().await;
+                lab.etcd.start_again().await;
+            }
+            1 => {
+                lab.etcd.signal(Signal::Pause);
+                drop(interrupted.await);
+                tokio::time::sleep(Duration::from_millis(random.u64(..700))).await;
+                lab.etcd.signal(Signal::Continue);
+            }
+            2 => {
+                drop(interrupted.await);
+                sink = open(lab.etcd.address().to_string());
+            }
+            _ => drop(interrupted.await),
+        }
+        // Often the next state is wanted before this one was reached.
+        if random.bool() {
+            let published = publish_until_done(&sink, &state).await;
+            assert!(last <= Some(published.revision));
+            last = Some(published.revision);
+        }
+    }
+    let end = graph(1_000);
+    publish_until_done(&sink, &end).await;
+    let values: Vec<String> = lab.held(end.scope()).await.into_values().collect();
+    let wanted: Vec<&[u8]> = end.documents().iter().map(|document| &*document.value).collect();
+    assert!(values.iter().map(String::as_bytes).eq(wanted));
+    let gone = publish_until_done(&sink, &Desired::empty(scope("/p/web"))).await;
+
+    let mut watcher =
+        Watcher::open_with(channel(lab.etcd.address()).await, Some(watch_under("/p/web/", 1))).await.unwrap();
+    let (mut state, mut revision, mut seen) = (BTreeMap::new(), 0, 0);
+    let replaying = async {
+        while revision < gone.revision.get() {
+            for event in watcher.next().await.events {
+                let kv = event.kv.unwrap();
+                if kv.mod_revision != revision {
+                    assert_closed(&state);
+                    assert!(kv.mod_revision > revision);
+                    seen += 1;
+                }
+                revision = kv.mod_revision;
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let Ok(key) = String::from_utf8(kv.key.to_vec()) else { panic!("a key that is no text") };
+                if key.contains("/.") {
+                    continue;
+                }
+                let key = key.trim_start_matches("/p/web/").to_owned();
+                match EventType::try_from(event.r#type).unwrap() {
+                    EventType::Put => state.insert(key, text(&kv.value)),
+                    EventType::Delete => state.remove(&key),
+                };
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, replaying).await.expect("all is replayed");
+    assert!(seen > 50, "{seen} states");
+    assert!(state.is_empty());
+}

@@ -1,0 +1,305 @@
+//! The CORS filter (Gateway API `HTTPCORSFilter`).
+
+use std::collections::BTreeSet;
+
+use gateway_api::experimental::httproutes as api;
+
+use crate::model::{FieldPath, Hostname, Reason, Refusal};
+use crate::pingsix::plugin;
+
+/// What a rule says to scripts of other origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cors {
+    pub(crate) origins: Origins,
+    /// Upper-case, with those that are always allowed.
+    pub(crate) methods: Names,
+    pub(crate) headers: Names,
+    pub(crate) expose: Names,
+    /// Seconds.
+    pub(crate) max_age: i32,
+    pub(crate) credentials: bool,
+}
+
+/// Origins that are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origins {
+    Any,
+    Listed {
+        /// `scheme://host`, with the port unless it is the scheme's own, as browsers send it.
+        exact: BTreeSet<String>,
+        wildcard: BTreeSet<WildcardOrigin>,
+    },
+}
+
+/// Every host below a domain, or every host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WildcardOrigin {
+    pub(crate) scheme: &'static str,
+    /// What stands behind the `*.`; `None` is every host.
+    pub(crate) domain: Option<String>,
+    /// Unless it is the scheme's own.
+    pub(crate) port: Option<u16>,
+}
+
+/// A list of names, or all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    Any,
+    Listed(BTreeSet<String>),
+}
+
+/// Methods that Fetch always allows, listed or not.
+const SAFELISTED: [&str; 3] = ["GET", "HEAD", "POST"];
+
+/// The only methods PingSIX allows in a preflight (`src/plugins/cors.rs`).
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
+
+impl Cors {
+    /// Reads a filter; parts that cannot be honoured are refused.
+    pub(crate) fn read(
+        filter: &api::HttpRouteRulesFiltersCors,
+        at: &FieldPath,
+        refusals: &mut Vec<Refusal>,
+    ) -> Self {
+        let mut refuse = |at: FieldPath, message: String| {
+            refusals.push(Refusal::new(at, Reason::UnsupportedValue, message));
+        };
+        let credentials = filter.allow_credentials == Some(true);
+        let origins = filter.allow_origins.as_deref().unwrap_or_default();
+        let origins = Origins::read(origins, &at.child("allowOrigins"), &mut refuse);
+        let mut methods = Names::read(filter.allow_methods.as_deref(), str::to_owned, |index, method| {
+            if !METHODS.contains(&method) {
+                refuse(
+                    at.child("allowMethods").index(index),
+                    format!("PingSIX allows no method {method} in a preflight."),
+                );
+            }
+        });
+        if let Names::Listed(listed) = &mut methods {
+            listed.extend(SAFELISTED.map(str::to_owned));
+        }
+        let mut header_names = |field: &str, names: Option<&[String]>| {
+            Names::read(names, str::to_ascii_lowercase, |index, name| {
+                if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                    refuse(at.child(field).index(index), format!("\"{name}\" is not a header name."));
+                }
+            })
+        };
+        let headers = header_names("allowHeaders", filter.allow_headers.as_deref());
+        let expose = header_names("exposeHeaders", filter.expose_headers.as_deref());
+        if credentials && expose == Names::Any {
+            refuse(
+                at.child("exposeHeaders"),
+                "With credentials browsers take * for a header of that name; list the headers.".to_owned(),
+            );
+        }
+        let max_age = filter.max_age.unwrap_or(5);
+        if max_age < 1 {
+            refuse(at.child("maxAge"), format!("{max_age} is not a number of seconds from 1."));
+        }
+        Self { origins, methods, headers, expose, max_age, credentials }
+    }
+}
+
+impl Origins {
+    fn read(texts: &[String], at: &FieldPath, refuse: &mut impl FnMut(FieldPath, String)) -> Self {
+        if texts.iter().any(|text| text == "*") {
+            return Self::Any;
+        }
+        let (mut exact, mut wildcard) = (BTreeSet::new(), BTreeSet::new());
+        for (index, text) in texts.iter().enumerate() {
+            match parse_origin(text) {
+                Some(Origin::Exact(origin)) => {
+                    exact.insert(origin);
+                }
+                Some(Origin::Wildcard(origin)) => {
+                    wildcard.insert(origin);
+                }
+                None => refuse(
+                    at.index(index),
+                    format!("\"{text}\" is not an origin: a scheme, a host, and perhaps a port."),
+                ),
+            }
+        }
+        Self::Listed { exact, wildcard }
+    }
+}
+
+enum Origin {
+    Exact(String),
+    Wildcard(WildcardOrigin),
+}
+
+fn parse_origin(text: &str) -> Option<Origin> {
+    let (scheme, rest) = text.split_once("://")?;
+    let (scheme, own_port) = match scheme.to_ascii_lowercase().as_str() {
+        "http" => ("http", 80),
+        "https" => ("https", 443),
+        _ => return None,
+    };
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port.parse::<u16>().ok().filter(|port| *port > 0)?)),
+        None => (rest, None),
+    };
+    let port = port.filter(|port| *port != own_port);
+    if host == "*" {
+        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain: None, port }));
+    }
+    if let Some(domain) = host.strip_prefix("*.") {
+        let domain = Some(Hostname::parse(domain).ok()?.to_string());
+        return Some(Origin::Wildcard(WildcardOrigin { scheme, domain, port }));
+    }
+    let is_address = host.parse::<std::net::Ipv4Addr>().is_ok();
+    let host = if is_address { host.to_owned() } else { Hostname::parse(host).ok()?.to_string() };
+    Some(Origin::Exact(match port {
+        Some(port) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{host}"),
+    }))
+}
+
+impl Names {
+    fn read(names: Option<&[String]>, spell: fn(&str) -> String, mut check: impl FnMut(usize, &str)) -> Self {
+        let names = names.unwrap_or_default();
+        if names.iter().any(|name| name == "*") {
+            return Self::Any;
+        }
+        names.iter().enumerate().for_each(|(index, name)| check(index, name));
+        Self::Listed(names.iter().map(|name| spell(name)).collect())
+    }
+}
+
+/// No origin is spelled like this. PingSIX looks at patterns only when the list is not empty
+/// (`src/plugins/cors.rs`).
+const NO_ORIGIN: &str = "-";
+
+impl Cors {
+    /// The plugin of PingSIX.
+    pub(super) fn lower(&self) -> plugin::Cors {
+        let (allow_origins, patterns) = match &self.origins {
+            // With credentials PingSIX refuses `*`, and a pattern has it answer with the origin of the request.
+            Origins::Any if self.credentials => (NO_ORIGIN.to_owned(), vec!["^.+$".to_owned()]),
+            Origins::Any => ("*".to_owned(), Vec::new()),
+            Origins::Listed { exact, wildcard } => {
+                let exact: Vec<&str> = exact.iter().map(String::as_str).collect();
+                let listed = if exact.is_empty() { NO_ORIGIN.to_owned() } else { exact.join(",") };
+                (listed, wildcard.iter().map(WildcardOrigin::pattern).collect())
+            }
+        };
+        let listed = |names: &Names, any: &str| match names {
+            Names::Any => any.to_owned(),
+            Names::Listed(names) => names.iter().map(String::as_str).collect::<Vec<_>>().join(","),
+        };
+        // With credentials browsers take `*` for a name, and PingSIX writes the names out for `**`.
+        let any = if self.credentials { "**" } else { "*" };
+        plugin::Cors {
+            allow_origins,
+            allow_methods: listed(&self.methods, any),
+            allow_headers: listed(&self.headers, any),
+            expose_headers: Some(listed(&self.expose, "*")).filter(|names| !names.is_empty()),
+            max_age: self.max_age,
+            allow_credential: self.credentials,
+            allow_origins_by_regex: Some(patterns).filter(|patterns| !patterns.is_empty()),
+        }
+    }
+}
+
+impl WildcardOrigin {
+    fn pattern(&self) -> String {
+        let Self { scheme, domain, port } = self;
+        let domain =
+            domain.as_ref().map(|domain| format!(r"\.{}", regex::escape(domain))).unwrap_or_default();
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("^{scheme}://[^/:]+{domain}{port}$")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(filter: Value) -> (Cors, Vec<String>) {
+        let mut refusals = Vec::new();
+        let at = FieldPath::new("cors");
+        let cors = Cors::read(&serde_json::from_value(filter).unwrap(), &at, &mut refusals);
+        (cors, refusals.iter().map(|refusal| refusal.at.to_string()).collect())
+    }
+
+    #[test]
+    fn origins_are_spelled_as_browsers_send_them() {
+        let (cors, refused) = read(json!({"allowOrigins": [
+            "https://shop.example:443", "HTTP://a.example:8080", "https://*.example", "http://*:81", "shop.example",
+            "https://a.*.example", "ftp://a.example",
+        ]}));
+        let wildcard = |scheme, domain: Option<&str>, port| WildcardOrigin {
+            scheme,
+            domain: domain.map(str::to_owned),
+            port,
+        };
+        assert_eq!(
+            cors.origins,
+            Origins::Listed {
+                exact: ["https://shop.example", "http://a.example:8080"].map(str::to_owned).into(),
+                wildcard: [wildcard("https", Some("example"), None), wildcard("http", None, Some(81))].into(),
+            }
+        );
+        assert_eq!(refused, ["cors.allowOrigins[4]", "cors.allowOrigins[5]", "cors.allowOrigins[6]"]);
+    }
+
+    #[test]
+    fn safelisted_methods_are_always_allowed() {
+        let (cors, refused) = read(json!({"allowMethods": ["PUT"]}));
+        assert_eq!(cors.methods, Names::Listed(["GET", "HEAD", "POST", "PUT"].map(str::to_owned).into()));
+        assert!(refused.is_empty());
+        assert_eq!(read(json!({"allowMethods": ["TRACE"]})).1, ["cors.allowMethods[0]"]);
+    }
+
+    #[test]
+    fn an_exposed_star_with_credentials_is_refused() {
+        let filter = json!({"allowCredentials": true, "exposeHeaders": ["*"], "allowHeaders": ["a b"]});
+        assert_eq!(read(filter).1, ["cors.allowHeaders[0]", "cors.exposeHeaders"]);
+    }
+
+    #[test]
+    fn wildcard_origins_stand_for_names_below_a_domain() {
+        let pattern = |domain: Option<&str>, port| {
+            let domain = domain.map(str::to_owned);
+            regex::Regex::new(&WildcardOrigin { scheme: "https", domain, port }.pattern()).unwrap()
+        };
+        let below = pattern(Some("shop.example"), None);
+        for allowed in ["https://a.shop.example", "https://a.b.shop.example"] {
+            assert!(below.is_match(allowed), "{allowed}");
+        }
+        for refused in [
+            "https://shop.example",
+            "https://a.shop.example:8443",
+            "http://a.shop.example",
+            "https://a-shop.example",
+            "https://a.shopxexample",
+            "https://evil.example/.shop.example",
+            "https://a.shop.example.evil",
+        ] {
+            assert!(!below.is_match(refused), "{refused}");
+        }
+        assert!(pattern(None, Some(8443)).is_match("https://any.example:8443"));
+    }
+
+    #[test]
+    fn credentials_and_any_origin_become_what_pingsix_takes() {
+        let any = Cors {
+            origins: Origins::Any,
+            methods: Names::Any,
+            headers: Names::Any,
+            expose: Names::Listed(BTreeSet::new()),
+            max_age: 5,
+            credentials: true,
+        };
+        let lowered = any.lower();
+        assert_eq!((lowered.allow_methods.as_str(), lowered.allow_headers.as_str()), ("**", "**"));
+        assert_eq!(lowered.allow_origins_by_regex, Some(vec!["^.+$".to_owned()]));
+        assert_eq!(lowered.expose_headers, None);
+        let open = Cors { credentials: false, ..any }.lower();
+        assert_eq!(open.allow_origins, "*");
+        assert_eq!(open.allow_origins_by_regex, None);
+    }
+}

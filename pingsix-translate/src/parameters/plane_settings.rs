@@ -1,0 +1,66 @@
+//! Settings of data planes that do not depend on who runs them.
+
+use std::sync::Arc;
+
+use super::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
+use super::telemetry::{TelemetryRule, rule};
+use super::{NamedProxy, ProxyLayers, flaws};
+use crate::model::{Kind, ObjectName, Options};
+use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
+
+/// The settings of each data plane of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlaneSettings {
+    /// The share of a budget for one namespace, in percent; 100 is no bound.
+    pub(crate) namespace_share: u8,
+    /// The plugins for the requests of every route.
+    pub(crate) telemetry: Option<Arc<TelemetryRule>>,
+}
+
+impl PlaneSettings {
+    /// The settings of a Gateway and its class.
+    ///
+    /// A Gateway can only lower the share of its class, or of the options: its authors must not lift a bound.
+    pub(crate) fn of_gateway(
+        gateway: &Gateway,
+        class: Option<&GatewayClass>,
+        proxies: &Proxies,
+        options: &Options,
+    ) -> Self {
+        let key = key_of(Kind::Gateway, &gateway.metadata);
+        let class = class.and_then(|class| Some(named_by_class(class).ok()??.1));
+        let own = named_by_gateway(gateway, &key.name.namespace).ok().flatten().map(|(_, name)| name);
+        let share = |name: &Option<ObjectName>| share_of(name.as_ref()?, proxies);
+        let own_share = share(&own).unwrap_or(u8::MAX);
+        Self {
+            namespace_share: share(&class).unwrap_or(options.namespace_share).min(own_share),
+            telemetry: rule(ProxyLayers {
+                gateway: usable(own.as_ref(), proxies),
+                class: usable(class.as_ref(), proxies),
+            })
+            .map(Arc::new),
+        }
+    }
+
+    /// The settings of an IngressClass.
+    pub(crate) fn of_ingress_class(class: &IngressClass, proxies: &Proxies, options: &Options) -> Self {
+        let name = named_by_ingress_class(class).ok().flatten().map(|(_, name)| name);
+        let share = name.as_ref().and_then(|name| share_of(name, proxies));
+        Self {
+            namespace_share: share.unwrap_or(options.namespace_share),
+            telemetry: rule(ProxyLayers { gateway: None, class: usable(name.as_ref(), proxies) })
+                .map(Arc::new),
+        }
+    }
+}
+
+fn share_of(name: &ObjectName, proxies: &Proxies) -> Option<u8> {
+    proxies.get(name)?.spec.budget.as_ref()?.namespace_share
+}
+
+/// The PingsixProxy, unless it has flaws.
+fn usable<'a>(name: Option<&'a ObjectName>, proxies: &'a Proxies) -> Option<NamedProxy<'a>> {
+    let name = name?;
+    let proxy = proxies.get(name)?;
+    flaws(proxy).is_empty().then_some(NamedProxy { name, proxy })
+}

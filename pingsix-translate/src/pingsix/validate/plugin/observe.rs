@@ -1,0 +1,84 @@
+//! `request-id`, `prometheus` and `file-logger`.
+
+use super::Plugin;
+use crate::pingsix::plugin::{FileLogger, Prometheus, RangeId, RequestId};
+
+/// The most characters of a random id. Servers take about 8 KiB of headers.
+const LONGEST_ID: u32 = 4096;
+
+/// The most values of one label, and the most bytes of each. PingSIX keeps every value for as long as it runs.
+const MOST_LABELS: usize = 10_000;
+const LONGEST_LABEL: usize = 4096;
+
+/// The variables of a log line (`LogFormat::write_variable`), beside those that start with `var_`.
+const VARIABLES: [&str; 15] = [
+    "request_method",
+    "uri",
+    "query_string",
+    "http_host",
+    "request_time",
+    "http_user_agent",
+    "http_referer",
+    "remote_addr",
+    "remote_port",
+    "server_addr",
+    "status",
+    "server_protocol",
+    "request_id",
+    "body_bytes_sent",
+    "error",
+];
+
+pub(super) fn check_request_id(plugin: &mut Plugin<'_>) {
+    let Some(request_id) = plugin.decode::<RequestId>() else { return };
+    let RangeId { char_set, length } = &request_id.range_id;
+    match request_id.algorithm.as_str() {
+        "range_id" => {
+            if *length == 0 {
+                plugin.warn("range_id", "Ids of length 0, the length without this object, are empty.");
+            }
+            if *length > LONGEST_ID {
+                let message = format!("Servers refuse an id of more than {LONGEST_ID} characters.");
+                plugin.harm("range_id.length", message);
+            }
+            plugin
+                .check_header_value(char_set, "range_id.char_set", || "An id of these characters".to_owned());
+        }
+        "uuid" => {}
+        _ => plugin.refuse("algorithm", "The algorithm is `uuid` or `range_id`."),
+    }
+    plugin.check_header_name(&request_id.header_name, "header_name");
+}
+
+pub(super) fn check_prometheus(plugin: &mut Plugin<'_>) {
+    if plugin.config.is_null() {
+        return;
+    }
+    let Some(prometheus) = plugin.decode::<Prometheus>() else { return };
+    let Prometheus { max_label_length, max_unique_paths, max_unique_hosts, .. } = prometheus;
+    for (field, value, most) in [
+        ("max_label_length", max_label_length, LONGEST_LABEL),
+        ("max_unique_paths", max_unique_paths, MOST_LABELS),
+        ("max_unique_hosts", max_unique_hosts, MOST_LABELS),
+    ] {
+        if value > most {
+            let message = format!("Clients choose labels, and above {most} they can use up the memory.");
+            plugin.harm(field, message);
+        }
+    }
+    if max_label_length < 4 || max_unique_paths == 0 {
+        let field = if max_unique_paths == 0 { "max_unique_paths" } else { "max_label_length" };
+        plugin.warn(field, "All paths get the same label.");
+    }
+}
+
+pub(super) fn check_file_logger(plugin: &mut Plugin<'_>) {
+    let Some(logger) = plugin.decode::<FileLogger>() else { return };
+    for rest in logger.log_format.split('$').skip(1) {
+        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let name = &rest[..end.unwrap_or(rest.len())];
+        if !name.is_empty() && !name.starts_with("var_") && !VARIABLES.contains(&name) {
+            plugin.warn("log_format", format!("\"${name}\" is no variable of PingSIX, so it is empty."));
+        }
+    }
+}
