@@ -12,7 +12,7 @@ use kube::api::DeleteParams;
 use pingsix_gateway_api::watch::{Answer, Availability, Input, Presence, WatchOptions, Watches, presence};
 use pingsix_gateway_api::world::World;
 use pingsix_test_cluster::{Channel, TestCluster};
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::{Kind, ObjectKey, PINGSIX_GROUP};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -110,8 +110,8 @@ impl Feed {
 
     async fn until_watching(&mut self) {
         self.until("every kind is watched", |feed| {
-            // Our own kind is not installed here.
-            let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::PingsixProxy);
+            // Our own kinds are not installed here.
+            let kinds = Kind::ALL.iter().filter(|kind| kind.group() != PINGSIX_GROUP);
             let mut kinds = kinds.filter(|kind| presence(**kind) != Presence::Referenced);
             kinds.all(|kind| feed.availability.get(kind) == Some(&Availability::Watching))
         })
