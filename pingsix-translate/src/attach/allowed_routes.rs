@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use gateway_api::gateways as api;
+use kube::core::{Selector, SelectorExt as _};
 
 use super::protocol::Protocol;
-use super::selector::{Expression, Selector};
+use super::selector::{self, Requirement};
 use crate::model::{FieldPath, GATEWAY_GROUP, Kind, Reason, Refusal, RouteKind};
 use crate::snapshot::GatewaySpec;
 
@@ -34,12 +35,12 @@ impl AllowedNamespaces {
             From::Selector => {
                 let at = at.child("allowedRoutes").child("namespaces").child("selector");
                 let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
-                let expressions = selector.match_expressions.iter().flatten().map(|one| Expression {
+                let expressions = selector.match_expressions.iter().flatten().map(|one| Requirement {
                     key: &one.key,
                     operator: &one.operator,
                     values: one.values.as_deref(),
                 });
-                Selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
+                selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
             }
         }
     }
@@ -57,12 +58,12 @@ impl AllowedNamespaces {
                 let at =
                     FieldPath::new("spec").child("allowedListeners").child("namespaces").child("selector");
                 let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
-                let expressions = selector.match_expressions.iter().flatten().map(|one| Expression {
+                let expressions = selector.match_expressions.iter().flatten().map(|one| Requirement {
                     key: &one.key,
                     operator: &one.operator,
                     values: one.values.as_deref(),
                 });
-                Selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
+                selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
             }
         }
     }
@@ -73,7 +74,7 @@ impl AllowedNamespaces {
             Self::None => false,
             Self::Same => own == namespace,
             Self::All => true,
-            Self::Selector(selector) => selector.selects(labels),
+            Self::Selector(selector) => selector.matches(labels),
         }
     }
 }
