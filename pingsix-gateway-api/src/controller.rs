@@ -57,7 +57,7 @@ pub use feed::Feed;
 pub use observers::Observers;
 pub use provisioning::ProvisioningOptions;
 pub use router::{SinkHandle, SinkRouter};
-pub use sink_opener::SinkOpener;
+pub use sink_opener::{SinkOpenError, SinkOpener};
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::health::Gate;

@@ -16,7 +16,7 @@ use pingsix_sink::Revision;
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::status::Delivery;
 
-use status_page::{StatusPage, StatusUrl};
+use status_page::{InstancePages, StatusPage};
 
 /// How much of what an instance says of a fault is passed on, in characters.
 const FAULT_LIMIT: usize = 300;
@@ -32,7 +32,7 @@ pub enum Instances {
     /// How many are connected; nothing else can be known of them.
     Connected(usize),
     /// What the status page of each of them says, or why it says nothing.
-    Pages(BTreeMap<StatusUrl, Result<StatusPage, String>>),
+    Pages(InstancePages),
 }
 
 /// How far the publications of every data plane have come.
@@ -173,7 +173,7 @@ impl Deliveries {
     }
 }
 
-fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: Revision) -> Delivery {
+fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
     let refused = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().ok()?.refusal()?)));
     if let Some((url, refusal)) = refused {
         return Delivery::Refused(format!(
@@ -198,7 +198,8 @@ fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: R
     }
     let mut message = format!("{confirmed} of {} PingSIX instances have published it.", pages.len());
     if let Some((url, fault)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
-        let _ = write!(message, " The status page at {url} cannot be read: {}.", shortened(fault));
+        let _ =
+            write!(message, " The status page at {url} cannot be read: {}.", shortened(&fault.to_string()));
     }
     Delivery::Pending(message)
 }
@@ -213,6 +214,7 @@ fn shortened(fault: &str) -> String {
 mod tests {
     use pingsix_translate::ObjectName;
 
+    use super::status_page::PageFault;
     use super::*;
 
     fn plane() -> DataPlaneKey {
@@ -232,7 +234,7 @@ mod tests {
             ..StatusPage::default()
         };
         let url = |index| format!("http://127.0.0.1:{}/status/config", 7000 + index).parse().unwrap();
-        let read = pages.iter().map(|read| read.map(page).map_err(ToOwned::to_owned));
+        let read = pages.iter().map(|read| read.map(page).map_err(|told| PageFault::Told(told.to_owned())));
         Instances::Pages(read.enumerate().map(|(index, read)| (url(index), read)).collect())
     }
 

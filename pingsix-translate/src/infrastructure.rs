@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::snapshot::{Gateway, proxy_of_gateway};
 
-pub use credentials::SinkCredentials;
+pub use credentials::{CredentialsError, CredentialsFault, SinkCredentials};
 
 /// The infrastructure that a managed Gateway or IngressClass needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,12 +204,6 @@ pub struct SinkParameters {
 }
 
 impl SinkParameters {
-    /// A message about an unusable entry of the Secret: half a sentence, like those of [`SinkCredentials::read`]. `problem` is
-    /// the predicate of a sentence about the entry.
-    pub fn fault_of(&self, entry: &str, problem: &str) -> String {
-        self.fault(&format!("whose entry \"{entry}\" {problem}"))
-    }
-
     /// The problem of an owner whose configuration cannot be published because of `fault`, half a sentence. Its field is the
     /// reference of the owner to the parameters. `gateway` is the owner, if that is a Gateway.
     pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, fault: &str) -> Problem {
@@ -228,12 +222,6 @@ impl SinkParameters {
             reason: Reason::InvalidParameters,
             message: format!("The configuration cannot be published: {fault}."),
         }
-    }
-
-    fn fault(&self, problem: &str) -> String {
-        let (kind, secret) = (Kind::PingsixProxy, Kind::Secret);
-        let name = self.credentials.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{kind} {} names for its sink {secret} {name}, {problem}", self.proxy)
     }
 
     fn is_admin(&self) -> bool {

@@ -37,7 +37,7 @@ fn fault_of_sink(manifests: &Manifests, owner: &ObjectKey, sink: &SinkParameters
         sink.credentials.as_ref().and_then(|wanted| objects.secrets().find(|(name, _)| *name == wanted));
     let fault = SinkCredentials::read(sink, secret.map(|(_, secret)| &**secret)).err()?;
     let gateway = objects.gateways().find(|(name, _)| **name == owner.name);
-    Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault))
+    Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault.to_string()))
 }
 
 /// Every set of parameters.

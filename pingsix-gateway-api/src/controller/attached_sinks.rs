@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use pingsix_sink::{Scope, Sink as _};
 use pingsix_translate::ObjectName;
-use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use pingsix_translate::infrastructure::{CredentialsError, SinkCredentials, SinkParameters};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::SinkOpener;
 use super::router::SinkHandle;
+use super::{SinkOpenError, SinkOpener};
 
 /// The id of an open sink. No id is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,11 +35,11 @@ pub(super) enum AttachError {
         proxy: ObjectName,
     },
     /// The Secret has a fault.
-    #[error("{0}")]
-    Credentials(String),
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// The [`SinkOpener`] has refused.
-    #[error("{0}")]
-    Opener(String),
+    #[error(transparent)]
+    Opener(#[from] SinkOpenError),
 }
 
 /// The sinks that PingsixProxy parameters name.
@@ -89,7 +89,7 @@ impl AttachedSinks {
         }
         let none = || AttachError::NoOpener { proxy: sink.proxy.clone() };
         let opener = self.opener.as_ref().ok_or_else(none)?;
-        let handle = opener.open(sink, &key.2).map_err(AttachError::Opener)?;
+        let handle = opener.open(sink, &key.2)?;
         if let Some(publisher) = &state.publisher {
             handle.sink().publish_as(publisher);
         }

@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
 use super::turns::{Turn, Turns};
 use crate::delivery::Instances;
-use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
+use crate::delivery::status_page::{
+    InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
+};
 
 /// The interval of polls while a confirmation is pending.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -107,29 +109,29 @@ impl Polls {
     }
 }
 
-/// The only error for an unreadable page of a Gateway. The cause would tell the author which servers the controller can
-/// reach.
-const UNREAD: &str = "its status page cannot be read";
-
 /// The options of requests to status pages.
 struct PollOptions {
     client: StatusClient,
     turn: Turn,
-    /// Whether errors contain the cause.
+    /// Whether faults contain the cause.
     is_told: bool,
 }
 
 impl PollOptions {
-    async fn read(&self, url: &StatusUrl) -> Result<StatusPage, String> {
+    async fn read(&self, url: &StatusUrl) -> Result<StatusPage, PageFault> {
         let _turn = self.turn.take().await;
         let read = self.client.read(url).await;
-        read.map_err(|error| if self.is_told { error.to_string() } else { UNREAD.to_owned() })
+        read.map_err(|error| self.fault(&error))
+    }
+
+    fn fault(&self, error: &StatusPageError) -> PageFault {
+        if self.is_told { PageFault::Told(error.to_string()) } else { PageFault::Withheld }
     }
 }
 
 /// The last result of an instance.
 struct InstanceState {
-    page: Result<StatusPage, String>,
+    page: Result<StatusPage, PageFault>,
     /// The number of failures in a row.
     failures: u32,
     /// The earliest time of the next poll.
@@ -167,12 +169,11 @@ impl Poll {
                 return;
             };
             self.ask().await;
-            let counts = |url: &StatusUrl, page: &Result<StatusPage, String>| {
+            let counts = |url: &StatusUrl, page: &Result<StatusPage, PageFault>| {
                 self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
             };
             let heard = self.heard.iter().filter(|(url, heard)| counts(url, &heard.page));
-            let read: BTreeMap<StatusUrl, Result<StatusPage, String>> =
-                heard.map(|(url, heard)| (url.clone(), heard.page.clone())).collect();
+            let read: InstancePages = heard.map(|(url, heard)| (url.clone(), heard.page.clone())).collect();
             let is_behind = |page: &StatusPage| Some(page.published_revision) < revision;
             let (now, is_confirmed) =
                 (Instant::now(), read.values().all(|page| page.as_ref().is_ok_and(|page| !is_behind(page))));
@@ -448,8 +449,8 @@ mod tests {
                 let Instances::Pages(said) = said else { panic!("pages were asked") };
                 first.get_or_insert(plane.clone());
                 if plane != beside {
-                    let words: BTreeSet<String> = said.into_values().map(Result::unwrap_err).collect();
-                    assert_eq!(words, [UNREAD.to_owned()].into(), "one message for all");
+                    let is_withheld = |page: Result<_, _>| page == Err(PageFault::Withheld);
+                    assert!(said.into_values().all(is_withheld), "one message for all");
                 }
                 heard.insert(plane);
             }

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use pingsix_sink::Target;
 use pingsix_sink::target::{CredentialPart, ServerCredentials, TargetError};
-use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use pingsix_translate::ObjectName;
+use pingsix_translate::infrastructure::{
+    CredentialsError, CredentialsFault, SinkCredentials, SinkParameters,
+};
+use thiserror::Error;
 
 use super::SinkHandle;
 
@@ -17,7 +21,25 @@ use super::SinkHandle;
 #[derive(Clone)]
 pub struct SinkOpener(Arc<Open>);
 
-type Open = dyn Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, String> + Send + Sync;
+type Open = dyn Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, SinkOpenError> + Send + Sync;
+
+/// A sink that parameters name cannot be opened: half a sentence for the author of the parameters, without full stop and
+/// without secrets. Statuses, Events and logs contain it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SinkOpenError {
+    /// The Secret has an entry of no use.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The parameters themselves are of no use.
+    #[error("PingsixProxy {proxy} names a sink that cannot be used: {problem}")]
+    Unusable {
+        /// The parameters.
+        proxy: ObjectName,
+        /// The reason, half a sentence.
+        problem: String,
+    },
+}
 
 impl fmt::Debug for SinkOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,11 +50,11 @@ impl fmt::Debug for SinkOpener {
 impl SinkOpener {
     /// An opener with this function, which returns a [shared](SinkHandle::shared) sink. The task of the controller calls the
     /// function, so it must not block: a sink connects with its first publication.
-    ///
-    /// An error is half a sentence for the author of the parameters, without full stop and without secrets. Statuses, Events
-    /// and logs contain it.
     pub fn new(
-        open: impl Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, String> + Send + Sync + 'static,
+        open: impl Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, SinkOpenError>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self(Arc::new(open))
     }
@@ -46,24 +68,25 @@ impl SinkOpener {
         &self,
         sink: &SinkParameters,
         credentials: &SinkCredentials,
-    ) -> Result<SinkHandle, String> {
+    ) -> Result<SinkHandle, SinkOpenError> {
         (self.0)(sink, credentials)
     }
 }
 
-fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<SinkHandle, String> {
-    let unusable = |problem: &dyn fmt::Display| {
-        format!("PingsixProxy {} names a sink that cannot be used: {problem}", sink.proxy)
+fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<SinkHandle, SinkOpenError> {
+    let unusable = |problem: &dyn fmt::Display| SinkOpenError::Unusable {
+        proxy: sink.proxy.clone(),
+        problem: problem.to_string(),
     };
     let SinkCredentials { username: user, password, api_key, ca, certificate, key } = credentials.clone();
     let credentials = ServerCredentials { user, password, api_key, ca, certificate, key };
     let target = Target::server(&sink.url, &credentials, sink.allow_plaintext);
-    let target = target.map_err(|error| {
-        if let TargetError::Unusable { part, problem } = &error {
-            sink.fault_of(entry(*part), problem)
-        } else {
-            unusable(&error)
+    let target = target.map_err(|error| match (&error, &sink.credentials) {
+        (TargetError::Unusable { part, problem }, Some(secret)) => {
+            let fault = CredentialsFault::Entry { entry: entry(*part), problem: (*problem).to_owned() };
+            CredentialsError { proxy: sink.proxy.clone(), secret: secret.clone(), fault }.into()
         }
+        _ => unusable(&error),
     })?;
     let opened =
         target.open(&|_| None).now_or_never().ok_or_else(|| unusable(&"it cannot be opened at once"))?;
@@ -85,8 +108,6 @@ const fn entry(part: CredentialPart) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::ObjectName;
-
     use super::*;
 
     fn sink(url: &str) -> SinkParameters {
@@ -99,7 +120,7 @@ mod tests {
     }
 
     fn fault(url: &str, credentials: &SinkCredentials) -> String {
-        SinkOpener::of_servers().open(&sink(url), credentials).unwrap_err()
+        SinkOpener::of_servers().open(&sink(url), credentials).unwrap_err().to_string()
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use pingsix_sink::Revision;
 use tokio::time::Instant;
 
 use super::shortened;
-use super::status_page::{StatusPage, StatusUrl};
+use super::status_page::{InstancePages, StatusPage, StatusUrl};
 use crate::acceptance::Reception;
 
 /// For how long a page has to say the same at least.
@@ -66,11 +66,7 @@ impl PageReader {
 
     /// Takes in what the pages say now; nothing comes of those that cannot be read, or are of instances that read from
     /// another replica, and nothing at all if all are.
-    pub fn read(
-        &mut self,
-        pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>,
-        now: Instant,
-    ) -> Option<Reception> {
+    pub fn read(&mut self, pages: &InstancePages, now: Instant) -> Option<Reception> {
         self.instances.retain(|url, _| pages.contains_key(url));
         let read = pages.iter().filter_map(|(url, page)| Some((url, page.as_ref().ok()?)));
         let mut read = read.filter(|(_, page)| !page.is_elsewhere).peekable();
@@ -152,6 +148,7 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delivery::status_page::PageFault;
 
     fn url(index: u16) -> StatusUrl {
         format!("http://127.0.0.1:{}", 7000 + index).parse().unwrap()
@@ -172,9 +169,11 @@ mod tests {
     type Read = (Option<i64>, Option<(i64, String)>);
 
     fn read(reader: &mut PageReader, pages: &[Option<StatusPage>], now: Instant) -> Option<Read> {
-        let pages = pages.iter().cloned().enumerate().map(|(index, page)| {
-            (url(u16::try_from(index).unwrap()), page.ok_or_else(|| "no answer".to_owned()))
-        });
+        let pages = pages
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(index, page)| (url(u16::try_from(index).unwrap()), page.ok_or(PageFault::Withheld)));
         let Reception { accepted, refused } = reader.read(&pages.collect(), now)?;
         Some((accepted.map(Revision::get), refused.map(|(at, said)| (at.get(), said.to_string()))))
     }

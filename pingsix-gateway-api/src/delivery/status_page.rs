@@ -1,5 +1,6 @@
 //! PingSIX's `/status/config`: which revision an instance has published (`src/status/` of PingSIX).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -126,6 +127,20 @@ pub enum StatusPageError {
     #[error("the answer is no status page")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
+
+/// The status page of an instance is not read. Messages and statuses contain the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageFault {
+    /// The cause would tell the author of a Gateway which servers the controller can reach.
+    #[error("its status page cannot be read")]
+    Withheld,
+    /// The cause, for a page that an administrator has named.
+    #[error("{0}")]
+    Told(String),
+}
+
+/// The last status page of each instance of a data plane.
+pub type InstancePages = BTreeMap<StatusUrl, Result<StatusPage, PageFault>>;
 
 /// Reads status pages.
 #[derive(Clone)]

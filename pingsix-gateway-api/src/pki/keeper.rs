@@ -81,6 +81,15 @@ pub struct IssuedIdentity {
     pub edition: Edition,
 }
 
+/// The Secret of the authority is not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    #[error(transparent)]
+    Api(#[from] Fault),
+}
+
 /// There is nothing to hold for a data plane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -287,8 +296,9 @@ impl Keeper {
                     RETRY
                 }
                 Some(Err(error)) => {
+                    let error = error.to_string();
                     if complaint.as_ref() != Some(&error) {
-                        tracing::warn!(secret = %self.options.secret, error, "the Secret with the feed's authority cannot be written");
+                        tracing::warn!(secret = %self.options.secret, error, "the Secret with the feed's authority cannot be written; retrying");
                     }
                     complaint = Some(error);
                     RETRY
@@ -305,17 +315,16 @@ impl Keeper {
     }
 
     /// Does what there is to do; whether something was written, which will be seen.
-    async fn act(&self, sight: &Sight, told: Option<&Edition>) -> Result<bool, String> {
+    async fn act(&self, sight: &Sight, told: Option<&Edition>) -> Result<bool, WriteError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match sight {
             Sight::Unknown | Sight::Wrong => return Ok(false),
             Sight::Absent => {
-                let made = Authorities::new(now, None, lifetimes).map_err(|error| error.to_string())?;
+                let made = Authorities::new(now, None, lifetimes)?;
                 (None, made)
             }
             Sight::There(seen) => {
-                let stepped = seen.authorities.step(now, seen.request(), lifetimes);
-                let next = match stepped.map_err(|error| error.to_string())? {
+                let next = match seen.authorities.step(now, seen.request(), lifetimes)? {
                     Some(next) => Some(next),
                     None => told.and_then(|edition| seen.authorities.told(edition, now)),
                 };
@@ -339,7 +348,7 @@ impl Keeper {
         self.write(present, &next).await
     }
 
-    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, String> {
+    async fn write(&self, present: Option<Secret>, authorities: &Authorities) -> Result<bool, WriteError> {
         let data = Some(authorities.to_data());
         let params = PostParams::default();
         let written = match present {
@@ -373,7 +382,7 @@ impl Keeper {
             {
                 Ok(true)
             }
-            Err(fault) => Err(fault.to_string()),
+            Err(fault) => Err(fault.into()),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
+use pingsix_sink::{EmbeddedEtcd, SinkError};
 use rcgen::SanType;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -118,7 +118,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
                     }
                     Err(error) => {
                         tracing::error!(
-                            error,
+                            %error,
                             "the feed cannot be given a certificate; it goes on with the one before"
                         );
                         pause = RETRY;
@@ -136,15 +136,23 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
     }
 }
 
+/// The server gets no new certificate.
+#[derive(Debug, thiserror::Error)]
+enum RenewalError {
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    #[error(transparent)]
+    Server(#[from] SinkError),
+}
+
 /// Makes a certificate, and hands it to the server.
 fn made(
     authorities: &Authorities,
     etcd: &EmbeddedEtcd,
     options: &AuthorityOptions,
     now: Timestamp,
-) -> Result<ServerIdentity, String> {
-    let made = authorities.server_identity(&options.server_names, now, &options.lifetimes);
-    let made = made.map_err(|error| error.to_string())?;
-    etcd.replace_tls(made.tls()).map_err(|error| error.to_string())?;
+) -> Result<ServerIdentity, RenewalError> {
+    let made = authorities.server_identity(&options.server_names, now, &options.lifetimes)?;
+    etcd.replace_tls(made.tls())?;
     Ok(made)
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 use super::SinkParameters;
+use crate::model::ObjectName;
 use crate::snapshot::Secret;
 
 /// The entries of the Secret of [`SinkParameters`]. `Debug` shows none of them.
@@ -20,6 +23,46 @@ pub struct SinkCredentials {
     pub certificate: Option<Vec<u8>>,
     /// `tls.key`, over TLS.
     pub key: Option<Vec<u8>>,
+}
+
+/// The credentials of a sink cannot be used: half a sentence for the author of the parameters, which quotes no entry.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("PingsixProxy {proxy} names for its sink Secret {secret}, {fault}")]
+pub struct CredentialsError {
+    /// The parameters.
+    pub proxy: ObjectName,
+    /// The Secret that the parameters name.
+    pub secret: ObjectName,
+    /// The fault of the Secret.
+    pub fault: CredentialsFault,
+}
+
+/// The fault of a Secret with [`SinkCredentials`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CredentialsFault {
+    /// The Secret does not exist.
+    #[error("which does not exist")]
+    NoSecret,
+    /// The Secret lacks an entry.
+    #[error("which has no entry \"{0}\"")]
+    NoEntry(&'static str),
+    /// The Secret has one of two entries that belong together.
+    #[error("which has an entry \"{present}\" and none \"{missing}\"")]
+    Unpaired {
+        /// The entry of the Secret.
+        present: &'static str,
+        /// The other entry.
+        missing: &'static str,
+    },
+    /// The value of an entry is of no use.
+    #[error("whose entry \"{entry}\" {problem}")]
+    Entry {
+        /// The entry.
+        entry: &'static str,
+        /// The predicate of a sentence about the entry.
+        problem: String,
+    },
 }
 
 impl fmt::Debug for SinkCredentials {
@@ -46,27 +89,28 @@ impl SinkCredentials {
     ///
     /// # Errors
     ///
-    /// The reason for the author why the sink cannot be used: half a sentence that names the PingsixProxy, the Secret and the
-    /// entry, and never quotes the entry.
-    pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, String> {
-        if sink.credentials.is_none() {
-            return Ok(Self::default());
-        }
-        let Some(secret) = secret else { return Err(sink.fault("which does not exist")) };
-        let entries = Entries { sink, secret };
+    /// [`CredentialsError`]: the Secret does not exist, or has not the entries that the sink needs.
+    pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, CredentialsError> {
+        let Some(name) = &sink.credentials else { return Ok(Self::default()) };
+        let read = secret.ok_or(CredentialsFault::NoSecret).and_then(|secret| Self::of(sink, secret));
+        read.map_err(|fault| CredentialsError { proxy: sink.proxy.clone(), secret: name.clone(), fault })
+    }
+
+    fn of(sink: &SinkParameters, secret: &Secret) -> Result<Self, CredentialsFault> {
+        let entries = Entries(secret);
         let mut read = Self::default();
         if sink.is_admin() {
             read.api_key = Some(entries.required(Self::API_KEY)?);
         } else {
             read.username = entries.text(Self::USERNAME)?;
             read.password = entries.text(Self::PASSWORD)?;
-            check_pair(sink, (&read.username, Self::USERNAME), (&read.password, Self::PASSWORD))?;
+            check_pair((&read.username, Self::USERNAME), (&read.password, Self::PASSWORD))?;
         }
         if sink.is_tls() {
             read.ca = Some(entries.required(Self::CA)?.into_bytes());
             let certificate = entries.text(Self::CERTIFICATE)?;
             let key = entries.text(Self::KEY)?;
-            check_pair(sink, (&certificate, Self::CERTIFICATE), (&key, Self::KEY))?;
+            check_pair((&certificate, Self::CERTIFICATE), (&key, Self::KEY))?;
             read.certificate = certificate.map(String::into_bytes);
             read.key = key.map(String::into_bytes);
         }
@@ -76,19 +120,16 @@ impl SinkCredentials {
 
 /// The entries of the Secret that a sink names.
 #[derive(Clone, Copy)]
-struct Entries<'a> {
-    sink: &'a SinkParameters,
-    secret: &'a Secret,
-}
+struct Entries<'a>(&'a Secret);
 
 impl Entries<'_> {
     /// An entry, without the line end that may follow it.
-    fn text(self, entry: &str) -> Result<Option<String>, String> {
+    fn text(self, entry: &'static str) -> Result<Option<String>, CredentialsFault> {
         // In a manifest, `stringData` replaces what `data` has.
-        let written = self.secret.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
-        let stored = self.secret.data.as_ref().and_then(|data| data.get(entry)).map(|bytes| &*bytes.0);
+        let written = self.0.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
+        let stored = self.0.data.as_ref().and_then(|data| data.get(entry)).map(|bytes| &*bytes.0);
         let Some(bytes) = written.or(stored) else { return Ok(None) };
-        let unusable = |problem| self.sink.fault_of(entry, problem);
+        let unusable = |problem: &str| CredentialsFault::Entry { entry, problem: problem.to_owned() };
         let text = std::str::from_utf8(bytes).map_err(|_| unusable("is not UTF-8"))?;
         match text.trim_end_matches(['\n', '\r']) {
             "" => Err(unusable("is empty")),
@@ -96,23 +137,21 @@ impl Entries<'_> {
         }
     }
 
-    fn required(self, entry: &str) -> Result<String, String> {
-        self.text(entry)?.ok_or_else(|| self.sink.fault(&format!("which has no entry \"{entry}\"")))
+    fn required(self, entry: &'static str) -> Result<String, CredentialsFault> {
+        self.text(entry)?.ok_or(CredentialsFault::NoEntry(entry))
     }
 }
 
 /// Refuses one of two entries without the other.
 fn check_pair(
-    sink: &SinkParameters,
-    (one, entry): (&Option<String>, &str),
-    (other, other_entry): (&Option<String>, &str),
-) -> Result<(), String> {
-    let (missing, there) = match (one, other) {
-        (Some(_), None) => (other_entry, entry),
-        (None, Some(_)) => (entry, other_entry),
-        (Some(_), Some(_)) | (None, None) => return Ok(()),
-    };
-    Err(sink.fault(&format!("which has an entry \"{there}\" and none \"{missing}\"")))
+    (one, entry): (&Option<String>, &'static str),
+    (other, other_entry): (&Option<String>, &'static str),
+) -> Result<(), CredentialsFault> {
+    match (one, other) {
+        (Some(_), None) => Err(CredentialsFault::Unpaired { present: entry, missing: other_entry }),
+        (None, Some(_)) => Err(CredentialsFault::Unpaired { present: other_entry, missing: entry }),
+        (Some(_), Some(_)) | (None, None) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +159,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::ObjectName;
 
     fn sink(url: &str) -> SinkParameters {
         SinkParameters {
@@ -131,7 +169,7 @@ mod tests {
         }
     }
 
-    fn read(url: &str, entries: &Value) -> Result<SinkCredentials, String> {
+    fn read(url: &str, entries: &Value) -> Result<SinkCredentials, CredentialsError> {
         let secret: Secret = serde_json::from_value(json!({"stringData": entries})).unwrap();
         SinkCredentials::read(&sink(url), Some(&secret))
     }
@@ -182,16 +220,16 @@ mod tests {
             ("admin+http://a", without("apiKey"), "which has no entry \"apiKey\""),
             ("admin+http://a", with("apiKey", "\r\n"), "whose entry \"apiKey\" is empty"),
         ] {
-            let fault = read(url, &entries).unwrap_err();
+            let fault = read(url, &entries).unwrap_err().to_string();
             let expected =
                 format!("PingsixProxy infra/edge names for its sink Secret infra/login, {problem}");
             assert_eq!(fault, expected, "{url}");
         }
         let secret: Secret =
             serde_json::from_value(json!({"data": {"username": "/w==", "password": "/w=="}})).unwrap();
-        let fault = SinkCredentials::read(&sink("etcd://a"), Some(&secret)).unwrap_err();
+        let fault = SinkCredentials::read(&sink("etcd://a"), Some(&secret)).unwrap_err().to_string();
         assert!(fault.ends_with("whose entry \"username\" is not UTF-8"), "{fault}");
-        let fault = SinkCredentials::read(&sink("etcd://a"), None).unwrap_err();
+        let fault = SinkCredentials::read(&sink("etcd://a"), None).unwrap_err().to_string();
         assert!(fault.ends_with("Secret infra/login, which does not exist"), "{fault}");
     }
 }

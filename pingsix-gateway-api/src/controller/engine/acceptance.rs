@@ -1,23 +1,17 @@
 //! How PingSIX takes what it is given, and what is done about it.
 
-use std::collections::BTreeMap;
-
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::time::Instant;
 
 use super::Engine;
 use crate::acceptance::{Acceptance, Heard, Reception};
 use crate::controller::router::Reach;
-use crate::delivery::status_page::{StatusPage, StatusUrl};
+use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
 
 impl Engine {
     /// Takes in what the status pages of a data plane say.
-    pub(super) fn listen(
-        &mut self,
-        data_plane: &DataPlaneKey,
-        pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>,
-    ) {
-        let lacks_key = |page: &Result<StatusPage, String>| page.as_ref().is_ok_and(StatusPage::lacks_key);
+    pub(super) fn listen(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
+        let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
         // Whatever were tried, it would be refused in the same way.
         let of_readers;
         let pages = if pages.values().any(lacks_key) && self.are_keys_under_way(&data_plane.owner()) {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Engine;
 use crate::acceptance::Acceptance;
 use crate::delivery::Instances;
-use crate::delivery::status_page::{StatusPage, StatusUrl};
+use crate::delivery::status_page::{InstancePages, StatusUrl};
 use crate::digest::short_digest;
 use crate::reconcile::Publication;
 use crate::replicas::{Confirmed, ReplicaReport};
@@ -79,12 +79,7 @@ impl Engine {
     }
 
     /// Reports the confirmations of these instances to other replicas, and applies the confirmations of their reports.
-    pub(super) fn compare(
-        &mut self,
-        data_plane: &DataPlaneKey,
-        scope: &Scope,
-        pages: &mut BTreeMap<StatusUrl, Result<StatusPage, String>>,
-    ) {
+    pub(super) fn compare(&mut self, data_plane: &DataPlaneKey, scope: &Scope, pages: &mut InstancePages) {
         let Some(replicas) = self.parts.sinks.replicas() else { return };
         let Peers { report, contents, agreed } = &mut self.others;
         agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));

@@ -73,7 +73,7 @@ impl Engine {
     fn open_sink(&self, sink: &SinkParameters) -> Result<SinkId, AttachError> {
         let world = self.parts.reconciler.world();
         let secret = sink.credentials.as_ref().and_then(|name| world.get::<Secret>(name));
-        let credentials = SinkCredentials::read(sink, secret.as_deref()).map_err(AttachError::Credentials)?;
+        let credentials = SinkCredentials::read(sink, secret.as_deref())?;
         self.parts.sinks.attached().open(sink, credentials)
     }
 
