@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use kube_runtime::watcher;
 use pingsix_gateway_api::acceptance::{Heard, Reception};
 use pingsix_gateway_api::delivery::reception::PageReader;
-use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
+use pingsix_gateway_api::delivery::status_page::{PageFault, StatusClient, StatusUrl};
 use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::world::Event;
 use pingsix_sink::embedded::EmbeddedEtcd;
@@ -259,7 +259,8 @@ impl Lab {
     /// How PingSIX takes it, as far as that can be known now.
     async fn reception(&mut self) -> Option<Reception> {
         let url = self.url.as_ref()?;
-        let page = StatusClient::new(None).read(url).await.map_err(|error| error.to_string());
+        let page = StatusClient::new(None).read(url).await;
+        let page = page.map_err(|error| PageFault::Told(error.to_string()));
         self.pages.read(&[(url.clone(), page)].into(), tokio::time::Instant::now())
     }
 
