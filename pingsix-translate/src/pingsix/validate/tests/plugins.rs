@@ -144,7 +144,7 @@ fn configurations_that_look_wrong_and_are_not_are_accepted() {
             "jwt-auth",
             json!({"secret": "s", "iss": "i", "aud": "a", "required_claims": ["aud", "iss", "sub"]}),
         ),
-        ("prometheus", json!({"max_label_length": 4096, "max_unique_paths": 10_000, "max_unique_hosts": 0})),
+        ("prometheus", json!({"max_label_length": 4096, "max_unique_paths": 0, "max_unique_hosts": 0})),
         ("file-logger", json!({"log_format": "$remote_addr $$ $var_x $ [$status]"})),
         ("key-auth", json!({"key": null, "keys": ["a", "b"]})),
         ("gzip", json!({"comp_level": 0, "decompression": true})),
@@ -275,7 +275,6 @@ fn configurations_that_are_accepted_and_do_something_else_are_flagged() {
             Rule::FaultInjection,
         ),
         ("request-id", json!({"algorithm": "range_id"}), Rule::RequestId),
-        ("prometheus", json!({"max_unique_paths": 0}), Rule::Prometheus),
         ("prometheus", json!({"max_label_length": 3}), Rule::Prometheus),
         ("file-logger", json!({"log_format": "$host"}), Rule::FileLogger),
         (
