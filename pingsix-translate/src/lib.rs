@@ -31,8 +31,8 @@ pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
     Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision, FieldPath, GATEWAY_GROUP,
     Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
-    PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, Provenance, Reference, Section,
-    StreamProvenance,
+    PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance,
+    Reference, Section, StreamProvenance,
 };
 pub use pipeline::{Effort, Translation, Translator, translate, translate_ingress};
 pub use references::certificate_validity;

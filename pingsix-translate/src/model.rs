@@ -31,7 +31,7 @@ pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use parent_ref::ParentRef;
 pub use problem::{Problem, Severity};
 pub use provenance::{
-    CertificateReference, Decision, Origin, Provenance, Reference, Section, StreamProvenance,
+    CertificateReference, Decision, Origin, PolicyPlugins, Provenance, Reference, Section, StreamProvenance,
 };
 pub use reason::{ConditionType, Reason};
 pub(crate) use refusal::{Refusal, joined};

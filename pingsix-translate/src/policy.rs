@@ -18,7 +18,7 @@ use backend_tls::BackendTls;
 pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
 pub(crate) use demand::{Demand, Payload, RoutePolicies};
 
-use crate::model::ObjectKey;
+use crate::model::{ObjectKey, PolicyPlugins};
 use crate::pingsix::Plugins;
 use crate::references::References;
 use crate::snapshot::Snapshot;
@@ -29,6 +29,7 @@ pub(crate) struct Policies {
     pub(crate) backend_tls: AttachedPolicies<BackendTls>,
 }
 
+#[allow(clippy::unused_self, reason = "no kind of policy is inherited yet")]
 impl Policies {
     pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
         Self { backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references) }
@@ -62,10 +63,7 @@ impl Policies {
     }
 
     /// The policies of a chain, each with the plugins to which it contributes.
-    pub(crate) fn plugin_names<'c>(
-        &'c self,
-        chain: &'c Chain,
-    ) -> impl Iterator<Item = (Arc<ObjectKey>, Box<[&'static str]>)> + 'c {
+    pub(crate) fn plugin_names<'c>(&'c self, chain: &'c Chain) -> impl Iterator<Item = PolicyPlugins> + 'c {
         chain.policies.iter().map(|policy| (policy.clone(), Box::default()))
     }
 

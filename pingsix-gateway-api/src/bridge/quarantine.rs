@@ -90,7 +90,7 @@ pub(super) fn quarantine(
         }
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
-                violations.into_iter().partition(|violation| violation.is_refusal());
+                violations.into_iter().partition(Violation::is_refusal);
             let remarks = remarks.into_iter().filter(is_ours_to_tell).map(remark).collect();
             return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
         }

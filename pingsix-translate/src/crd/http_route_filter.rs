@@ -1,7 +1,5 @@
 //! `HTTPRouteFilter`: filters of HTTPRoutes that Gateway API lacks.
 
-#![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
-
 use garde::Validate;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

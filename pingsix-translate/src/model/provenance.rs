@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use super::{FieldPath, Hostname, Kind, ObjectKey, Traffic, field};
 
+/// A policy with the plugins to which it contributes.
+pub type PolicyPlugins = (Arc<ObjectKey>, Box<[&'static str]>);
+
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
@@ -111,7 +114,7 @@ pub enum Provenance {
     /// A service with the plugins of policies.
     Policies {
         /// The policies, from the widest target to the narrowest, each with the plugins to which it contributes.
-        policies: Box<[(Arc<ObjectKey>, Box<[&'static str]>)]>,
+        policies: Box<[PolicyPlugins]>,
     },
     /// A certificate that listeners or Ingresses of one namespace show.
     Certificate {

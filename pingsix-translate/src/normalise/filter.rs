@@ -263,7 +263,7 @@ impl<'r> FilterReader<'r> {
                 self.read.unresolved.push(Refusal::new(at, Reason::BackendNotFound, message));
             }
             Some(Err(message)) => {
-                self.refuse(at, format!("HTTPRouteFilter {name} cannot be used: {message}"))
+                self.refuse(at, format!("HTTPRouteFilter {name} cannot be used: {message}"));
             }
             Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => self.refuse(at, REDIRECTED),
             Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => self.refuse(at, REWRITTEN),

@@ -248,13 +248,14 @@ impl LastGateway {
 
 /// The routes that name HTTPRouteFilters which differ, in the namespaces of these filters.
 fn with_filters<'s>(snapshot: &'s Snapshot, diff: &'s ReferentsDiff) -> impl Iterator<Item = ObjectKey> + 's {
-    let names: BTreeSet<&ObjectName> = diff.http_route_filters.iter().map(|filter| &filter.name).collect();
-    let namespaces: BTreeSet<&Arc<str>> = names.iter().map(|name| &name.namespace).collect();
+    let changed: BTreeSet<&ObjectName> = diff.http_route_filters.iter().map(|filter| &filter.name).collect();
+    let namespaces: BTreeSet<&Arc<str>> = changed.iter().map(|name| &name.namespace).collect();
     let routes = namespaces.into_iter().flat_map(|namespace| {
         let first = ObjectKey::new(Kind::HttpRoute, namespace.clone(), "");
         let routes = snapshot.routes.from_key(&first);
         routes.take_while(move |(key, _)| key.kind == Kind::HttpRoute && key.name.namespace == *namespace)
     });
-    let named = routes.filter(move |(_, route)| route.filters().iter().any(|filter| names.contains(filter)));
-    named.map(|(key, _)| key.clone())
+    let affected =
+        routes.filter(move |(_, route)| route.filters().iter().any(|filter| changed.contains(filter)));
+    affected.map(|(key, _)| key.clone())
 }

@@ -90,12 +90,15 @@ impl RegexRewrite {
             return Err(format!("pattern: {message}"));
         }
         // The same syntax and flags as PingSIX (`src/plugins/proxy_rewrite.rs`), with a tighter bound.
-        regex::RegexBuilder::new(pattern).size_limit(COMPILED_SIZE).build().map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => format!(
-                "pattern: The compiled pattern takes more than {COMPILED_SIZE} bytes. [0-9] and [^/] take less than \\d \
-                 and \\w, which hold for all of Unicode."
-            ),
-            error => not_a_pattern(&error),
+        regex::RegexBuilder::new(pattern).size_limit(COMPILED_SIZE).build().map_err(|error| {
+            if matches!(error, regex::Error::CompiledTooBig(_)) {
+                format!(
+                    "pattern: The compiled pattern takes more than {COMPILED_SIZE} bytes. [0-9] and [^/] take less \
+                     than \\d and \\w, which hold for all of Unicode."
+                )
+            } else {
+                not_a_pattern(&error)
+            }
         })?;
         let template = encode_path(substitution);
         check_references(&template, properties.explicit_captures_len())?;

@@ -4,10 +4,8 @@ use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
 use crate::lower::{DataPlane, Lowering, lower_plane};
 use crate::model::{Budget, CertificateReference, Provenance};
-use crate::pingsix::{
-    DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef, validate::ValidateOptions,
-    validate::order_dependence, validate::validate,
-};
+use crate::pingsix::validate::{ValidateOptions, Violation, order_dependence, validate};
+use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, router::UpstreamRef};
 use crate::pipeline::translate_ingress;
 use crate::snapshot::{Object, Objects};
 
@@ -53,7 +51,7 @@ fn run(objects: &Objects, options: &Options) -> Translation {
     for (key, plane) in &translation.data_planes {
         let rules = ValidateOptions { prefix: key.prefix(&options.root), ..ValidateOptions::default() };
         let mut refused = validate(&plane.config, &rules);
-        refused.retain(|violation| violation.is_refusal());
+        refused.retain(Violation::is_refusal);
         assert_eq!(refused, []);
         assert_eq!(order_dependence(&plane.config), []);
     }

@@ -111,7 +111,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut options = Options { layout, route_names: rng.random_bool(0.2), ..Options::default() };
     if rng.random_bool(0.25) {
         let translation = translate_ingress(&snapshot(&objects), &options);
-        let size = translation.data_planes.values().map(|plane| plane.size).last().unwrap_or_default();
+        let size = translation.data_planes.values().next_back().map(|plane| plane.size).unwrap_or_default();
         let near = |size: usize, rng: &mut SmallRng| size * rng.random_range(70..140) / 100;
         options.budget = if rng.random() {
             Budget { bytes: near(size.bytes, &mut rng), ..Budget::default() }
