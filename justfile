@@ -27,7 +27,7 @@ fmt:
 
 # Write the definitions of our own kinds.
 crds:
-    cargo run --quiet -p pingsix-gatewayctl -- crds | awk -F ': ' '/^---$/ { file = ""; text = ""; next } { text = text $0 "\n" } $1 == "  name" && $2 ~ /\.pingsix\.io$/ { split($2, name, "."); file = "crds/pingsix.io_" name[1] ".yaml"; printf "%s", text > file; next } file { print > file }'
+    cargo run --quiet -p pingsix-gatewayctl -- crds | tools/split-crds crds
 
 # The crates that each crate may know, and the purity of translation.
 boundaries:

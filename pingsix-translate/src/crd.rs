@@ -1,6 +1,8 @@
 //! Our own kinds: the source of the manifests in `crds/`.
 
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod backend_traffic_policy;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod http_route_filter;
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod pingsix_proxy;
@@ -8,6 +10,12 @@ mod pingsix_proxy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
+pub use backend_traffic_policy::{
+    ActiveHealthCheck, BackendClientTls, BackendHealthCheck, BackendRetry, BackendTimeout,
+    BackendTrafficPolicy, BackendTrafficPolicySpec, ConsistentHash, HashSource, HealthCheckType,
+    HttpHealthCheck, LoadBalancer, PolicyAncestor, PolicyAncestorStatus, PolicyStatus, PolicyTargetReference,
+    SecretObjectReference,
+};
 pub use http_route_filter::{
     FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
 };
@@ -19,7 +27,7 @@ pub use pingsix_proxy::{
     ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl, Telemetry,
 };
 
-/// The definitions of all of them.
+/// The definitions of all of them, in the order of their names.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![HttpRouteFilter::crd(), PingsixProxy::crd()]
+    vec![BackendTrafficPolicy::crd(), HttpRouteFilter::crd(), PingsixProxy::crd()]
 }

@@ -7,6 +7,7 @@
 
 mod attached;
 mod backend_tls;
+mod backend_traffic;
 mod chain;
 mod demand;
 
@@ -15,8 +16,10 @@ use std::sync::Arc;
 
 pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget, Unserved};
 use backend_tls::BackendTls;
+use backend_traffic::BackendTraffic;
+pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
 pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
-pub(crate) use demand::{Demand, Payload, RoutePolicies};
+pub(crate) use demand::{Demand, Payload, RoutePolicies, TrafficDemand};
 
 use crate::model::{ObjectKey, PolicyPlugins};
 use crate::pingsix::Plugins;
@@ -27,24 +30,29 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) backend_tls: AttachedPolicies<BackendTls>,
+    pub(crate) backend_traffic: AttachedPolicies<BackendTraffic>,
 }
 
 #[allow(clippy::unused_self, reason = "no kind of policy is inherited yet")]
 impl Policies {
     pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
-        Self { backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references) }
+        Self {
+            backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references),
+            backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
+        }
     }
 
     /// The objects that policies target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        let Self { backend_tls } = self;
-        backend_tls.targets()
+        let Self { backend_tls, backend_traffic } = self;
+        backend_tls.targets().chain(backend_traffic.targets())
     }
 
     /// The objects for which other policies count than before, or policies with another effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
-        let Self { backend_tls } = self;
-        backend_tls.changed(&before.backend_tls).collect()
+        let Self { backend_tls, backend_traffic } = self;
+        let changed = backend_tls.changed(&before.backend_tls);
+        changed.chain(backend_traffic.changed(&before.backend_traffic)).collect()
     }
 
     /// Inherited policies with other contents than before.

@@ -30,8 +30,8 @@ pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
     config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice,
-    services_of_ingress, services_of_policy,
+    secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy, services_of_traffic_policy,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub routes: SharedMap<ObjectKey, AnyRoute>,
     /// BackendTLSPolicies in the namespaces of the Services that routes name, by name.
     pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
+    /// BackendTrafficPolicies in the same namespaces, by name.
+    pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -69,7 +71,7 @@ pub struct Referents {
     pub endpoint_slices: SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
     /// ReferenceGrants in the namespaces of referents.
     pub reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
-    /// Secrets that Gateways, listeners and Ingresses refer to.
+    /// Secrets that Gateways, listeners, Ingresses and policies refer to.
     pub secrets: SharedMap<ObjectName, Arc<Secret>>,
     /// ConfigMaps that Gateways and policies refer to.
     pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
@@ -154,6 +156,15 @@ impl Objects {
             .filter(|(name, _)| service_namespaces.contains(&name.namespace))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
+        let backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>> = self
+            .backend_traffic_policies
+            .iter()
+            .filter(|(name, _)| service_namespaces.contains(&name.namespace))
+            .map(|(name, policy)| (name.clone(), policy.clone()))
+            .collect();
+        for (name, policy) in &backend_traffic_policies {
+            names.secrets.extend(secret_of_traffic_policy(policy, &name.namespace));
+        }
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
@@ -163,6 +174,7 @@ impl Objects {
             listener_sets,
             routes,
             backend_tls_policies,
+            backend_traffic_policies,
             referents: self.referents(&names),
         })
     }

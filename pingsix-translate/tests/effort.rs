@@ -8,7 +8,9 @@ mod ingress;
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyRoute, BackendTlsPolicy, HttpRoute, Namespace, Referents};
+use pingsix_translate::snapshot::{
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents,
+};
 use pingsix_translate::{
     Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, Translator,
     translate,
@@ -297,6 +299,26 @@ fn a_policy_concerns_the_routes_that_refer_to_its_service() {
         world.backend_tls_policies.insert(ObjectName::new("team-3", "tls"), policy);
     });
     assert_eq!(change, (part(ROUTES), ROUTES + 2));
+}
+
+#[test]
+fn settings_concern_the_routes_that_refer_to_the_service() {
+    let policy = |retries: u32| -> Arc<BackendTrafficPolicy> {
+        object(json!({
+            "metadata": {"namespace": "team-3", "name": "traffic", "generation": 1},
+            "spec": {
+                "targetRefs": [{"group": "", "kind": "Service", "name": "own"}],
+                "retry": {"numRetries": retries},
+            },
+        }))
+    };
+    let mut lab = Lab::new();
+    for retries in [2, 3] {
+        let change = lab.change(|world| {
+            world.backend_traffic_policies.insert(ObjectName::new("team-3", "traffic"), policy(retries));
+        });
+        assert_eq!(change.0, part(ROUTES));
+    }
 }
 
 #[test]

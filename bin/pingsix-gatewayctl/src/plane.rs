@@ -12,7 +12,7 @@ use pingsix_gateway_api::{
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, Proxies, parent_of_listener_set};
+use pingsix_translate::snapshot::{AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_pingsix_proxy,
@@ -115,7 +115,12 @@ impl Translated {
             translated.check_parents(manifests, &route);
         }
         for (name, policy) in manifests.objects.backend_tls_policies() {
-            translated.check_targets(manifests, name, policy);
+            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
+            translated.check_targets(manifests, Kind::BackendTlsPolicy, name, targets);
+        }
+        for (name, policy) in manifests.objects.backend_traffic_policies() {
+            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
+            translated.check_targets(manifests, Kind::BackendTrafficPolicy, name, targets);
         }
         if !options.stream {
             translated.hint_at_streams(manifests);
@@ -353,13 +358,18 @@ impl Translated {
 
     /// A policy that counts through no Gateway; a cluster would leave it without a word, and its author with
     /// connections in plaintext.
-    fn check_targets(&mut self, manifests: &Manifests, name: &ObjectName, policy: &BackendTlsPolicy) {
-        let object = ObjectKey { kind: Kind::BackendTlsPolicy, name: name.clone() };
+    fn check_targets<'t>(
+        &mut self,
+        manifests: &Manifests,
+        kind: Kind,
+        name: &ObjectName,
+        targets: impl Iterator<Item = (&'t str, &'t str)>,
+    ) {
+        let object = ObjectKey { kind, name: name.clone() };
         if self.policies.contains_key(&object) {
             return;
         }
-        let targets: Vec<String> =
-            policy.spec.target_refs.iter().map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets: Vec<String> = targets.map(|(kind, name)| format!("{kind} {name}")).collect();
         let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
         self.report(
             manifests,

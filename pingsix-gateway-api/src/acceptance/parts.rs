@@ -59,7 +59,15 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
             // Each field by its name, so that none is forgotten.
-            let Snapshot { gateway, class, listener_sets, routes, backend_tls_policies, referents } = &**now;
+            let Snapshot {
+                gateway,
+                class,
+                listener_sets,
+                routes,
+                backend_tls_policies,
+                backend_traffic_policies,
+                referents,
+            } = &**now;
             if !gateway.says_the_same(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
@@ -75,6 +83,8 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             let routes = routes.changes(&before.routes).into_iter().filter(is_difference);
             parts.extend(routes.map(|change| name_of(&change).clone()));
             add(&mut parts, Kind::BackendTlsPolicy, backend_tls_policies, &before.backend_tls_policies);
+            let before_policies = &before.backend_traffic_policies;
+            add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
@@ -172,6 +182,9 @@ pub(crate) fn put<'k>(
                 Kind::BackendTlsPolicy => {
                     copy(&mut into.backend_tls_policies, &from.backend_tls_policies, name);
                 }
+                Kind::BackendTrafficPolicy => {
+                    copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
+                }
                 kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
                 _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
@@ -234,6 +247,7 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
             Kind::GatewayClass => of.class.as_ref().map(Part::text),
             Kind::ListenerSet => text_at(&of.listener_sets, name),
             Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
+            Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
             kind if kind.is_route() => text_at(&of.routes, key),
             _ => text_of_referent(&of.referents, key),
         },
@@ -273,6 +287,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             listener_sets: SharedMap::new(),
             routes: SharedMap::new(),
             backend_tls_policies: SharedMap::new(),
+            backend_traffic_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
         OwnerSnapshot::Ingress(of) => OwnerSnapshot::Ingress(Box::new(IngressSnapshot {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
-    services_of_ingress,
+    proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -66,6 +66,12 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
             now.backend_tls_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTlsPolicy)
         {
             config_maps.extend(config_maps_of_policy(policy, namespace));
+        } else if let Some(policy) =
+            now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
+        {
+            let secret = secret_of_traffic_policy(policy, namespace).into_iter().collect();
+            permit(world, &mut now.referents, key, &secret);
+            secrets.extend(secret);
         }
     }
     add_credentials(&now.referents, &mut secrets);

@@ -68,6 +68,7 @@ watched_kinds! {
     Namespace { Required, Writes::Nothing, namespace }
     HttpRouteFilter { Optional, Writes::Nothing, without_labels_and_annotations }
     PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
+    BackendTrafficPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
 }
 
 /// How a kind comes to be watched.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    BackendTlsPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, OfKind,
-    PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, class_of_ingress, config_maps_of_gateway,
-    config_maps_of_policy, default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
+    BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
+    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, class_of_ingress,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, parent_of_listener_set,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
+    services_of_policy, services_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -189,6 +190,23 @@ impl Edges for BackendTlsPolicy {
             each(policy, |policy, name| {
                 let config_maps = config_maps_of_policy(policy, &name.namespace);
                 targets.extend(config_maps.into_iter().map(|config_map| named(Kind::ConfigMap, config_map)));
+            });
+        }),
+    ];
+}
+
+impl Edges for BackendTrafficPolicy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::concerns("target", |policy, targets| {
+            each(policy, |policy, name| {
+                let services = services_of_traffic_policy(policy, &name.namespace);
+                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
+            });
+        }),
+        Edge::depends_on("certificate", |policy, targets| {
+            each(policy, |policy, name| {
+                let secret = secret_of_traffic_policy(policy, &name.namespace);
+                refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret.into_iter());
             });
         }),
     ];

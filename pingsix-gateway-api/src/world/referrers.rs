@@ -31,6 +31,9 @@ impl World {
                     add(Kind::ListenerSet, &mut those(&self.listener_sets, &target, &snapshot.listener_sets));
                     let policies = &snapshot.backend_tls_policies;
                     add(Kind::BackendTlsPolicy, &mut those(&self.backend_tls_policies, &target, policies));
+                    let policies = &snapshot.backend_traffic_policies;
+                    let policies = &mut those(&self.backend_traffic_policies, &target, policies);
+                    add(Kind::BackendTrafficPolicy, policies);
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy, services_of_policy,
+    secrets_of_proxy, services_of_policy, services_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -121,6 +121,7 @@ impl World {
         let is_simple = |service: &ObjectName| {
             service.namespace == name.namespace
                 && self.policies_of(service).next().is_none()
+                && self.traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
         if !gone.clone().chain(new).all(is_simple) {
@@ -210,6 +211,12 @@ impl World {
         self.backend_tls_policies.members(&target).collect::<Vec<_>>().into_iter()
     }
 
+    /// The BackendTrafficPolicies that target a Service, by name.
+    pub(super) fn traffic_policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
+        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+        self.backend_traffic_policies.members(&target).collect::<Vec<_>>().into_iter()
+    }
+
     /// The EndpointSlices of a Service, by name.
     pub(crate) fn slices_of(&self, service: &ObjectName) -> Vec<Arc<EndpointSlice>> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
@@ -246,7 +253,10 @@ fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
 /// Whether a policy of a snapshot targets a Service.
 fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     let mut policies = snapshot.backend_tls_policies.iter();
+    let mut traffic_policies = snapshot.backend_traffic_policies.iter();
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
+        || traffic_policies
+            .any(|(name, policy)| services_of_traffic_policy(policy, &name.namespace).contains(service))
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, services_of_ingress,
+    proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -105,12 +105,31 @@ impl World {
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
+        let policies = names
+            .services
+            .iter()
+            .flat_map(|service| self.traffic_policies_of(service))
+            .collect::<BTreeSet<_>>();
+        let backend_traffic_policies = picked(&self.backend_traffic_policies, policies);
+        for (name, policy) in &backend_traffic_policies {
+            let secret = secret_of_traffic_policy(policy, &name.namespace);
+            names.cross(Kind::BackendTrafficPolicy, name, &secret);
+        }
         let mut referents = self.referents(&names);
         // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
-        names.permit(permitted_references(&gateway, &listener_sets, &referents));
+        let policies = &backend_traffic_policies;
+        names.permit(permitted_references(&gateway, &listener_sets, policies, &referents));
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = Snapshot { gateway, class, listener_sets, routes, backend_tls_policies, referents };
+        let snapshot = Snapshot {
+            gateway,
+            class,
+            listener_sets,
+            routes,
+            backend_tls_policies,
+            backend_traffic_policies,
+            referents,
+        };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
 

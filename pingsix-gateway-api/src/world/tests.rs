@@ -185,6 +185,15 @@ fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
             ),
         ),
         (
+            Kind::BackendTrafficPolicy,
+            versioned(
+                "traffic",
+                json!({
+            "targetRefs": [{"group": "", "kind": "Service", "name": "cart"}],
+            "retry": {"numRetries": version}}),
+            ),
+        ),
+        (
             Kind::BackendTlsPolicy,
             versioned(
                 "policy",

@@ -29,6 +29,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The definitions of our own kinds.
 pub(crate) const OWN_KINDS: &str = concat!(
+    include_str!("../../../crds/pingsix.io_backendtrafficpolicies.yaml"),
+    "---\n",
     include_str!("../../../crds/pingsix.io_httproutefilters.yaml"),
     "---\n",
     include_str!("../../../crds/pingsix.io_pingsixproxies.yaml"),

@@ -18,6 +18,7 @@ mod acceptance;
 mod accepted;
 mod authority;
 mod backend_tls;
+mod backend_traffic;
 mod bench;
 mod client;
 mod comparison;

@@ -8,11 +8,11 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
-    Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of, secrets_of_gateway,
-    secrets_of_listener_set,
+    BackendTrafficPolicy, Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of,
+    secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set,
 };
 
-/// The Secrets and ConfigMaps that a Gateway and its ListenerSets name and may use, existing or not: those of their own
+/// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
 /// namespace and those that a ReferenceGrant permits. ListenerSets that the Gateway does not allow have none. A controller
 /// reads no other object for them, so no author can make it read a forbidden object.
 ///
@@ -20,6 +20,7 @@ use crate::snapshot::{
 pub fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
+    traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
     let grants = Grants::new(referents.reference_grants.values());
@@ -37,6 +38,11 @@ pub fn permitted_references(
             let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
             references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
         }
+    }
+    for (name, policy) in traffic_policies {
+        let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
+        let secret = secret_of_traffic_policy(policy, &name.namespace).into_iter().collect();
+        references.extend(permitted(&key, Kind::Secret, secret));
     }
     references
 }

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
-use crate::policy::{Demand, RoutePolicies, RuleChains};
+use crate::policy::{Demand, RoutePolicies, RuleChains, TrafficDemand, TrafficSettings};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
@@ -35,6 +35,8 @@ pub(crate) struct Usage {
     pub(crate) host: Option<Hostname>,
     /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
     pub(crate) tls: Option<Hostname>,
+    /// The settings of a BackendTrafficPolicy.
+    pub(crate) settings: Option<Arc<TrafficSettings>>,
 }
 
 /// A Service port with at least one endpoint.
@@ -195,8 +197,8 @@ impl References<'_> {
         for backend in &rule.backends {
             let at = || route.field_of_backend(rule, backend);
             let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
-                |Resolved { to, policy }| {
-                    used.extend(policy);
+                |Resolved { to, policies }| {
+                    used.extend(policies);
                     to
                 },
             );
@@ -269,19 +271,39 @@ impl References<'_> {
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
-        let mut usage =
-            Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
-        let mut used = None;
+        let mut usage = Usage {
+            traffic: route.traffic,
+            exchange: rule.exchange,
+            host: rule.host.clone(),
+            ..Usage::default()
+        };
+        let mut used = Vec::new();
+        let denied = |policy: &Arc<ObjectKey>, message| PolicyUse {
+            policy: policy.clone(),
+            outcome: Err(Refusal::new(at(), Reason::UnsupportedValue, message)),
+        };
         match policies.demand(&service, service_port.name.as_deref()) {
             None => {}
             Some(Demand { policy, tls: Ok(hostname) }) => {
                 (usage.host, usage.tls) = (None, Some(hostname.clone()));
-                used = Some(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
+                used.push(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
             }
             Some(Demand { policy, tls: Err(message) }) => {
-                let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
-                let used = PolicyUse { policy: policy.clone(), outcome };
-                return Ok(Resolved { to: Destination::Denied, policy: Some(used) });
+                used.push(denied(policy, message));
+                return Ok(Resolved { to: Destination::Denied, policies: used });
+            }
+        }
+        match policies.traffic(&service, service_port.name.as_deref(), usage.tls.is_some()) {
+            None => {}
+            Some(TrafficDemand { policy, settings: Ok(settings) }) => {
+                // Without a setting, the upstream is the same as without the policy.
+                usage.settings =
+                    Some(settings.clone()).filter(|settings| **settings != TrafficSettings::default());
+                used.push(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
+            }
+            Some(TrafficDemand { policy, settings: Err(message) }) => {
+                used.push(denied(policy, message));
+                return Ok(Resolved { to: Destination::Denied, policies: used });
             }
         }
         let key = BackendKey { service, port, usage: backends.share(usage) };
@@ -295,7 +317,7 @@ impl References<'_> {
             Some(PortLookup::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
             Some(PortLookup::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
-        Ok(Resolved { to, policy: used })
+        Ok(Resolved { to, policies: used })
     }
 
     /// Looks up the ports of a Service with other EndpointSlices again. Returns whether a rule that refers to them may
@@ -406,8 +428,8 @@ impl References<'_> {
 /// A resolved backendRef.
 struct Resolved {
     to: Destination,
-    /// The policy that counts for it.
-    policy: Option<PolicyUse>,
+    /// The policies that count for it, one of a kind.
+    policies: Vec<PolicyUse>,
 }
 
 enum Destination {

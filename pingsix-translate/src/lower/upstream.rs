@@ -3,6 +3,8 @@
 //! Always named, never inline: whether a Service is used once or twice is not an attribute of a Route, and a
 //! Route's document must not change because another Route came.
 
+mod settings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -98,7 +100,7 @@ impl UpstreamKey {
 
 fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = &**usage;
+    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls, settings } = &**usage;
     let port_text = port.to_string();
     let usages = [
         (*traffic == Traffic::Grpc).then(|| "grpc".to_owned()),
@@ -106,6 +108,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
         retries.map(|retries| format!("retries {retries}")),
         host.as_ref().map(|host| format!("host {host}")),
         tls.as_ref().map(|name| format!("tls {name}")),
+        settings.as_ref().map(|settings| format!("policy {settings}")),
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));
@@ -114,9 +117,9 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = &**usage;
+    let Usage { exchange: Exchange { timeout, retries }, host, tls, settings, .. } = &**usage;
     let sent = tls.as_ref().or(host.as_ref());
-    let upstream = Upstream {
+    let mut upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
         scheme: match (backend.protocol, tls) {
             (AppProtocol::Http | AppProtocol::WebSocket, None) => Scheme::Http,
@@ -137,6 +140,9 @@ fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
         upstream_host: sent.map(ToString::to_string),
         ..Upstream::default()
     };
+    if let Some(settings) = settings {
+        settings::apply(settings, usage, &mut upstream);
+    }
     let provenance = Provenance::Backend {
         service: Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() }),
         port: *port,

@@ -50,6 +50,9 @@ macro_rules! for_each_kind {
             Namespace in namespaces { "", "Namespace", Cluster, ["v1"], None }
             HttpRouteFilter in http_route_filters { PINGSIX_GROUP, "HTTPRouteFilter", Namespaced, ["v1alpha1"], None }
             PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], None }
+            BackendTrafficPolicy in backend_traffic_policies {
+                PINGSIX_GROUP, "BackendTrafficPolicy", Namespaced, ["v1alpha1"], None
+            }
         }
     };
 }

@@ -18,7 +18,9 @@ use crate::normalise::{Extensions, Route, normalise_route};
 use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
-use crate::snapshot::{AnyRoute, BackendTlsPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
+use crate::snapshot::{
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot,
+};
 use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
@@ -206,6 +208,7 @@ struct LastGateway {
     listener_sets: LastObjects<Arc<ListenerSet>>,
     routes: LastObjects<AnyRoute, ObjectKey>,
     backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
+    backend_traffic_policies: LastObjects<Arc<BackendTrafficPolicy>>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -224,6 +227,7 @@ impl LastGateway {
             listener_sets: LastObjects::new(&snapshot.listener_sets),
             routes: LastObjects::new(&snapshot.routes),
             backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
+            backend_traffic_policies: LastObjects::new(&snapshot.backend_traffic_policies),
         }
     }
 
@@ -236,6 +240,7 @@ impl LastGateway {
             !class.is_same(&snapshot.class),
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
+            !self.backend_traffic_policies.update(&snapshot.backend_traffic_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();

@@ -46,6 +46,8 @@ pub(crate) struct PolicySpec<P> {
     /// References that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
     pub(crate) limits: Vec<Limit>,
+    /// Whether traffic must not pass without the effect, so that a policy that PingSIX can honour nowhere denies it.
+    pub(crate) protects: bool,
 }
 
 /// Traffic on which a valid policy is not honoured: the references of routes to the targets, as object and field.
@@ -197,7 +199,8 @@ impl<P: PolicyKind> AttachedPolicies<P> {
         let targets: BTreeSet<&PolicyTarget> = self.winners.keys().chain(before.winners.keys()).collect();
         let changed = targets.into_iter().filter(move |target| {
             let [now, before] = [self, before]
-                .map(|policies| policies.winner(target).map(|winner| (&winner.key, &winner.spec.effect)));
+                .map(|policies| policies.winner(target))
+                .map(|winner| winner.map(|winner| (&winner.key, &winner.spec.effect, winner.spec.protects)));
             now != before
         });
         changed.map(|target| &target.object)

@@ -56,6 +56,7 @@ impl PolicyKind for BackendTls {
             effect: hostname.map(|hostname| Self { hostname }),
             unresolved,
             limits: ignored_options(policy.spec.options.as_ref(), &spec.child("options")).collect(),
+            protects: true,
         }
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Policies;
 use super::backend_tls::BackendTls;
+use super::backend_traffic::{BackendTraffic, TrafficSettings};
 use crate::attach::{Attachment, Listener, attached_listeners};
-use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Traffic};
+use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Refusal, Traffic};
 
 /// The traffic of a route to its backends, as far as policies are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,14 @@ pub(crate) struct Demand<'a> {
     pub(crate) tls: Result<&'a Hostname, String>,
 }
 
+/// The demand of a BackendTrafficPolicy on connections to a Service port.
+#[derive(Debug)]
+pub(crate) struct TrafficDemand<'a> {
+    pub(crate) policy: &'a Arc<ObjectKey>,
+    /// The settings; or one sentence on why PingSIX can make no connection.
+    pub(crate) settings: Result<&'a Arc<TrafficSettings>, String>,
+}
+
 impl<'a> RoutePolicies<'a> {
     /// The policies as they apply to a rule, which may replace the client's Host by this one.
     pub(crate) fn with_host(self, host: Option<&'a Hostname>) -> Self {
@@ -96,6 +105,50 @@ impl<'a> RoutePolicies<'a> {
         };
         Some(Demand { policy: &policy.key, tls })
     }
+
+    /// The demand of the BackendTrafficPolicy that counts for a port of a Service, if the policy has an effect there.
+    /// `encrypted` tells whether PingSIX reaches the port over TLS.
+    pub(crate) fn traffic(
+        self,
+        service: &ObjectName,
+        port: Option<&str>,
+        encrypted: bool,
+    ) -> Option<TrafficDemand<'a>> {
+        let target = ObjectKey { kind: Kind::Service, name: service.clone() };
+        let policy = self.policies.backend_traffic.effective(target, port)?;
+        let encrypted = match self.payload {
+            Payload::Requests(_) => encrypted,
+            Payload::Opaque => return None,
+            // The settings are for requests. A certificate cannot be shown.
+            Payload::Plaintext if policy.spec.protects => false,
+            Payload::Plaintext => return None,
+        };
+        let settings = match &policy.spec.effect {
+            // A policy that asks for no protection leaves the traffic as it would be without the policy.
+            Err(_) if !policy.spec.protects => return None,
+            Err(flaws) => Err(unhonoured(&policy.key, service, flaws)),
+            Ok(_) if policy.spec.protects && !encrypted => Err(no_certificate(&policy.key, service)),
+            Ok(BackendTraffic { settings }) => Ok(settings),
+        };
+        Some(TrafficDemand { policy: &policy.key, settings })
+    }
+}
+
+fn unhonoured(policy: &ObjectKey, service: &ObjectName, flaws: &[Refusal]) -> String {
+    let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
+    format!(
+        "{policy} wants a client certificate for Service {service} and cannot be honoured ({}), so this share of traffic \
+         is answered with an error.",
+        flaw.trim_end_matches('.')
+    )
+}
+
+fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
+    format!(
+        "{policy} wants a client certificate for Service {service}, which PingSIX shows only to endpoints that it reaches \
+         with requests over TLS; a BackendTLSPolicy for the Service is needed. This share of traffic is answered with an \
+         error."
+    )
 }
 
 fn no_tls(policy: &ObjectKey, service: &ObjectName) -> String {

@@ -5,6 +5,7 @@ mod honoured;
 mod host;
 mod reach;
 mod target;
+mod traffic;
 mod validation;
 
 use std::collections::BTreeSet;

@@ -54,6 +54,11 @@ impl Certificate {
         &self.pair.names
     }
 
+    /// The SHA-256 of the leaf and the key.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        &self.pair.digest
+    }
+
     /// Whether PingSIX serves the same certificate for both.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.pair.digest == other.pair.digest

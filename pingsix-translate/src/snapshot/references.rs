@@ -7,7 +7,9 @@ use gateway_api::gateways::GatewayListeners;
 
 use super::endpoint_slice::EndpointSlice;
 use super::frontend::FrontendValidation;
-use super::kinds::{BackendTlsPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
+use super::kinds::{
+    BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
+};
 use crate::crd::PingsixProxy;
 use crate::model::{Kind, ObjectName};
 
@@ -84,6 +86,26 @@ pub fn config_maps_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) ->
 
 /// The Services that a policy targets, existing or not.
 pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
+    let targets = policy.spec.target_refs.iter();
+    targets
+        .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
+        .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
+        .collect()
+}
+
+/// The Secret with a client certificate that a policy names, existing or not.
+pub fn secret_of_traffic_policy(policy: &BackendTrafficPolicy, namespace: &str) -> Option<ObjectName> {
+    let secret = &policy.spec.tls.as_ref()?.client_certificate_ref;
+    let is_secret = secret.group.as_deref().unwrap_or_default().is_empty()
+        && secret.kind.as_deref().is_none_or(|kind| kind == Kind::Secret.as_str());
+    is_secret.then(|| ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
+}
+
+/// The Services that a policy targets, existing or not.
+pub fn services_of_traffic_policy(
+    policy: &BackendTrafficPolicy,
+    namespace: &Arc<str>,
+) -> BTreeSet<ObjectName> {
     let targets = policy.spec.target_refs.iter();
     targets
         .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())

@@ -20,10 +20,11 @@ pub(crate) fn judge_policies(
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
     let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls } = policies;
+    let Policies { backend_tls, backend_traffic } = policies;
     if policies.targets().next().is_some() {
         let ancestor = Ancestor { gateway, targets: targets_in_use(routes, references), uses: uses(routes) };
         ancestor.judge(backend_tls, references, &mut verdicts, problems);
+        ancestor.judge(backend_traffic, references, &mut verdicts, problems);
     }
     verdicts
 }

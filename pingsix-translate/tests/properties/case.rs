@@ -276,6 +276,7 @@ pub(crate) fn decode(object: &Value) -> Object {
         "TCPRoute" => Object::TcpRoute(read(object)),
         "TLSRoute" => Object::TlsRoute(read(object)),
         "BackendTLSPolicy" => Object::BackendTlsPolicy(read(object)),
+        "BackendTrafficPolicy" => Object::BackendTrafficPolicy(read(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         "GatewayClass" => Object::GatewayClass(read(object)),
         "HTTPRouteFilter" => Object::HttpRouteFilter(read(object)),

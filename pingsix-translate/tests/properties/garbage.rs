@@ -276,7 +276,13 @@ fn decode(object: Value) -> Option<Object> {
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
     let mut objects = vec![gateway(), listener_set(), route("web"), route("api"), grpc_route()];
-    objects.extend([ingress_class(), ingress(), backend_tls_policy(), config_map()]);
+    objects.extend([
+        ingress_class(),
+        ingress(),
+        backend_tls_policy(),
+        backend_traffic_policy(),
+        config_map(),
+    ]);
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
     objects.extend([gateway_class(), pingsix_proxy("attached"), pingsix_proxy("managed")]);
     objects.extend(surroundings());
@@ -453,6 +459,25 @@ fn backend_tls_policy() -> Value {
                 "subjectAltNames": [{ "type": "Hostname", "hostname": "b.example.com" }],
             },
             "options": { "a": "b" },
+        },
+    })
+}
+
+fn backend_traffic_policy() -> Value {
+    json!({
+        "apiVersion": "pingsix.io/v1alpha1",
+        "kind": "BackendTrafficPolicy",
+        "metadata": { "namespace": "other", "name": "web", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "targetRefs": [{ "group": "", "kind": "Service", "name": "web", "sectionName": "http" }],
+            "loadBalancer": { "type": "ConsistentHash", "consistentHash": { "type": "Header", "name": "x-user" } },
+            "healthCheck": { "active": {
+                "type": "HTTP", "interval": "5s", "healthyThreshold": 2, "unhealthyThreshold": 4, "port": 9000,
+                "http": { "path": "/health", "hostname": "a.example.com", "expectedStatuses": [200] },
+            } },
+            "timeout": { "connect": "1s", "send": "2s", "read": "3s" },
+            "retry": { "numRetries": 2, "timeout": "5s", "statusCodes": [] },
+            "tls": { "clientCertificateRef": { "name": "cert", "namespace": "shop" } },
         },
     })
 }

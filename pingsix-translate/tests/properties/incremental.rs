@@ -24,12 +24,13 @@ use crate::generate::{CERTIFICATES, NAMESPACES, Taste};
 const STEPS: usize = 12;
 
 /// Kinds of objects that everybody may depend on, and that change alone now and then.
-const ALONE: [&str; 7] = [
+const ALONE: [&str; 8] = [
     "Secret",
     "Namespace",
     "ReferenceGrant",
     "BackendTLSPolicy",
     "HTTPRouteFilter",
+    "BackendTrafficPolicy",
     "Gateway",
     "PingsixProxy",
 ];
@@ -264,8 +265,9 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
     let is_of_kind = |object: &&Value| object["kind"] == kind;
     let present: Vec<Value> =
         objects.values().map(|(object, _)| object).filter(is_of_kind).cloned().collect();
-    let new =
-        ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter"].contains(&kind) && rng.random_bool(0.3);
+    let new = ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter", "BackendTrafficPolicy"]
+        .contains(&kind)
+        && rng.random_bool(0.3);
     if present.is_empty() || new {
         let of_kind: Vec<&Value> = others.iter().filter(is_of_kind).collect();
         return of_kind.choose(rng).map(|object| put(objects, (*object).clone())).is_some();
@@ -299,6 +301,14 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             object["spec"]["targetRefs"][0]["name"] = json!(service);
         }
         "HTTPRouteFilter" => object["spec"] = filter(rng),
+        "BackendTrafficPolicy" if rng.random() => {
+            object["spec"]["targetRefs"][0]["name"] = json!(["one", "two", "idle", "missing"].choose(rng));
+        }
+        "BackendTrafficPolicy" => {
+            let targets = object["spec"]["targetRefs"].take();
+            object["spec"] = traffic_settings(rng);
+            object["spec"]["targetRefs"] = targets;
+        }
         "PingsixProxy" => match rng.random_range(0..8) {
             0 if object["spec"]["attached"].is_object() => {
                 object["spec"]["attached"]["layout"] = json!(["Shared", "PerPort"].choose(rng));
@@ -460,7 +470,29 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
             },
         }));
     }
+    if rng.random_bool(0.3) {
+        let mut spec = traffic_settings(rng);
+        spec["targetRefs"] = json!([{"group": "", "kind": "Service", "name": service(rng)}]);
+        objects.push(json!({
+            "kind": "BackendTrafficPolicy",
+            "metadata": {"namespace": "infra", "name": "traffic", "generation": 1},
+            "spec": spec,
+        }));
+    }
     objects
+}
+
+/// The spec of a BackendTrafficPolicy without its targets.
+fn traffic_settings(rng: &mut SmallRng) -> Value {
+    let settings = [
+        json!({}),
+        json!({"loadBalancer": {"type": "LeastRequest"}}),
+        json!({"loadBalancer": {"type": "ConsistentHash", "consistentHash": {"type": "URI"}}}),
+        json!({"healthCheck": {"active": {"type": "TCP"}}, "retry": {"numRetries": 0}}),
+        json!({"timeout": {"read": "7s"}}),
+        json!({"tls": {"clientCertificateRef": {"name": CERTIFICATES.choose(rng).map(|(name, _)| *name)}}}),
+    ];
+    settings.choose(rng).expect("there are some").clone()
 }
 
 /// Compares two translations down to the bytes.

@@ -82,37 +82,43 @@ fn fields(schema: &Value, path: &str, found: &mut Vec<String>) {
 
 #[test]
 fn every_field_of_our_own_kinds_is_in_the_mapping() {
-    for (kind, plural, least) in
-        [("HTTPRouteFilter", "httproutefilters", 5), ("PingsixProxy", "pingsixproxies", 26)]
-    {
-        let definition = fs::read_to_string(root().join(format!("crds/pingsix.io_{plural}.yaml"))).unwrap();
-        let definition: Value = serde_saphyr::from_str(&definition).unwrap();
-        let spec = definition.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec").unwrap();
-        let mut known = Vec::new();
-        fields(spec, "spec", &mut known);
-        assert!(known.len() >= least, "{known:?}");
-        let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
-        let heading = format!("## {kind}");
-        let section = document.lines().skip_while(|line| *line != heading).skip(1);
-        let rows = section.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|'));
-        let named: BTreeSet<&str> =
-            rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)).collect();
-        let missing: Vec<&String> = known
-            .iter()
-            .filter(|field| {
-                // An object that is described as a whole has all its fields.
-                let mut paths = field
-                    .match_indices('.')
-                    .map(|(end, _)| &field[..end])
-                    .filter(|path| path.matches('.').count() > 1);
-                !named.contains(field.as_str()) && !paths.any(|path| named.contains(path))
-            })
-            .collect();
-        assert!(missing.is_empty(), "no row names {missing:?}");
-        for row in named.iter().filter(|name| name.starts_with("spec.")) {
-            let is_known = known.iter().any(|field| field == row || field.starts_with(&format!("{row}.")));
-            assert!(is_known, "there is no field {row}");
-        }
+    let kinds = [
+        ("BackendTrafficPolicy", "backendtrafficpolicies", 21),
+        ("HTTPRouteFilter", "httproutefilters", 5),
+        ("PingsixProxy", "pingsixproxies", 26),
+    ];
+    for (kind, plural, least) in kinds {
+        every_field_of(kind, plural, least);
+    }
+}
+
+fn every_field_of(kind: &str, plural: &str, least: usize) {
+    let definition = fs::read_to_string(root().join(format!("crds/pingsix.io_{plural}.yaml"))).unwrap();
+    let definition: Value = serde_saphyr::from_str(&definition).unwrap();
+    let spec = definition.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec").unwrap();
+    let mut known = Vec::new();
+    fields(spec, "spec", &mut known);
+    assert!(known.len() >= least, "{known:?}");
+    let document = fs::read_to_string(root().join("docs/reference/mapping.md")).unwrap();
+    let section = document.lines().skip_while(|line| **line != format!("## {kind}")).skip(1);
+    let rows = section.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|'));
+    let named: BTreeSet<&str> =
+        rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)).collect();
+    let missing: Vec<&String> = known
+        .iter()
+        .filter(|field| {
+            // An object that is described as a whole has all its fields.
+            let mut paths = field
+                .match_indices('.')
+                .map(|(end, _)| &field[..end])
+                .filter(|path| path.matches('.').count() > 1);
+            !named.contains(field.as_str()) && !paths.any(|path| named.contains(path))
+        })
+        .collect();
+    assert!(missing.is_empty(), "no row names {missing:?}");
+    for row in named.iter().filter(|name| name.starts_with("spec.")) {
+        let is_known = known.iter().any(|field| field == row || field.starts_with(&format!("{row}.")));
+        assert!(is_known, "there is no field {row}");
     }
 }
 

@@ -106,6 +106,19 @@ spec:
     )
 }
 
+fn traffic_policy(balancer: &str) -> String {
+    format!(
+        "
+apiVersion: pingsix.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {{name: told, namespace: default}}
+spec:
+  targetRefs: [{{kind: Service, name: cart}}]
+  loadBalancer: {{type: {balancer}}}
+"
+    )
+}
+
 fn proxy(attached: &str) -> String {
     format!(
         "
@@ -292,6 +305,25 @@ pub(super) fn story(kind: Kind) -> Story {
                 vec![
                     NotServed("10.1.0.1"),
                     Says(kind, "told", "/ancestors/0", "ResolvedRefs=False/InvalidCACertificateRef"),
+                ],
+            ),
+            deleted: vec![Served("10.1.0.1")],
+        },
+        Kind::BackendTrafficPolicy => Story {
+            name: "told",
+            created: (
+                traffic_policy("Random"),
+                vec![
+                    Served("\"type\":\"random\""),
+                    Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
+                ],
+            ),
+            changed: (
+                traffic_policy("LeastRequest"),
+                vec![
+                    NotServed("\"type\":\"random\""),
+                    Served("10.1.0.1"),
+                    Says(kind, "told", "/ancestors/0", "Accepted=False/UnsupportedValue"),
                 ],
             ),
             deleted: vec![Served("10.1.0.1")],
