@@ -6,6 +6,10 @@ mod backend_traffic_policy;
 mod http_route_filter;
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod pingsix_proxy;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod policy;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod security_policy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -13,8 +17,7 @@ use kube::CustomResourceExt as _;
 pub use backend_traffic_policy::{
     ActiveHealthCheck, BackendClientTls, BackendHealthCheck, BackendRetry, BackendTimeout,
     BackendTrafficPolicy, BackendTrafficPolicySpec, ConsistentHash, HashSource, HealthCheckType,
-    HttpHealthCheck, LoadBalancer, PolicyAncestor, PolicyAncestorStatus, PolicyStatus, PolicyTargetReference,
-    SecretObjectReference,
+    HttpHealthCheck, LoadBalancer,
 };
 pub use http_route_filter::{
     FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
@@ -27,7 +30,16 @@ pub use pingsix_proxy::{
     ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl, Telemetry,
 };
 
+pub use policy::{
+    AncestorReference, MergeStrategy, PolicyAncestorStatus, PolicyStatus, PolicyTargetReference,
+    SecretObjectReference,
+};
+pub use security_policy::{
+    Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, SecurityPolicy,
+    SecurityPolicySpec,
+};
+
 /// The definitions of all of them, in the order of their names.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![BackendTrafficPolicy::crd(), HttpRouteFilter::crd(), PingsixProxy::crd()]
+    vec![BackendTrafficPolicy::crd(), HttpRouteFilter::crd(), PingsixProxy::crd(), SecurityPolicy::crd()]
 }

@@ -2,7 +2,8 @@
 //!
 //! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
 //! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
-//! policies of Services to one route. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
+//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets and routes that count for
+//! a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
 //! connection to that backend.
 
 mod attached;
@@ -10,6 +11,8 @@ mod backend_tls;
 mod backend_traffic;
 mod chain;
 mod demand;
+mod inherited;
+mod security;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +23,12 @@ use backend_traffic::BackendTraffic;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
 pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
 pub(crate) use demand::{Demand, Payload, RoutePolicies, TrafficDemand};
+pub(crate) use inherited::{InheritedKind, Overridden};
+use security::Security;
 
+use crate::attach::Listener;
 use crate::model::{ObjectKey, PolicyPlugins};
+use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
 use crate::snapshot::Snapshot;
@@ -31,54 +38,104 @@ use crate::snapshot::Snapshot;
 pub(crate) struct Policies {
     pub(crate) backend_tls: AttachedPolicies<BackendTls>,
     pub(crate) backend_traffic: AttachedPolicies<BackendTraffic>,
+    pub(crate) security: AttachedPolicies<Security>,
 }
 
-#[allow(clippy::unused_self, reason = "no kind of policy is inherited yet")]
 impl Policies {
     pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
         Self {
             backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references),
             backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
+            security: AttachedPolicies::new(&snapshot.security_policies, references),
         }
     }
 
     /// The objects that policies target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        let Self { backend_tls, backend_traffic } = self;
-        backend_tls.targets().chain(backend_traffic.targets())
+        let Self { backend_tls, backend_traffic, security } = self;
+        backend_tls.targets().chain(backend_traffic.targets()).chain(security.targets())
     }
 
     /// The objects for which other policies count than before, or policies with another effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
-        let Self { backend_tls, backend_traffic } = self;
+        let Self { backend_tls, backend_traffic, security } = self;
         let changed = backend_tls.changed(&before.backend_tls);
-        changed.chain(backend_traffic.changed(&before.backend_traffic)).collect()
+        let changed = changed.chain(backend_traffic.changed(&before.backend_traffic));
+        changed.chain(security.changed(&before.security)).collect()
     }
 
     /// Inherited policies with other contents than before.
-    pub(crate) fn changed_contents(&self, _before: &Self) -> BTreeSet<Arc<ObjectKey>> {
-        BTreeSet::new()
+    pub(crate) fn changed_contents(&self, before: &Self) -> BTreeSet<Arc<ObjectKey>> {
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        security.changed_contents(&before.security).collect()
     }
 
-    /// The inherited policies of a rule, for each of the listeners to which its route is attached.
-    pub(crate) fn chains(&self, listeners: impl Iterator<Item = usize>) -> RuleChains {
-        RuleChains::new(listeners.map(|listener| (listener, Ok(None))))
+    /// The chain of requests with these levels, from the widest target to the narrowest.
+    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<Chain>, BrokenPolicy> {
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        let (mut policies, mut may_answer) = (Vec::new(), false);
+        security.extend_chain(levels, &mut policies, &mut may_answer)?;
+        Ok((!policies.is_empty()).then(|| Chain { policies: policies.into(), may_answer }))
+    }
+
+    /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
+    pub(crate) fn chains<'l>(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        listeners: impl Iterator<Item = (usize, &'l Listener)>,
+        gateway: &ObjectKey,
+        mut share: impl FnMut(Chain) -> Arc<Chain>,
+    ) -> RuleChains {
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        if security.is_empty() || !route.traffic.has_requests() {
+            return RuleChains::default();
+        }
+        RuleChains::new(listeners.map(|(index, listener)| {
+            let levels: Vec<PolicyTarget> =
+                levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
+            (index, self.chain(&levels).map(|chain| chain.map(&mut share)))
+        }))
     }
 
     /// The plugins of a chain.
-    pub(crate) fn plugins(&self, _chain: &Chain) -> Plugins {
-        Plugins::default()
+    pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        security.plugins(chain)
     }
 
     /// The policies of a chain, each with the plugins to which it contributes.
     pub(crate) fn plugin_names<'c>(&'c self, chain: &'c Chain) -> impl Iterator<Item = PolicyPlugins> + 'c {
-        chain.policies.iter().map(|policy| (policy.clone(), Box::default()))
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        chain.policies.iter().map(|policy| (policy.clone(), security.plugin_names(chain, policy).into()))
     }
 
     /// The policies as they apply to the traffic of a route.
     pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>) -> RoutePolicies<'a> {
         RoutePolicies { policies: self, payload }
     }
+}
+
+/// The targets that hold for all requests by a listener, from the widest to the narrowest.
+pub(crate) fn levels_of_listener(
+    gateway: &ObjectKey,
+    listener: &Listener,
+) -> impl Iterator<Item = PolicyTarget> {
+    let owner = Some(&*listener.owner).filter(|owner| *owner != gateway);
+    let section = PolicyTarget { object: (*listener.owner).clone(), section: Some(listener.name.clone()) };
+    let whole = std::iter::once(gateway).chain(owner);
+    let whole: Vec<PolicyTarget> =
+        whole.map(|object| PolicyTarget { object: object.clone(), section: None }).collect();
+    whole.into_iter().chain([section])
+}
+
+/// The targets that hold for a rule alone, from the widest to the narrowest.
+pub(crate) fn levels_of_rule(route: &Route, rule: &Rule) -> impl Iterator<Item = PolicyTarget> {
+    let section = rule.name.as_deref().map(|name| Some(name.to_owned()));
+    let object = route.key.clone();
+    std::iter::once(None)
+        .chain(section)
+        .map(move |section| PolicyTarget { object: (*object).clone(), section })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod authority;
 mod cache;
 mod certificate;
+mod credential;
 mod grant;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 pub(crate) use cache::ReferenceCache;
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
+pub(crate) use credential::entry;
 pub(crate) use grant::Grants;
 
 use crate::model::{Kind, ObjectKey, ObjectName};

@@ -31,7 +31,8 @@ pub use pool::Pool;
 pub use references::{
     config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
     secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy, services_of_traffic_policy,
+    secrets_of_proxy, secrets_of_security_policy, service_of_slice, services_of_ingress, services_of_policy,
+    services_of_traffic_policy, targets_of_security_policy,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
     /// BackendTrafficPolicies in the same namespaces, by name.
     pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    /// SecurityPolicies that target the Gateway, one of its ListenerSets or one of the routes, by name.
+    pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -102,7 +105,7 @@ pub type Pending = SharedMap<ObjectKey, ()>;
 ///
 /// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
 /// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
-/// - Services and Secrets, whole.
+/// - Services, Secrets and SecurityPolicies, whole.
 ///
 /// Other entries have no effect.
 pub type Quarantine = SharedMap<Origin, Arc<str>>;
@@ -150,6 +153,20 @@ impl Objects {
         names.proxies.extend(proxy_of_gateway(object, &gateway.namespace));
         let service_namespaces: BTreeSet<&Arc<str>> =
             names.services.iter().map(|service| &service.namespace).collect();
+        let is_target = |target: &ObjectKey| {
+            parents.contains(target) || (target.kind.is_route() && routes.contains_key(target))
+        };
+        let security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>> = self
+            .security_policies
+            .iter()
+            .filter(|(name, policy)| {
+                targets_of_security_policy(policy, &name.namespace).iter().any(is_target)
+            })
+            .map(|(name, policy)| (name.clone(), policy.clone()))
+            .collect();
+        for (name, policy) in &security_policies {
+            names.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
+        }
         let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
             .backend_tls_policies
             .iter()
@@ -175,6 +192,7 @@ impl Objects {
             routes,
             backend_tls_policies,
             backend_traffic_policies,
+            security_policies,
             referents: self.referents(&names),
         })
     }

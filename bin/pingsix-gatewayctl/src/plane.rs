@@ -122,6 +122,10 @@ impl Translated {
             let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
             translated.check_targets(manifests, Kind::BackendTrafficPolicy, name, targets);
         }
+        for (name, policy) in manifests.objects.security_policies() {
+            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
+            translated.check_targets(manifests, Kind::SecurityPolicy, name, targets);
+        }
         if !options.stream {
             translated.hint_at_streams(manifests);
         }
@@ -356,8 +360,8 @@ impl Translated {
         }
     }
 
-    /// A policy that counts through no Gateway; a cluster would leave it without a word, and its author with
-    /// connections in plaintext.
+    /// Reports a policy without an effect. In a cluster, such a policy has no status, and its author would take the traffic
+    /// for protected.
     fn check_targets<'t>(
         &mut self,
         manifests: &Manifests,
@@ -378,10 +382,17 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: format!(
-                    "The policy has no effect: no route that is attached to a Gateway served here refers to a \
-                     Service it targets ({targets})."
-                ),
+                message: if kind == Kind::SecurityPolicy {
+                    format!(
+                        "The policy has no effect: no Gateway served here, ListenerSet or attached route is a target of \
+                         it ({targets})."
+                    )
+                } else {
+                    format!(
+                        "The policy has no effect: no route that is attached to a Gateway served here refers to a \
+                         Service it targets ({targets})."
+                    )
+                },
             },
         );
     }

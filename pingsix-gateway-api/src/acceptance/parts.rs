@@ -66,6 +66,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 routes,
                 backend_tls_policies,
                 backend_traffic_policies,
+                security_policies,
                 referents,
             } = &**now;
             if !gateway.says_the_same(&before.gateway) {
@@ -85,6 +86,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             add(&mut parts, Kind::BackendTlsPolicy, backend_tls_policies, &before.backend_tls_policies);
             let before_policies = &before.backend_traffic_policies;
             add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
+            add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
@@ -185,6 +187,7 @@ pub(crate) fn put<'k>(
                 Kind::BackendTrafficPolicy => {
                     copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
                 }
+                Kind::SecurityPolicy => copy(&mut into.security_policies, &from.security_policies, name),
                 kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
                 _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
@@ -248,6 +251,7 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
             Kind::ListenerSet => text_at(&of.listener_sets, name),
             Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
             Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
+            Kind::SecurityPolicy => text_at(&of.security_policies, name),
             kind if kind.is_route() => text_at(&of.routes, key),
             _ => text_of_referent(&of.referents, key),
         },
@@ -288,6 +292,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             routes: SharedMap::new(),
             backend_tls_policies: SharedMap::new(),
             backend_traffic_policies: SharedMap::new(),
+            security_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
         OwnerSnapshot::Ingress(of) => OwnerSnapshot::Ingress(Box::new(IngressSnapshot {

@@ -8,8 +8,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
 
-/// What of a part can be put into quarantine: the rules of a route, the sections of an Ingress, a Service or a Secret as
-/// a whole. Nothing of what is not there, nor of a part that all others depend on.
+/// What of a part can be put into quarantine: the rules of a route, the sections of an Ingress, a Service, a Secret or
+/// a SecurityPolicy as a whole. Nothing of what is not there, nor of a part that all others depend on.
 pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
     let name = &part.name;
     let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
@@ -26,6 +26,10 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
             };
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
+            }
+            if part.kind == Kind::SecurityPolicy {
+                let is_there = snapshot.security_policies.contains_key(name);
+                return if is_there { of(part, vec![Section::Whole]) } else { Vec::new() };
             }
             &snapshot.referents
         }

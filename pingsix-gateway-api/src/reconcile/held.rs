@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use pingsix_translate::snapshot::{
     IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
     proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -72,6 +72,12 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
             let secret = secret_of_traffic_policy(policy, namespace).into_iter().collect();
             permit(world, &mut now.referents, key, &secret);
             secrets.extend(secret);
+        } else if let Some(policy) =
+            now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
+        {
+            let secrets_now = secrets_of_security_policy(policy, namespace);
+            permit(world, &mut now.referents, key, &secrets_now);
+            secrets.extend(secrets_now);
         }
     }
     add_credentials(&now.referents, &mut secrets);

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
-    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, class_of_ingress,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, parent_of_listener_set,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
-    services_of_policy, services_of_traffic_policy,
+    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
+    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
+    parent_of_listener_set, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
+    secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, secrets_of_security_policy, service_of_slice, services_of_ingress, services_of_policy,
+    services_of_traffic_policy, targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -207,6 +208,24 @@ impl Edges for BackendTrafficPolicy {
             each(policy, |policy, name| {
                 let secret = secret_of_traffic_policy(policy, &name.namespace);
                 refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret.into_iter());
+            });
+        }),
+    ];
+}
+
+impl Edges for SecurityPolicy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::concerns("target", |policy, targets| {
+            each(policy, |policy, name| {
+                targets.extend(
+                    targets_of_security_policy(policy, &name.namespace).into_iter().map(Target::Object),
+                );
+            });
+        }),
+        Edge::depends_on("secret", |policy, targets| {
+            each(policy, |policy, name| {
+                let secrets = secrets_of_security_policy(policy, &name.namespace);
+                refer(targets, Kind::SecurityPolicy, name, Kind::Secret, secrets);
             });
         }),
     ];

@@ -34,6 +34,8 @@ impl World {
                     let policies = &snapshot.backend_traffic_policies;
                     let policies = &mut those(&self.backend_traffic_policies, &target, policies);
                     add(Kind::BackendTrafficPolicy, policies);
+                    let policies = &snapshot.security_policies;
+                    add(Kind::SecurityPolicy, &mut those(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy, services_of_policy, services_of_traffic_policy,
+    secrets_of_proxy, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -124,7 +124,12 @@ impl World {
                 && self.traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
-        if !gone.clone().chain(new).all(is_simple) {
+        let has_security_policy = self.security_policies_of(&Target::Object(key.clone())).next().is_some()
+            || snapshot
+                .security_policies
+                .iter()
+                .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key));
+        if has_security_policy || !gone.clone().chain(new).all(is_simple) {
             return false;
         }
         match &after {
@@ -215,6 +220,11 @@ impl World {
     pub(super) fn traffic_policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
         self.backend_traffic_policies.members(&target).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The SecurityPolicies with a target, by name.
+    pub(super) fn security_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
+        self.security_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The EndpointSlices of a Service, by name.

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -115,10 +115,24 @@ impl World {
             let secret = secret_of_traffic_policy(policy, &name.namespace);
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
+        let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let security_policies: BTreeSet<ObjectName> =
+            targeted.flat_map(|target| self.security_policies_of(&target)).collect();
+        let security_policies = picked(&self.security_policies, &security_policies);
+        for (name, policy) in &security_policies {
+            let secrets = secrets_of_security_policy(policy, &name.namespace);
+            names.cross(Kind::SecurityPolicy, name, &secrets);
+        }
         let mut referents = self.referents(&names);
         // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
-        let policies = &backend_traffic_policies;
-        names.permit(permitted_references(&gateway, &listener_sets, policies, &referents));
+        let permitted = permitted_references(
+            &gateway,
+            &listener_sets,
+            &backend_traffic_policies,
+            &security_policies,
+            &referents,
+        );
+        names.permit(permitted);
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
         let snapshot = Snapshot {
@@ -128,6 +142,7 @@ impl World {
             routes,
             backend_tls_policies,
             backend_traffic_policies,
+            security_policies,
             referents,
         };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })

@@ -203,6 +203,15 @@ fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
             ),
         ),
         (
+            Kind::SecurityPolicy,
+            versioned(
+                "security",
+                json!({
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "http"}],
+            "authorization": {"allow": [format!("10.{version}.0.0/16")]}}),
+            ),
+        ),
+        (
             Kind::Ingress,
             versioned(
                 "ingress",

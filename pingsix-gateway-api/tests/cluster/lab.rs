@@ -34,6 +34,8 @@ pub(crate) const OWN_KINDS: &str = concat!(
     include_str!("../../../crds/pingsix.io_httproutefilters.yaml"),
     "---\n",
     include_str!("../../../crds/pingsix.io_pingsixproxies.yaml"),
+    "---\n",
+    include_str!("../../../crds/pingsix.io_securitypolicies.yaml"),
 );
 
 /// A cluster, and the server that its controllers publish to.

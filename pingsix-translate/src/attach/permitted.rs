@@ -8,8 +8,8 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
-    BackendTrafficPolicy, Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of,
-    secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set,
+    BackendTrafficPolicy, Gateway, ListenerSet, Referents, SecurityPolicy, config_maps_of_gateway, key_of,
+    secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set, secrets_of_security_policy,
 };
 
 /// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
@@ -21,6 +21,7 @@ pub fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
     traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
     let grants = Grants::new(referents.reference_grants.values());
@@ -43,6 +44,11 @@ pub fn permitted_references(
         let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
         let secret = secret_of_traffic_policy(policy, &name.namespace).into_iter().collect();
         references.extend(permitted(&key, Kind::Secret, secret));
+    }
+    for (name, policy) in security_policies {
+        let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
+        let secrets = secrets_of_security_policy(policy, &name.namespace);
+        references.extend(permitted(&key, Kind::Secret, secrets));
     }
     references
 }

@@ -2,14 +2,12 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
-mod status;
-
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::status::{PolicyAncestor, PolicyAncestorStatus, PolicyStatus};
 use super::FreeObject;
+use super::policy::{PolicyStatus, PolicyTargetReference, SecretObjectReference};
 
 /// `spec` of a `BackendTrafficPolicy`. Durations are those of Gateway API, such as `5s`, in whole seconds.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -23,6 +21,7 @@ use super::FreeObject;
     namespaced,
     status = "PolicyStatus",
     derive = "PartialEq",
+    label("gateway.networking.k8s.io/policy", "Direct"),
     doc = "The choice of endpoints, health checks, timeouts, retries and the client certificate for connections to \
            Services. A direct policy: of several for one target, the oldest counts.",
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetRefs[0].name"),
@@ -33,12 +32,14 @@ use super::FreeObject;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[kube(label("gateway.networking.k8s.io/policy", "Direct"))]
 #[serde(rename_all = "camelCase")]
 pub struct BackendTrafficPolicySpec {
     /// The Services, or ports of them, in the namespace of the policy.
     #[schemars(length(min = 1, max = 16))]
-    #[serde(default)]
+    #[x_kube(
+        validation = Rule::new("self.all(target, target.group == '' && target.kind == 'Service')")
+            .message("the targets have to be Services")
+    )]
     pub target_refs: Vec<PolicyTargetReference>,
 
     /// How an endpoint is chosen for a request.
@@ -64,25 +65,6 @@ pub struct BackendTrafficPolicySpec {
     /// Not supported: PingSIX has no sessions. `ConsistentHash` by a cookie or header comes close.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_persistence: Option<FreeObject>,
-}
-
-/// A Service, or a port of it.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.group == '' && self.kind == 'Service'").message("the target has to be a Service"))]
-pub struct PolicyTargetReference {
-    /// The core group, which is empty.
-    #[serde(default)]
-    pub group: String,
-    /// `Service`
-    pub kind: String,
-    /// The name of the Service.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
-    /// The name of a port. A policy for a port wins over one for the whole Service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
-    pub section_name: Option<String>,
 }
 
 /// How an endpoint is chosen.
@@ -276,25 +258,4 @@ pub struct BackendRetry {
 pub struct BackendClientTls {
     /// The certificate that the data plane shows to endpoints: a Secret of type `kubernetes.io/tls`.
     pub client_certificate_ref: SecretObjectReference,
-}
-
-/// A Secret. One of another namespace needs a ReferenceGrant.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct SecretObjectReference {
-    /// The core group, which is empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
-    pub group: Option<String>,
-    /// `Secret`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
-    pub kind: Option<String>,
-    /// The name of the Secret.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
-    /// Default: the namespace of the policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
-    pub namespace: Option<String>,
 }

@@ -39,6 +39,8 @@ words! {
         Limited = "pingsix.io/Limited",
         /// Clients may use one connection for hosts of several listeners.
         OverlappingTlsConfig = "OverlappingTLSConfig",
+        /// Policies with wider targets override fields of a policy.
+        Overridden = "pingsix.io/Overridden",
         /// Some rules of a route are refused, the others are served.
         PartiallyInvalid = "PartiallyInvalid",
         /// The data plane serves what the object asks for.
@@ -115,6 +117,8 @@ words! {
         OverlappingCertificates = "OverlappingCertificates",
         /// Listeners with TLS share hosts.
         OverlappingHostnames = "OverlappingHostnames",
+        /// A policy with a wider target overrides the field.
+        Overridden = "Overridden",
         /// The Gateway is not accepted.
         ParentNotAccepted = "ParentNotAccepted",
         /// The Gateway serves nothing.
@@ -129,6 +133,8 @@ words! {
         ProtocolConflict = "ProtocolConflict",
         /// PingSIX would refuse what became of the object, so it is not sent.
         Quarantined = "Quarantined",
+        /// A policy refers to an object that does not exist.
+        RefNotFound = "RefNotFound",
         /// A reference into another namespace is not granted.
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.

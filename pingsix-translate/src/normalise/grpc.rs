@@ -61,6 +61,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         written.normalise(read, &matches, &mut refusals);
     Rule {
         index,
+        name: rule.name.as_deref().map(Into::into),
         matches: matches.into(),
         backends: backends.into(),
         mirrors: written.mirrors(of_rule).into(),

@@ -55,6 +55,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
     let mirrors = written.mirrors(of_rule);
     Rule {
         index,
+        name: rule.name.as_deref().map(Into::into),
         matches: matches.into(),
         backends: backends.into(),
         mirrors: mirrors.into(),

@@ -192,6 +192,7 @@ fn looks_like_pattern(text: &str, path_type: &str) -> bool {
 fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
     Rule {
         index,
+        name: None,
         matches: matches.into(),
         backends: backends.into(),
         mirrors: ThinVec::default(),

@@ -120,6 +120,8 @@ pub(crate) enum Hostnames {
 pub(crate) struct Rule {
     /// Index into `spec.rules`, or what [`Part`] says.
     pub(crate) index: usize,
+    /// `name`, to which policies may refer.
+    pub(crate) name: Option<Box<str>>,
     /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
     ///
     /// Thousands of rules have the same ones.

@@ -79,6 +79,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
     let backends = normalise_backends(&route.namespace, 0, rules.next().unwrap_or_default(), &mut refusals);
     Rule {
         index: 0,
+        name: None,
         matches: Arc::default(),
         backends: backends.into(),
         mirrors: ThinVec::default(),

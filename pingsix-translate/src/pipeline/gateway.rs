@@ -19,7 +19,8 @@ use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{
-    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents, Snapshot,
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents,
+    SecurityPolicy, Snapshot,
 };
 use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 
@@ -197,6 +198,7 @@ fn concerns_frame(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.of_config_maps
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
+        || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy)
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 
@@ -209,6 +211,7 @@ struct LastGateway {
     routes: LastObjects<AnyRoute, ObjectKey>,
     backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
     backend_traffic_policies: LastObjects<Arc<BackendTrafficPolicy>>,
+    security_policies: LastObjects<Arc<SecurityPolicy>>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -228,6 +231,7 @@ impl LastGateway {
             routes: LastObjects::new(&snapshot.routes),
             backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
             backend_traffic_policies: LastObjects::new(&snapshot.backend_traffic_policies),
+            security_policies: LastObjects::new(&snapshot.security_policies),
         }
     }
 
@@ -241,6 +245,7 @@ impl LastGateway {
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
             !self.backend_traffic_policies.update(&snapshot.backend_traffic_policies).is_empty(),
+            !self.security_policies.update(&snapshot.security_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();

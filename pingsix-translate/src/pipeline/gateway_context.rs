@@ -132,11 +132,13 @@ impl GatewayContext {
         let host = only_host(&route.hostnames, parents, &self.listeners.all);
         let payload = Payload::of(route.traffic, parents, &self.listeners.all, host.as_ref());
         let policies = self.policies.for_route(payload);
+        let listeners = || attached.listeners().map(|index| (index, &self.listeners.all[index]));
         let rules = route
             .rules
             .iter()
             .map(|rule| {
-                let chains = self.policies.chains(attached.listeners());
+                let share = |chain| shared.chains.share(chain);
+                let chains = self.policies.chains(&route, rule, listeners(), &self.gateway, share);
                 ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
             })
             .collect();
@@ -152,7 +154,13 @@ impl GatewayContext {
         inputs: &[Arc<RouteInput>],
         JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
     ) -> Verdicts {
-        let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
+        let policies = judge_policies(
+            &self.policies,
+            (&self.gateway, &self.listeners.all),
+            inputs,
+            references,
+            &mut problems,
+        );
         let state = GatewayState {
             listeners: &self.listeners,
             attached: counts,

@@ -136,15 +136,20 @@ impl RouteSlab {
         if target.kind == Kind::Service {
             return self.of_service(&target.name).collect();
         }
+        if target.kind.is_route() {
+            let source = Source::Object(Arc::new(target.clone()));
+            return self.by_source.get(&source).into_iter().flatten().copied().collect();
+        }
         (0..self.inputs.len()).filter(|slot| self.inputs[*slot].is_there()).collect()
     }
 
-    /// The routes on which policies for any of some targets may have an effect, in the order of the snapshot: by kind, then
-    /// by name.
+    /// The routes by which policies for any of some targets are judged, in the order of the snapshot: by kind, then by name.
+    /// Policies of Gateways and ListenerSets are judged without their routes.
     pub(super) fn of_targets<'n>(
         &self,
         targets: impl Iterator<Item = &'n ObjectKey>,
     ) -> Vec<Arc<RouteInput>> {
+        let targets = targets.filter(|target| ![Kind::Gateway, Kind::ListenerSet].contains(&target.kind));
         let slots: BTreeSet<usize> = targets.flat_map(|target| self.of_target(target)).collect();
         let inputs = slots.into_iter().map(|slot| &self.inputs[slot]);
         let in_order: BTreeMap<&ObjectKey, &Arc<RouteInput>> =

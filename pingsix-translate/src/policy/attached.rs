@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use kube::Resource;
 
-use crate::model::{Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, compare_age};
+use crate::model::{
+    Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
+};
+use crate::quarantine::said_of;
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{OfKind, key_of};
@@ -24,6 +27,11 @@ pub(crate) trait PolicyKind: Debug + PartialEq + Sized {
 
     /// Reads the other fields of the spec.
     fn read(object: &Self::Object, references: &References<'_>) -> PolicySpec<Self>;
+
+    /// Whether routes are attached in the same way with another effect of the policy.
+    fn attaches_like(&self, other: &Self) -> bool {
+        self == other
+    }
 
     /// The refusals for traffic on which PingSIX cannot honour the policy, although the policy is valid.
     fn refuse(&self, unserved: &Unserved) -> Vec<Refusal>;
@@ -48,6 +56,16 @@ pub(crate) struct PolicySpec<P> {
     pub(crate) limits: Vec<Limit>,
     /// Whether traffic must not pass without the effect, so that a policy that PingSIX can honour nowhere denies it.
     pub(crate) protects: bool,
+}
+
+impl<P: PolicyKind> PolicySpec<P> {
+    fn attaches_like(&self, other: &Self) -> bool {
+        match (&self.effect, &other.effect) {
+            (Ok(one), Ok(other_effect)) => one.attaches_like(other_effect) && self.protects == other.protects,
+            (Err(one), Err(other_flaws)) => one == other_flaws && self.protects == other.protects,
+            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        }
+    }
 }
 
 /// Traffic on which a valid policy is not honoured: the references of routes to the targets, as object and field.
@@ -116,9 +134,14 @@ impl<P: PolicyKind> AttachedPolicy<P> {
         let targets = P::target_refs(object).enumerate();
         let targets = targets
             .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
+        let mut spec = P::read(object, references);
+        if let Some(said) = said_of(&references.referents().quarantine, &key, Section::Whole) {
+            let message = format!("PingSIX refuses what becomes of the policy, until it changes: {said}");
+            spec.effect = Err(vec![Refusal::new(FieldPath::new("spec"), Reason::Quarantined, message)]);
+        }
         Self {
             targets: targets.collect(),
-            spec: P::read(object, references),
+            spec,
             generation: object.meta().generation.unwrap_or_default(),
             age: Age::of(object.meta()),
             key: Arc::new(key),
@@ -138,11 +161,13 @@ pub(crate) struct AttachedPolicies<P> {
     list: Vec<AttachedPolicy<P>>,
     /// By target: index of the policy that takes precedence, also when PingSIX cannot honour that policy.
     winners: BTreeMap<PolicyTarget, usize>,
+    /// By name: index of the policy.
+    by_name: BTreeMap<ObjectName, usize>,
 }
 
 impl<P> Default for AttachedPolicies<P> {
     fn default() -> Self {
-        Self { list: Vec::new(), winners: BTreeMap::new() }
+        Self { list: Vec::new(), winners: BTreeMap::new(), by_name: BTreeMap::new() }
     }
 }
 
@@ -157,7 +182,13 @@ impl<P: PolicyKind> AttachedPolicies<P> {
                 winners.entry(target.clone()).or_insert(index);
             }
         }
-        Self { list, winners }
+        let by_name =
+            list.iter().enumerate().map(|(index, policy)| (policy.key.name.clone(), index)).collect();
+        Self { list, winners, by_name }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &AttachedPolicy<P>> {
@@ -198,15 +229,23 @@ impl<P: PolicyKind> AttachedPolicies<P> {
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = &'s ObjectKey> {
         let targets: BTreeSet<&PolicyTarget> = self.winners.keys().chain(before.winners.keys()).collect();
         let changed = targets.into_iter().filter(move |target| {
-            let [now, before] = [self, before]
-                .map(|policies| policies.winner(target))
-                .map(|winner| winner.map(|winner| (&winner.key, &winner.spec.effect, winner.spec.protects)));
-            now != before
+            match [self, before].map(|policies| policies.winner(target)) {
+                [Some(now), Some(before)] => now.key != before.key || !now.spec.attaches_like(&before.spec),
+                [None, None] => false,
+                [Some(_), None] | [None, Some(_)] => true,
+            }
         });
         changed.map(|target| &target.object)
     }
 
-    fn winner(&self, target: &PolicyTarget) -> Option<&AttachedPolicy<P>> {
+    /// The policy with a key.
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&AttachedPolicy<P>> {
+        let index = self.by_name.get(&key.name).filter(|_| key.kind == P::Object::KIND)?;
+        self.list.get(*index)
+    }
+
+    /// The policy that counts at a target.
+    pub(super) fn winner(&self, target: &PolicyTarget) -> Option<&AttachedPolicy<P>> {
         self.winners.get(target).and_then(|index| self.list.get(*index))
     }
 }

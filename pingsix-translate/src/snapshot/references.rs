@@ -10,8 +10,8 @@ use super::frontend::FrontendValidation;
 use super::kinds::{
     BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
 };
-use crate::crd::PingsixProxy;
-use crate::model::{Kind, ObjectName};
+use crate::crd::{PingsixProxy, SecretObjectReference, SecurityPolicy};
+use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// The Services that the backends of an Ingress name, existing or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
@@ -111,6 +111,37 @@ pub fn services_of_traffic_policy(
         .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
         .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
         .collect()
+}
+
+/// The objects that a SecurityPolicy targets, existing or not.
+pub fn targets_of_security_policy(policy: &SecurityPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
+    let targets = policy.spec.target_refs.iter();
+    targets
+        .filter_map(|target| {
+            let kind = Kind::from_group_kind(&target.group, &target.kind)?;
+            Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
+        })
+        .collect()
+}
+
+/// The Secrets that a SecurityPolicy names, existing or not.
+pub fn secrets_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> BTreeSet<ObjectName> {
+    let spec = &policy.spec;
+    let keys = spec.api_key_auth.iter().flat_map(|auth| &auth.credential_refs);
+    let basic = spec.basic_auth.iter().map(|auth| &auth.secret_ref);
+    let jwt = spec.jwt.iter().flat_map(|jwt| jwt.secret_ref.iter().chain(&jwt.public_key_ref));
+    let csrf = spec.csrf.iter().map(|csrf| &csrf.secret_ref);
+    let references = keys.chain(basic).chain(jwt).chain(csrf);
+    let is_secret = |reference: &&SecretObjectReference| {
+        let kind = reference.kind.as_deref().filter(|kind| !kind.is_empty());
+        reference.group.as_deref().unwrap_or_default().is_empty()
+            && kind.is_none_or(|kind| kind == Kind::Secret.as_str())
+    };
+    let named = references.filter(is_secret).map(|reference| {
+        let own = reference.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        ObjectName::new(own.unwrap_or(namespace), reference.name.as_str())
+    });
+    named.collect()
 }
 
 /// The PingsixProxy that a GatewayClass names, existing or not.

@@ -5,26 +5,39 @@ use std::sync::Arc;
 
 use super::limited::limited;
 use super::{Condition, ConditionStatus, Conditions, PolicyVerdict};
+use crate::attach::Listener;
 use crate::lower::RouteInput;
 use crate::model::{ConditionType, FieldPath, Kind, ObjectKey, Problem, Reason, Refusal, joined};
-use crate::policy::{AttachedPolicies, AttachedPolicy, Policies, PolicyKind, PolicyTarget, Unserved};
+use crate::normalise::Rule;
+use crate::policy::{
+    AttachedPolicies, AttachedPolicy, InheritedKind, Overridden, Policies, PolicyKind, PolicyTarget,
+    Unserved, levels_of_listener, levels_of_rule,
+};
 use crate::references::References;
 
-/// Judges the policies with a target that attached routes of a Gateway use; the other policies are of no concern to the
-/// Gateway. `routes` are in the order of the snapshot. Routes without a relation to a target of a policy may be left out.
+/// Judges the policies with a target that is a Gateway, one of its ListenerSets or attached routes, or that such routes use;
+/// the other policies are of no concern to the Gateway. `routes` are in the order of the snapshot. Routes without a relation to a target of a policy may be left out.
 pub(crate) fn judge_policies(
     policies: &Policies,
-    gateway: &Arc<ObjectKey>,
+    (gateway, listeners): (&Arc<ObjectKey>, &[Listener]),
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
     let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls, backend_traffic } = policies;
+    let Policies { backend_tls, backend_traffic, security } = policies;
     if policies.targets().next().is_some() {
-        let ancestor = Ancestor { gateway, targets: targets_in_use(routes, references), uses: uses(routes) };
-        ancestor.judge(backend_tls, references, &mut verdicts, problems);
-        ancestor.judge(backend_traffic, references, &mut verdicts, problems);
+        let mut targets = targets_in_use(routes, references);
+        targets.insert((**gateway).clone());
+        targets.extend(listeners.iter().map(|listener| (*listener.owner).clone()));
+        let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
+            attached(routes).map(|input| (&*input.route.key, input)).collect();
+        targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
+        let ancestor = Ancestor { gateway, listeners, routes: routes_by_key, targets, uses: uses(routes) };
+        ancestor.judge(backend_tls, references, |_| Vec::new(), &mut verdicts, problems);
+        ancestor.judge(backend_traffic, references, |_| Vec::new(), &mut verdicts, problems);
+        let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, security);
+        ancestor.judge(security, references, overridden, &mut verdicts, problems);
     }
     verdicts
 }
@@ -32,7 +45,11 @@ pub(crate) fn judge_policies(
 /// A Gateway through which policies take effect.
 struct Ancestor<'a> {
     gateway: &'a Arc<ObjectKey>,
-    /// Possible targets of policies that attached routes use, whether these objects exist or not.
+    listeners: &'a [Listener],
+    /// The attached routes.
+    routes: BTreeMap<&'a ObjectKey, &'a RouteInput>,
+    /// Possible targets of policies: the Gateway, its ListenerSets, attached routes, and objects that these routes use,
+    /// whether the latter exist or not.
     targets: BTreeSet<ObjectKey>,
     /// By policy.
     uses: BTreeMap<Arc<ObjectKey>, Uses>,
@@ -52,6 +69,7 @@ impl Ancestor<'_> {
         &self,
         policies: &AttachedPolicies<P>,
         references: &References<'_>,
+        overridden: impl Fn(&AttachedPolicy<P>) -> Vec<Overridden>,
         verdicts: &mut BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
         problems: &mut Vec<Problem>,
     ) {
@@ -65,7 +83,11 @@ impl Ancestor<'_> {
                 (Ok(effect), Some(uses)) => effect.refuse(&uses.unserved),
                 (Ok(_) | Err(_), _) => Vec::new(),
             };
-            let conditions = conditions(policy, &faults, &unserved, uses.is_some_and(|uses| uses.honoured));
+            let mut conditions =
+                conditions(policy, &faults, &unserved, uses.is_some_and(|uses| uses.honoured));
+            if let Some(condition) = overridden_condition(&overridden(policy), policy.generation) {
+                conditions.set(condition);
+            }
             let refused = faults.iter().chain(policy.flaws()).chain(&policy.spec.unresolved).chain(&unserved);
             problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
             problems.extend(policy.spec.limits.iter().map(|limit| limit.of(&policy.key)));
@@ -93,11 +115,97 @@ impl Ancestor<'_> {
             Ok(target) if !self.targets.contains(&target.object) => None,
             Ok(target) => {
                 let at = at.index(position);
-                missing(target, references, &at).or_else(|| policies.conflict(policy, target, at))
+                self.missing(target, references, &at).or_else(|| policies.conflict(policy, target, at))
             }
         });
         faults.collect()
     }
+}
+
+impl Ancestor<'_> {
+    /// The fields of a policy that wider policies override for some requests.
+    fn overridden<P: InheritedKind>(
+        &self,
+        policy: &AttachedPolicy<P>,
+        policies: &AttachedPolicies<P>,
+    ) -> Vec<Overridden> {
+        let mut overridden: Vec<Overridden> = Vec::new();
+        for target in policy.targets.iter().flatten() {
+            if let Some(input) = self.routes.get(&target.object) {
+                let rules = input.route.rules.iter();
+                let rules: Vec<&Rule> = rules
+                    .filter(|rule| {
+                        target.section.is_none() || target.section.as_deref() == rule.name.as_deref()
+                    })
+                    .collect();
+                for listener in input.attached.listeners() {
+                    for rule in &rules {
+                        let levels = levels_of_listener(self.gateway, &self.listeners[listener]);
+                        let levels: Vec<PolicyTarget> =
+                            levels.chain(levels_of_rule(&input.route, rule)).collect();
+                        overridden.extend(policies.overridden(policy, &levels));
+                    }
+                }
+            } else {
+                let of_target = |listener: &&Listener| {
+                    *listener.owner == target.object
+                        && target.section.as_ref().is_none_or(|section| *section == listener.name)
+                };
+                for listener in self.listeners.iter().filter(of_target) {
+                    let levels: Vec<PolicyTarget> = levels_of_listener(self.gateway, listener).collect();
+                    overridden.extend(policies.overridden(policy, &levels));
+                }
+            }
+        }
+        overridden.sort_unstable();
+        overridden.dedup();
+        overridden
+    }
+
+    /// The refusal of a target that does not exist, or does not have the section.
+    fn missing(&self, target: &PolicyTarget, references: &References<'_>, at: &FieldPath) -> Option<Refusal> {
+        let PolicyTarget { object, section } = target;
+        let wanted = section.as_deref();
+        let refusal = |field, message| Some(Refusal::new(at.child(field), Reason::TargetNotFound, message));
+        if object.kind == Kind::Service {
+            let Some(service) = references.service(&object.name) else {
+                return refusal("name", format!("{object} does not exist."));
+            };
+            let wanted = wanted?;
+            let exists = service.ports.iter().any(|port| port.name.as_deref() == Some(wanted));
+            return if exists {
+                None
+            } else {
+                refusal("sectionName", format!("{object} has no port named {wanted}."))
+            };
+        }
+        let wanted = wanted?;
+        match self.routes.get(object) {
+            Some(input) if input.route.rules.iter().any(|rule| rule.name.as_deref() == Some(wanted)) => None,
+            Some(_) => refusal("sectionName", format!("{object} has no rule named {wanted}.")),
+            None => {
+                let mut listeners = self.listeners.iter().filter(|listener| *listener.owner == *object);
+                if listeners.any(|listener| listener.name == wanted) {
+                    None
+                } else {
+                    refusal("sectionName", format!("{object} has no listener named {wanted}."))
+                }
+            }
+        }
+    }
+}
+
+/// The condition of a policy whose fields wider policies override.
+fn overridden_condition(overridden: &[Overridden], generation: i64) -> Option<Condition> {
+    let fields: Vec<String> =
+        overridden.iter().map(|Overridden { field, by }| format!("{field} by {by}")).collect();
+    (!fields.is_empty()).then(|| Condition {
+        kind: ConditionType::Overridden,
+        status: ConditionStatus::True,
+        reason: Reason::Overridden,
+        message: format!("Policies with wider targets override fields: {}.", fields.join(", ")),
+        observed_generation: generation,
+    })
 }
 
 fn conditions<P: PolicyKind>(
@@ -158,18 +266,6 @@ fn targets_in_use(routes: &[Arc<RouteInput>], references: &References<'_>) -> BT
 fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
     let routes = routes.iter().map(|route| &**route);
     routes.filter(|input| input.attached.parents.iter().any(|parent| parent.outcome.is_ok()))
-}
-
-/// The refusal of a target that is not a Service or a port of one.
-fn missing(target: &PolicyTarget, references: &References<'_>, at: &FieldPath) -> Option<Refusal> {
-    let PolicyTarget { object, section } = target;
-    let refusal = |field, message| Some(Refusal::new(at.child(field), Reason::TargetNotFound, message));
-    let Some(service) = references.service(&object.name) else {
-        return refusal("name", format!("{object} does not exist."));
-    };
-    let wanted = section.as_deref()?;
-    let exists = service.ports.iter().any(|port| port.name.as_deref() == Some(wanted));
-    if exists { None } else { refusal("sectionName", format!("{object} has no port named {wanted}.")) }
 }
 
 /// By policy, the backends of attached routes for which the policy counts.

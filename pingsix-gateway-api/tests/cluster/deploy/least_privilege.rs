@@ -40,7 +40,7 @@ spec:
 
 /// Kinds in whose statuses each controller has entries of its own.
 fn kinds_with_entries() -> impl Iterator<Item = Kind> {
-    Kind::routes().chain([Kind::BackendTlsPolicy, Kind::BackendTrafficPolicy])
+    Kind::routes().chain([Kind::BackendTlsPolicy, Kind::BackendTrafficPolicy, Kind::SecurityPolicy])
 }
 
 /// Whether a route or a policy has our entry.

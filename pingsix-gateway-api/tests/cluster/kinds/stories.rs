@@ -119,6 +119,19 @@ spec:
     )
 }
 
+fn security_policy(network: &str) -> String {
+    format!(
+        "
+apiVersion: pingsix.io/v1alpha1
+kind: SecurityPolicy
+metadata: {{name: told, namespace: default}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: web}}]
+  authorization: {{allow: [{network}]}}
+"
+    )
+}
+
 fn proxy(attached: &str) -> String {
     format!(
         "
@@ -327,6 +340,21 @@ pub(super) fn story(kind: Kind) -> Story {
                 ],
             ),
             deleted: vec![Served("10.1.0.1")],
+        },
+        Kind::SecurityPolicy => Story {
+            name: "told",
+            created: (
+                security_policy("127.0.0.0/8"),
+                vec![Served("ip-restriction"), Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted")],
+            ),
+            changed: (
+                security_policy("127.0.0.1/8"),
+                vec![
+                    NotServed("ip-restriction"),
+                    Says(kind, "told", "/ancestors/0", "Accepted=False/Invalid"),
+                ],
+            ),
+            deleted: vec![NotServed("ip-restriction")],
         },
         Kind::ReferenceGrant => {
             let says = |condition| Says(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);

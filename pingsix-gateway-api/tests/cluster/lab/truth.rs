@@ -290,7 +290,7 @@ impl Truth {
                 Some(verdict) => merge.route(status, verdict),
                 None => merge.release_entries(status),
             },
-            Kind::BackendTlsPolicy => match self.policies.get(key) {
+            Kind::BackendTlsPolicy | Kind::SecurityPolicy => match self.policies.get(key) {
                 Some(verdicts) => merge.policy(status, verdicts),
                 None => merge.release_entries(status),
             },

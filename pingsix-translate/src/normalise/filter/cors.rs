@@ -1,5 +1,7 @@
 //! The CORS filter (Gateway API `HTTPCORSFilter`).
 
+mod plugin;
+
 use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;

@@ -1,0 +1,120 @@
+//! What the policies of our group have in common: targets, merging, references and status.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An object to which a policy applies, in the namespace of the policy.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyTargetReference {
+    /// The API group of the object. Services are in the core group, which is empty.
+    #[serde(default)]
+    #[schemars(length(max = 253))]
+    pub group: String,
+
+    /// The kind of the object.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+
+    /// The name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+
+    /// A part of the object: a listener of a Gateway or ListenerSet, or a rule of a route, or a port of a Service, by
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub section_name: Option<String>,
+}
+
+/// Which of two policies of one kind counts where one applies to a part of what the other applies to. Either way, each
+/// top-level field counts for itself.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MergeStrategy {
+    /// The policy with the narrower target.
+    #[default]
+    Defaults,
+    /// The policy with the wider target. Only policies of Gateways and ListenerSets may override others.
+    Overrides,
+}
+
+/// A Secret. One in another namespace needs a ReferenceGrant there.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretObjectReference {
+    /// The API group. Secrets are in the core group, which is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub group: Option<String>,
+
+    /// The kind, `Secret`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub kind: Option<String>,
+
+    /// The name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+
+    /// The namespace of the Secret. Default: the namespace of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// `status` of a policy.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyStatus {
+    /// An entry for each Gateway through which the policy takes effect, and for each controller.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub ancestors: Vec<PolicyAncestorStatus>,
+}
+
+/// The state of a policy with respect to one Gateway.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyAncestorStatus {
+    /// The Gateway.
+    pub ancestor_ref: AncestorReference,
+
+    /// The controller that wrote the entry.
+    pub controller_name: String,
+
+    /// The conditions, such as `Accepted`.
+    #[serde(default)]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A Gateway, in the status of a policy.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct AncestorReference {
+    /// The API group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+
+    /// The kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+
+    /// The namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+
+    /// The name.
+    pub name: String,
+
+    /// A listener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section_name: Option<String>,
+
+    /// A port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+}

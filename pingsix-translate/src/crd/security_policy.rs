@@ -1,0 +1,268 @@
+//! `SecurityPolicy`: who may send requests.
+
+#![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference};
+
+/// `spec` of a `SecurityPolicy`.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "pingsix.io",
+    version = "v1alpha1",
+    kind = "SecurityPolicy",
+    plural = "securitypolicies",
+    category = "pingsix",
+    namespaced,
+    status = "PolicyStatus",
+    derive = "PartialEq",
+    label("gateway.networking.k8s.io/policy", "Inherited"),
+    doc = "Who may send requests through Gateways, ListenerSets and routes: authentication, addresses, origins. The policy \
+           of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route for its rules. Of \
+           several policies, each top-level field counts for itself, and the four authentications count as one field.",
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = ".status.ancestors[0].conditions[?(@.type==\"Accepted\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.ancestors[0].conditions[?(@.type==\"Accepted\")].reason",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new(
+        "[has(self.apiKeyAuth), has(self.basicAuth), has(self.jwt), has(self.anonymous)].filter(set, set).size() <= 1"
+    ).message("at most one of apiKeyAuth, basicAuth, jwt and anonymous may be set"),
+    validation = Rule::new(
+        "has(self.apiKeyAuth) || has(self.basicAuth) || has(self.jwt) || has(self.anonymous) || \
+         has(self.authorization) || has(self.clientIP) || has(self.cors) || has(self.csrf)"
+    ).message("a policy has to set a field beside targetRefs"),
+    validation = Rule::new(
+        "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
+         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute'])"
+    ).message("the targets have to be Gateways and ListenerSets, or routes"),
+    validation = Rule::new(
+        "!has(self.strategy) || self.strategy != 'Overrides' || \
+         self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])"
+    ).message("only policies of Gateways and ListenerSets may have the strategy Overrides"),
+    validation = Rule::new(
+        "!has(self.strategy) || self.strategy != 'Overrides' || !has(self.anonymous)"
+    ).message("anonymous overrides no authentication")
+)]
+pub struct SecurityPolicySpec {
+    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes.
+    #[schemars(length(min = 1, max = 16))]
+    pub target_refs: Vec<PolicyTargetReference>,
+
+    /// Which policy counts where several apply.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strategy: MergeStrategy,
+
+    /// API keys of clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_auth: Option<ApiKeyAuth>,
+
+    /// A user with a password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basic_auth: Option<BasicAuth>,
+
+    /// JSON Web Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwt: Option<Jwt>,
+
+    /// No authentication, although a policy with a wider target asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anonymous: Option<Anonymous>,
+
+    /// The addresses of clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization: Option<Authorization>,
+
+    /// How the address of a client is found behind proxies. `authorization` uses this address.
+    #[serde(default, rename = "clientIP", skip_serializing_if = "Option::is_none")]
+    pub client_ip: Option<ClientIp>,
+
+    /// Requests of scripts from other origins. The CORS filter of a rule replaces this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cors: Option<Cors>,
+
+    /// Tokens against forged requests. Each response sets the cookie of the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csrf: Option<Csrf>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// API keys of clients.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeyAuth {
+    /// Secrets with keys: the value of each entry is a key.
+    #[schemars(length(min = 1, max = 16))]
+    pub credential_refs: Vec<SecretObjectReference>,
+
+    /// Where requests have their key. Default: the header `apikey`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extract_from: Option<ExtractFrom>,
+
+    /// Removes the key from requests before they go to a backend.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sanitize: bool,
+}
+
+/// Where requests have a credential: one header, one query parameter, or both.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtractFrom {
+    /// The name of a header.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1))]
+    pub headers: Vec<String>,
+
+    /// The name of a query parameter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1))]
+    pub params: Vec<String>,
+}
+
+/// A user with a password.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct BasicAuth {
+    /// A Secret of type `kubernetes.io/basic-auth`, with `username` and `password`.
+    pub secret_ref: SecretObjectReference,
+
+    /// Removes the credentials from requests before they go to a backend.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sanitize: bool,
+}
+
+/// JSON Web Tokens. A token needs the claim `exp`.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.secretRef) != has(self.publicKeyRef)")
+        .message("exactly one of secretRef and publicKeyRef has to be set")
+)]
+pub struct Jwt {
+    /// The claim `iss` that tokens need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub issuer: Option<String>,
+
+    /// The claim `aud` that tokens need. Without this field, tokens with the claim are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub audience: Option<String>,
+
+    /// The algorithm of signatures: HS256 or HS512 with a secret; RS256, RS384, RS512, ES256 or ES384 with a public key.
+    pub algorithm: String,
+
+    /// A Secret with the shared secret in the entry `key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretObjectReference>,
+
+    /// A Secret with the public key in the entry `key`, as PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key_ref: Option<SecretObjectReference>,
+
+    /// Where requests have their token. Default: the header `Authorization`, with or without `Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extract_from: Option<ExtractFrom>,
+
+    /// Claims that tokens need beside `exp`: `aud`, `iss`, `nbf` and `sub` are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub required_claims: Vec<String>,
+
+    /// Seconds after `exp` for which a token is still valid.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(range(max = 3600))]
+    pub clock_skew: u32,
+
+    /// Removes the token from requests before they go to a backend.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sanitize: bool,
+}
+
+/// No authentication.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anonymous {}
+
+/// The addresses of clients.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.allow) || has(self.deny)").message("one of allow and deny has to be set"))]
+pub struct Authorization {
+    /// Networks in CIDR notation. Requests of other addresses are answered with 403. Without this field, all are allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub allow: Vec<String>,
+
+    /// Networks in CIDR notation whose requests are answered with 403, although `allow` may have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub deny: Vec<String>,
+}
+
+/// How the address of a client is found behind proxies.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientIp {
+    /// Networks of proxies, in CIDR notation. Only their `X-Forwarded-For` counts. These proxies must keep that header in
+    /// one line, because PingSIX reads the first line alone.
+    #[schemars(length(min = 1, max = 256))]
+    pub trusted_proxies: Vec<String>,
+}
+
+/// Requests of scripts from other origins, with the fields of the CORS filter of HTTPRoute.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Cors {
+    /// Origins: a scheme, a host and perhaps a port; `*` is any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub allow_origins: Vec<String>,
+
+    /// Methods; `*` is any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 9))]
+    pub allow_methods: Vec<String>,
+
+    /// Headers of requests; `*` is any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub allow_headers: Vec<String>,
+
+    /// Headers of responses that scripts may read; `*` is any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub expose_headers: Vec<String>,
+
+    /// Whether scripts may send cookies and credentials.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub allow_credentials: bool,
+
+    /// Seconds for which browsers keep the answer. Default: 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_age: Option<i32>,
+}
+
+/// Tokens against forged requests.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Csrf {
+    /// A Secret with the secret of the tokens in the entry `key`.
+    pub secret_ref: SecretObjectReference,
+}

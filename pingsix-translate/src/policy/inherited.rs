@@ -1,0 +1,170 @@
+//! Inheritance: the policies that count for the requests of a rule, and the field that each of them contributes.
+//!
+//! A rule has **levels**, from the widest target to the narrowest: the Gateway, the listener or its ListenerSet, the route,
+//! and the rule. At each level, at most one policy of a kind counts ([`super::attached`]). Each top-level field of the spec
+//! comes from one of these policies: the widest one with the strategy `Overrides` that sets the field, or else the narrowest
+//! one that sets the field (GEP-713).
+//!
+//! A policy that contributes no field is left out of the [`Chain`]. The others, in order, choose the same fields again, so a
+//! chain determines its plugins.
+
+use std::sync::Arc;
+
+use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
+use super::chain::{BrokenPolicy, Chain};
+pub(crate) use crate::crd::MergeStrategy;
+use crate::model::ObjectKey;
+use crate::pingsix::Plugins;
+
+/// A kind of policy that wider targets hand down to narrower ones.
+pub(crate) trait InheritedKind: PolicyKind + 'static {
+    /// The top-level fields of the spec that are inherited.
+    const FIELDS: &'static [Field<Self>];
+
+    fn strategy(&self) -> MergeStrategy;
+
+    /// The plugins of a rule, each field from the policy that contributes it. `of` takes a name in [`Self::FIELDS`].
+    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins
+    where
+        Self: 'p;
+}
+
+/// A top-level field of the spec.
+#[derive(Debug)]
+pub(crate) struct Field<P> {
+    pub(crate) name: &'static str,
+    /// The plugins to which the field contributes; `None` if the policy does not set the field.
+    pub(crate) plugins: fn(&P) -> Option<&'static [&'static str]>,
+    /// Whether one of these plugins may answer a request before a redirect.
+    pub(crate) may_answer: bool,
+}
+
+/// Whether two policies set the same fields, so that rules have the same chains with both.
+pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
+    one.strategy() == other.strategy()
+        && P::FIELDS.iter().all(|field| (field.plugins)(one) == (field.plugins)(other))
+}
+
+/// For each field, the index of the policy that contributes it. The policies are in the order of levels.
+fn contributors<P: InheritedKind>(policies: &[&P]) -> Vec<Option<usize>> {
+    let of_field = |field: &Field<P>| {
+        let sets = |index: &usize| (field.plugins)(policies[*index]).is_some();
+        let overrides = |index: &usize| policies[*index].strategy() == MergeStrategy::Overrides;
+        let mut setting = (0..policies.len()).filter(sets);
+        setting.clone().find(overrides).or_else(|| setting.next_back())
+    };
+    P::FIELDS.iter().map(of_field).collect()
+}
+
+/// A field of a policy that a wider policy overrides.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Overridden {
+    pub(crate) field: &'static str,
+    pub(crate) by: Arc<ObjectKey>,
+}
+
+impl<P: InheritedKind> AttachedPolicies<P> {
+    /// The policies that count at some levels, in the order of levels, each once.
+    fn at_levels(&self, levels: &[PolicyTarget]) -> Vec<&AttachedPolicy<P>> {
+        let mut policies: Vec<&AttachedPolicy<P>> = Vec::new();
+        for policy in levels.iter().filter_map(|level| self.winner(level)) {
+            if policies.iter().all(|known| known.key != policy.key) {
+                policies.push(policy);
+            }
+        }
+        policies
+    }
+
+    /// Adds the policies of this kind to a chain.
+    pub(crate) fn extend_chain(
+        &self,
+        levels: &[PolicyTarget],
+        policies: &mut Vec<Arc<ObjectKey>>,
+        may_answer: &mut bool,
+    ) -> Result<(), BrokenPolicy> {
+        let at_levels = self.at_levels(levels);
+        let mut effects = Vec::with_capacity(at_levels.len());
+        for policy in &at_levels {
+            match &policy.spec.effect {
+                Ok(effect) => effects.push(effect),
+                Err(flaws) => {
+                    let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
+                    return Err(BrokenPolicy { policy: policy.key.clone(), flaw: flaw.into() });
+                }
+            }
+        }
+        let contributors = contributors(&effects);
+        let plugins = P::FIELDS.iter().zip(&contributors).filter_map(|(field, contributor)| {
+            let plugins = (field.plugins)(effects[(*contributor)?])?;
+            (!plugins.is_empty()).then_some(field.may_answer)
+        });
+        let plugins: Vec<bool> = plugins.collect();
+        if plugins.is_empty() {
+            return Ok(());
+        }
+        *may_answer |= plugins.contains(&true);
+        let contributes = |index: &usize| contributors.contains(&Some(*index));
+        policies.extend((0..at_levels.len()).filter(contributes).map(|index| at_levels[index].key.clone()));
+        Ok(())
+    }
+
+    /// The policies of this kind in a chain, with the index of the policy that contributes each field.
+    fn of_chain(&self, chain: &Chain) -> (Vec<&P>, Vec<Option<usize>>) {
+        let of_kind = chain.policies.iter().filter_map(|key| self.get(key)?.spec.effect.as_ref().ok());
+        let effects: Vec<&P> = of_kind.collect();
+        let contributors = contributors(&effects);
+        (effects, contributors)
+    }
+
+    /// The plugins of a chain.
+    pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
+        let (effects, contributors) = self.of_chain(chain);
+        P::plugins(|name| {
+            let position = P::FIELDS.iter().position(|field| field.name == name)?;
+            Some(effects[contributors[position]?])
+        })
+    }
+
+    /// The plugins to which a policy contributes in a chain.
+    pub(crate) fn plugin_names(&self, chain: &Chain, policy: &ObjectKey) -> Vec<&'static str> {
+        let Some(own) = self.get(policy).and_then(|policy| policy.spec.effect.as_ref().ok()) else {
+            return Vec::new();
+        };
+        let (effects, contributors) = self.of_chain(chain);
+        let is_own = |contributor: Option<usize>| {
+            contributor.is_some_and(|contributor| std::ptr::eq(effects[contributor], own))
+        };
+        let fields = P::FIELDS.iter().zip(contributors).filter(|(_, contributor)| is_own(*contributor));
+        let mut names: Vec<&str> =
+            fields.filter_map(|(field, _)| (field.plugins)(own)).flatten().copied().collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The policies with other contents than before.
+    pub(crate) fn changed_contents<'s>(
+        &'s self,
+        before: &'s Self,
+    ) -> impl Iterator<Item = Arc<ObjectKey>> + 's {
+        let differs = |policy: &&AttachedPolicy<P>| {
+            before.get(&policy.key).is_some_and(|before| before.spec.effect != policy.spec.effect)
+        };
+        self.iter().filter(differs).map(|policy| policy.key.clone())
+    }
+
+    /// The fields of a policy that wider policies override, for requests with these levels.
+    pub(crate) fn overridden(&self, policy: &AttachedPolicy<P>, levels: &[PolicyTarget]) -> Vec<Overridden> {
+        let valid: Vec<&AttachedPolicy<P>> =
+            self.at_levels(levels).into_iter().filter(|policy| policy.spec.effect.is_ok()).collect();
+        let effects: Vec<&P> = valid.iter().filter_map(|policy| policy.spec.effect.as_ref().ok()).collect();
+        let Some(own) = valid.iter().position(|other| other.key == policy.key) else { return Vec::new() };
+        let fields = P::FIELDS.iter().zip(contributors(&effects));
+        let overridden = fields.filter_map(|(field, contributor)| {
+            (field.plugins)(effects[own])?;
+            let by = contributor.filter(|by| *by < own)?;
+            Some(Overridden { field: field.name, by: valid[by].key.clone() })
+        });
+        overridden.collect()
+    }
+}

@@ -1,0 +1,306 @@
+//! SecurityPolicy: who may send requests.
+
+mod authentication;
+
+use std::net::IpAddr;
+
+use gateway_api::experimental::httproutes as api;
+
+use self::authentication::Authentication;
+use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
+use super::inherited::{Field, InheritedKind, MergeStrategy, merge_alike};
+use crate::crd::{self, SecurityPolicySpec};
+use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
+use crate::normalise::Cors;
+use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
+use crate::pingsix::validate::{Severity, ValidateOptions, validate};
+use crate::pingsix::{Config, Plugins, Service, Upstream};
+use crate::references::{References, entry};
+use crate::snapshot::{SecurityPolicy, key_of};
+
+/// The effect of a SecurityPolicy, field by field.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Security {
+    strategy: MergeStrategy,
+    authentication: Option<Authentication>,
+    authorization: Option<crd::Authorization>,
+    client_ip: Option<crd::ClientIp>,
+    cors: Option<CorsPlugin>,
+    csrf: Option<Csrf>,
+}
+
+const AUTHENTICATION: &str = "authentication";
+const AUTHORIZATION: &str = "authorization";
+const CLIENT_IP: &str = "clientIP";
+const CORS: &str = "cors";
+const CSRF: &str = "csrf";
+
+impl PolicyKind for Security {
+    type Object = SecurityPolicy;
+
+    const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute];
+
+    fn target_refs(policy: &SecurityPolicy) -> impl Iterator<Item = TargetRef<'_>> {
+        policy.spec.target_refs.iter().map(|target| TargetRef {
+            group: &target.group,
+            kind: &target.kind,
+            name: &target.name,
+            section_name: target.section_name.as_deref(),
+        })
+    }
+
+    fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
+        let key = key_of(Kind::SecurityPolicy, &policy.metadata);
+        let mut reader = Reader { key, references, flaws: Vec::new(), unresolved: Vec::new() };
+        let effect = reader.read(&policy.spec);
+        let Reader { mut flaws, unresolved, .. } = reader;
+        // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
+        flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
+        let limits = limits(&policy.spec);
+        PolicySpec { effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) }, unresolved, limits, protects: true }
+    }
+
+    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+        // A valid policy is honoured for all requests, or else the rule is refused.
+        Vec::new()
+    }
+
+    fn attaches_like(&self, other: &Self) -> bool {
+        merge_alike(self, other)
+    }
+}
+
+impl InheritedKind for Security {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            name: AUTHENTICATION,
+            plugins: |policy| policy.authentication.as_ref().map(Authentication::plugin_names),
+            may_answer: true,
+        },
+        Field {
+            name: AUTHORIZATION,
+            plugins: |policy| policy.authorization.as_ref().map(|_| &[IpRestriction::NAME][..]),
+            may_answer: true,
+        },
+        // Without `authorization` there is no plugin to tell.
+        Field {
+            name: CLIENT_IP,
+            plugins: |policy| policy.client_ip.as_ref().map(|_| &[][..]),
+            may_answer: false,
+        },
+        Field {
+            name: CORS,
+            plugins: |policy| policy.cors.as_ref().map(|_| &[CorsPlugin::NAME][..]),
+            may_answer: false,
+        },
+        Field {
+            name: CSRF,
+            plugins: |policy| policy.csrf.as_ref().map(|_| &[Csrf::NAME][..]),
+            may_answer: true,
+        },
+    ];
+
+    fn strategy(&self) -> MergeStrategy {
+        self.strategy
+    }
+
+    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
+        let mut plugins = Plugins::default();
+        if let Some(authentication) = of(AUTHENTICATION).and_then(|policy| policy.authentication.as_ref()) {
+            authentication.add_to(&mut plugins);
+        }
+        if let Some(authorization) = of(AUTHORIZATION).and_then(|policy| policy.authorization.as_ref()) {
+            let client_ip = of(CLIENT_IP).and_then(|policy| policy.client_ip.as_ref());
+            let trusted_proxies =
+                client_ip.map(|client_ip| client_ip.trusted_proxies.clone()).unwrap_or_default();
+            plugins.insert(&IpRestriction {
+                whitelist: authorization.allow.clone(),
+                blacklist: authorization.deny.clone(),
+                use_forwarded_headers: !trusted_proxies.is_empty(),
+                trusted_proxies,
+                ..IpRestriction::default()
+            });
+        }
+        if let Some(cors) = of(CORS).and_then(|policy| policy.cors.as_ref()) {
+            plugins.insert(cors);
+        }
+        if let Some(csrf) = of(CSRF).and_then(|policy| policy.csrf.as_ref()) {
+            plugins.insert(csrf);
+        }
+        plugins
+    }
+}
+
+/// Reads the spec of a policy, and notes what is wrong with it.
+struct Reader<'r> {
+    key: ObjectKey,
+    references: &'r References<'r>,
+    flaws: Vec<Refusal>,
+    unresolved: Vec<Refusal>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, spec: &SecurityPolicySpec) -> Security {
+        let at = FieldPath::new("spec");
+        self.check_targets(spec, &at.child("targetRefs"));
+        let security = Security {
+            strategy: spec.strategy,
+            authentication: self.authentication(spec, &at),
+            authorization: spec.authorization.clone(),
+            client_ip: spec.client_ip.clone(),
+            cors: spec.cors.as_ref().map(|cors| self.cors(cors, &at.child("cors"))),
+            csrf: spec.csrf.as_ref().and_then(|csrf| self.csrf(csrf, &at.child("csrf"))),
+        };
+        if let Some(authorization) = &spec.authorization {
+            let at = at.child("authorization");
+            if authorization.allow.is_empty() && authorization.deny.is_empty() {
+                self.flaw(at.clone(), "The field needs networks in allow or in deny.");
+            }
+            self.check_networks(&authorization.allow, &at.child("allow"));
+            self.check_networks(&authorization.deny, &at.child("deny"));
+        }
+        if let Some(client_ip) = &spec.client_ip {
+            let at = at.child("clientIP").child("trustedProxies");
+            if client_ip.trusted_proxies.is_empty() {
+                self.flaw(at.clone(), "The list is empty.");
+            }
+            self.check_networks(&client_ip.trusted_proxies, &at);
+        }
+        if self.flaws.is_empty() && self.unresolved.is_empty() {
+            self.check_acceptance(&security, at);
+        }
+        security
+    }
+
+    fn flaw(&mut self, at: FieldPath, message: impl Into<String>) {
+        self.flaws.push(Refusal::new(at, Reason::Invalid, message));
+    }
+
+    /// The rules on targets, which the API server checks, too.
+    fn check_targets(&mut self, spec: &SecurityPolicySpec, at: &FieldPath) {
+        let is_wide =
+            |kind: &str| [Kind::Gateway, Kind::ListenerSet].iter().any(|wide| wide.as_str() == kind);
+        let wide = spec.target_refs.iter().filter(|target| is_wide(&target.kind)).count();
+        if spec.target_refs.is_empty() || spec.target_refs.len() > 16 {
+            self.flaw(at.clone(), format!("A policy has 1 to 16 targets, not {}.", spec.target_refs.len()));
+        }
+        if wide > 0 && wide < spec.target_refs.len() {
+            self.flaw(at.clone(), "The targets have to be Gateways and ListenerSets, or routes, not both.");
+        }
+        if spec.strategy == MergeStrategy::Overrides {
+            let at = FieldPath::new("spec").child("strategy");
+            if wide == 0 {
+                self.flaw(at.clone(), "Only policies of Gateways and ListenerSets may override others.");
+            }
+            if spec.anonymous.is_some() {
+                self.flaw(at, "The field anonymous overrides no authentication.");
+            }
+        }
+    }
+
+    fn check_networks(&mut self, networks: &[String], at: &FieldPath) {
+        for (index, network) in networks.iter().enumerate() {
+            if let Err(why) = check_network(network) {
+                self.flaw(at.index(index), format!("\"{network}\" {why}."));
+            }
+        }
+    }
+
+    fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
+        let listed = |names: &[String]| Some(names.to_vec()).filter(|names| !names.is_empty());
+        let filter = api::HttpRouteRulesFiltersCors {
+            allow_credentials: Some(cors.allow_credentials),
+            allow_headers: listed(&cors.allow_headers),
+            allow_methods: listed(&cors.allow_methods),
+            allow_origins: listed(&cors.allow_origins),
+            expose_headers: listed(&cors.expose_headers),
+            max_age: cors.max_age,
+        };
+        Cors::read(&filter, at, &mut self.flaws).lower()
+    }
+
+    fn csrf(&mut self, csrf: &crd::Csrf, at: &FieldPath) -> Option<Csrf> {
+        let key = self.entry_of(&csrf.secret_ref, "key", &at.child("secretRef"))?;
+        Some(Csrf { key, ..Csrf::default() })
+    }
+
+    /// The value of an entry of a Secret.
+    fn entry_of(
+        &mut self,
+        reference: &crd::SecretObjectReference,
+        name: &str,
+        at: &FieldPath,
+    ) -> Option<String> {
+        match self.references.secret(&self.key, reference, at) {
+            Err(refusal) => self.unresolved.push(refusal),
+            Ok(secret) => match entry(secret, name) {
+                Ok(value) => return Some(value.to_owned()),
+                Err(message) => self.flaw(at.clone(), message),
+            },
+        }
+        None
+    }
+
+    /// Applies the acceptance rules of PingSIX to the plugins, so that no policy makes PingSIX refuse a configuration.
+    fn check_acceptance(&mut self, security: &Security, at: FieldPath) {
+        let service = Service {
+            plugins: Security::plugins(|_| Some(security)),
+            upstream: Some(Box::new(Upstream::default())),
+            ..Service::default()
+        };
+        let mut config = Config::new();
+        config.insert("policy", service);
+        let violations = validate(&config, &ValidateOptions::default());
+        for violation in violations {
+            // What PingSIX gets wrong protects nothing either.
+            if violation.severity >= Severity::Misbehaves && violation.field.starts_with("plugins") {
+                self.flaws.push(Refusal::new(at.clone(), Reason::UnsupportedValue, violation.message));
+            }
+        }
+    }
+}
+
+/// Checks a network in CIDR notation, or an address.
+fn check_network(text: &str) -> Result<(), &'static str> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return Err("is no network in CIDR notation");
+    };
+    let (bits, width) = match address {
+        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
+        IpAddr::V6(address) => (u128::from(address), 128),
+    };
+    let Some(length) = length else { return Ok(()) };
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    match length.parse::<u32>() {
+        Ok(length) if is_number && length <= width => {
+            let host_bits = bits.checked_shl(length).unwrap_or(0);
+            if host_bits == 0 { Ok(()) } else { Err("has bits of a host behind the length of its prefix") }
+        }
+        Ok(_) | Err(_) => Err("has no length of a prefix behind the slash"),
+    }
+}
+
+fn limits(spec: &SecurityPolicySpec) -> Vec<Limit> {
+    let at = FieldPath::new("spec");
+    let mut limits = Vec::new();
+    if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
+        limits.push(Limit::new(
+            at.child("jwt").child("audience"),
+            "Without an audience, PingSIX refuses tokens with the claim aud.",
+        ));
+    }
+    if spec.client_ip.is_some() {
+        limits.push(Limit::new(
+            at.child("clientIP"),
+            "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header in one line.",
+        ));
+    }
+    limits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The authentications: API keys, basic auth, JSON Web Tokens, or none on purpose.
+
+use super::Reader;
+use crate::crd::{ApiKeyAuth, BasicAuth, ExtractFrom, Jwt, SecurityPolicySpec};
+use crate::model::{FieldPath, Reason, Refusal};
+use crate::pingsix::Plugins;
+use crate::pingsix::plugin::{self, JwtAlgorithm, JwtAuth, KeyAuth, PluginConfig as _};
+use crate::references::entry;
+
+/// An authentication. These count as one field, because PingSIX would demand all that are set.
+#[derive(Debug, PartialEq)]
+pub(super) enum Authentication {
+    Anonymous,
+    ApiKey(KeyAuth),
+    Basic(plugin::BasicAuth),
+    Jwt(Box<JwtAuth>),
+}
+
+impl Authentication {
+    pub(super) const fn plugin_names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Anonymous => &[],
+            Self::ApiKey(_) => &[KeyAuth::NAME],
+            Self::Basic(_) => &[plugin::BasicAuth::NAME],
+            Self::Jwt(_) => &[JwtAuth::NAME],
+        }
+    }
+
+    pub(super) fn add_to(&self, plugins: &mut Plugins) {
+        match self {
+            Self::Anonymous => {}
+            Self::ApiKey(config) => plugins.insert(config),
+            Self::Basic(config) => plugins.insert(config),
+            Self::Jwt(config) => plugins.insert(&**config),
+        }
+    }
+}
+
+/// The type of a Secret with a user and a password.
+const BASIC_AUTH_SECRET: &str = "kubernetes.io/basic-auth";
+
+/// The claims that PingSIX can require; it ignores others (`jsonwebtoken`, `required_spec_claims`).
+const CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
+
+impl Reader<'_> {
+    pub(super) fn authentication(
+        &mut self,
+        spec: &SecurityPolicySpec,
+        at: &FieldPath,
+    ) -> Option<Authentication> {
+        let set = [
+            ("apiKeyAuth", spec.api_key_auth.is_some()),
+            ("basicAuth", spec.basic_auth.is_some()),
+            ("jwt", spec.jwt.is_some()),
+            ("anonymous", spec.anonymous.is_some()),
+        ];
+        let set: Vec<&str> = set.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect();
+        if let [first, second, ..] = set.as_slice() {
+            self.flaw(at.child(second), format!("A policy has one authentication, and {first} is set, too."));
+            return None;
+        }
+        if let Some(auth) = &spec.api_key_auth {
+            return self.api_key(auth, &at.child("apiKeyAuth")).map(Authentication::ApiKey);
+        }
+        if let Some(auth) = &spec.basic_auth {
+            return self.basic(auth, &at.child("basicAuth")).map(Authentication::Basic);
+        }
+        if let Some(jwt) = &spec.jwt {
+            return self.jwt(jwt, &at.child("jwt")).map(Box::new).map(Authentication::Jwt);
+        }
+        spec.anonymous.map(|_| Authentication::Anonymous)
+    }
+
+    fn api_key(&mut self, auth: &ApiKeyAuth, at: &FieldPath) -> Option<KeyAuth> {
+        let mut keys: Vec<String> = Vec::new();
+        let at_refs = at.child("credentialRefs");
+        if auth.credential_refs.is_empty() {
+            self.flaw(at_refs.clone(), "No Secret with keys is given.");
+        }
+        for (index, reference) in auth.credential_refs.iter().enumerate() {
+            let at = at_refs.index(index);
+            let secret = match self.references.secret(&self.key, reference, &at) {
+                Ok(secret) => secret,
+                Err(refusal) => {
+                    self.unresolved.push(refusal);
+                    continue;
+                }
+            };
+            let data = secret.data.iter().flat_map(|data| data.keys());
+            let names = data.chain(secret.string_data.iter().flat_map(|data| data.keys()));
+            let before = keys.len();
+            for name in names {
+                match entry(secret, name) {
+                    Ok(key) if key.bytes().all(|byte| byte.is_ascii_graphic()) => keys.push(key.to_owned()),
+                    Ok(_) => {
+                        let message = format!(
+                            "Entry {name} of the Secret has characters that no key in a request can have."
+                        );
+                        self.flaw(at.clone(), message);
+                    }
+                    Err(message) => self.flaw(at.clone(), message),
+                }
+            }
+            if keys.len() == before {
+                self.flaw(at, "The Secret has no key.");
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let Place { header, query } =
+            self.place(auth.extract_from.as_ref(), &at.child("extractFrom"), "apikey");
+        Some(KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize })
+    }
+
+    fn basic(&mut self, auth: &BasicAuth, at: &FieldPath) -> Option<plugin::BasicAuth> {
+        let at = at.child("secretRef");
+        let secret = match self.references.secret(&self.key, &auth.secret_ref, &at) {
+            Ok(secret) => secret,
+            Err(refusal) => {
+                self.unresolved.push(refusal);
+                return None;
+            }
+        };
+        let kind = secret.type_.as_deref().unwrap_or_default();
+        if kind != BASIC_AUTH_SECRET {
+            self.flaw(at, format!("The Secret has to be of type {BASIC_AUTH_SECRET}, not \"{kind}\"."));
+            return None;
+        }
+        let (username, password) = match (entry(secret, "username"), entry(secret, "password")) {
+            (Ok(username), Ok(password)) => (username.to_owned(), password.to_owned()),
+            (Err(message), _) | (_, Err(message)) => {
+                self.flaw(at, message);
+                return None;
+            }
+        };
+        if username.contains(':') {
+            self.flaw(at, "The user name has a colon, which ends user names in requests.");
+            return None;
+        }
+        Some(plugin::BasicAuth { username, password, hide_credentials: auth.sanitize })
+    }
+
+    fn jwt(&mut self, jwt: &Jwt, at: &FieldPath) -> Option<JwtAuth> {
+        let (algorithm, is_shared) = match jwt.algorithm.as_str() {
+            "HS256" => (JwtAlgorithm::HS256, true),
+            "HS512" => (JwtAlgorithm::HS512, true),
+            "RS256" => (JwtAlgorithm::RS256, false),
+            "RS384" => (JwtAlgorithm::RS384, false),
+            "RS512" => (JwtAlgorithm::RS512, false),
+            "ES256" => (JwtAlgorithm::ES256, false),
+            "ES384" => (JwtAlgorithm::ES384, false),
+            other => {
+                let message = format!(
+                    "PingSIX does not verify {other}; it knows HS256, HS512, RS256, RS384, RS512, ES256 and ES384."
+                );
+                self.flaws.push(Refusal::new(at.child("algorithm"), Reason::UnsupportedValue, message));
+                return None;
+            }
+        };
+        let (secret, public_key) = match (&jwt.secret_ref, &jwt.public_key_ref, is_shared) {
+            (Some(reference), None, true) => {
+                (Some(self.entry_of(reference, "key", &at.child("secretRef"))?), None)
+            }
+            (None, Some(reference), false) => {
+                (None, Some(self.entry_of(reference, "key", &at.child("publicKeyRef"))?))
+            }
+            (_, _, is_shared) => {
+                let field = if is_shared { "secretRef" } else { "publicKeyRef" };
+                self.flaw(at.clone(), format!("{} needs {field}, and nothing else.", jwt.algorithm));
+                return None;
+            }
+        };
+        let mut required_claims: Vec<String> = jwt.required_claims.clone();
+        for (index, claim) in jwt.required_claims.iter().enumerate() {
+            if !CLAIMS.contains(&claim.as_str()) {
+                let message =
+                    format!("PingSIX cannot require the claim \"{claim}\", only {}.", CLAIMS.join(", "));
+                let at = at.child("requiredClaims").index(index);
+                self.flaws.push(Refusal::new(at, Reason::UnsupportedValue, message));
+            }
+        }
+        // PingSIX compares these claims where a token has them, and takes tokens without them.
+        required_claims.extend(jwt.issuer.iter().map(|_| "iss".to_owned()));
+        required_claims.extend(jwt.audience.iter().map(|_| "aud".to_owned()));
+        required_claims.sort_unstable();
+        required_claims.dedup();
+        let Place { header, query } =
+            self.place(jwt.extract_from.as_ref(), &at.child("extractFrom"), "authorization");
+        Some(JwtAuth {
+            header,
+            query,
+            // PingSIX would take tokens from a cookie, which nobody asked for.
+            cookie: String::new(),
+            hide_credentials: jwt.sanitize,
+            secret,
+            public_key,
+            algorithm,
+            lifetime_grace_period: u64::from(jwt.clock_skew),
+            iss: jwt.issuer.clone(),
+            aud: jwt.audience.clone(),
+            required_claims,
+            ..JwtAuth::default()
+        })
+    }
+
+    fn place(&mut self, from: Option<&ExtractFrom>, at: &FieldPath, default: &str) -> Place {
+        let Some(ExtractFrom { headers, params }) = from else {
+            return Place { header: default.to_owned(), query: String::new() };
+        };
+        if headers.len() > 1 || params.len() > 1 {
+            let message = "PingSIX looks into one header and one query parameter.";
+            self.flaws.push(Refusal::new(at.clone(), Reason::UnsupportedValue, message));
+        }
+        if headers.is_empty() && params.is_empty() {
+            self.flaw(at.clone(), "The field needs a header or a query parameter.");
+        }
+        if let Some(header) =
+            headers.first().filter(|name| http::HeaderName::from_bytes(name.as_bytes()).is_err())
+        {
+            self.flaw(at.child("headers").index(0), format!("\"{header}\" is not a header name."));
+        }
+        if params.first().is_some_and(String::is_empty) {
+            self.flaw(at.child("params").index(0), "The name of a query parameter is empty.");
+        }
+        let first = |names: &[String]| names.first().cloned().unwrap_or_default();
+        Place { header: first(headers), query: first(params) }
+    }
+}
+
+/// Where requests have a credential. An empty name stands for nowhere.
+struct Place {
+    header: String,
+    query: String,
+}

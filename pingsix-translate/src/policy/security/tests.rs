@@ -1,0 +1,285 @@
+//! From SecurityPolicies to services, answers and verdicts.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{add_service, gateway, object, run};
+use crate::model::{ConditionType, Kind, ObjectKey, ObjectName, Options, Provenance, Reason};
+use crate::pingsix::plugin::{FaultInjection, IpRestriction, JwtAuth, KeyAuth};
+use crate::pingsix::{Config, Plugins, Route};
+use crate::pipeline::{Effort, Translation, Translator};
+use crate::snapshot::{Object, Objects};
+use crate::status::{ConditionStatus, PolicyVerdict};
+
+/// Gateway `infra/public` with listener `http`, and HTTPRoute `infra/web` with one rule `main` for Service `infra/web`.
+fn world() -> Objects {
+    let mut objects = gateway(&json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
+    add_service(&mut objects, "web");
+    add_route(&mut objects, "web", &json!([{"name": "main", "backendRefs": [{"name": "web", "port": 80}]}]));
+    objects
+}
+
+fn add_route(objects: &mut Objects, name: &str, rules: &Value) {
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"namespace": "infra", "name": name, "generation": 3},
+        "spec": {"parentRefs": [{"name": "public"}], "rules": rules},
+    }))));
+}
+
+/// Adds SecurityPolicy `infra/<name>` for this kind and name, and a section unless that is empty.
+fn add_policy(objects: &mut Objects, name: &str, [kind, target, section]: [&str; 3], fields: &Value) {
+    let group = "gateway.networking.k8s.io";
+    let mut target_ref = json!({"group": group, "kind": kind, "name": target});
+    if !section.is_empty() {
+        target_ref["sectionName"] = json!(section);
+    }
+    let mut spec = fields.clone();
+    spec["targetRefs"] = json!([target_ref]);
+    objects.insert(Object::SecurityPolicy(object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
+        "metadata": {"namespace": "infra", "name": name, "generation": 5},
+        "spec": spec,
+    }))));
+}
+
+fn add_secret(objects: &mut Objects, name: &str, data: &Value) {
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": "infra", "name": name}, "stringData": data,
+    }))));
+}
+
+const ROUTE: [&str; 3] = ["HTTPRoute", "web", ""];
+
+fn translated(objects: &Objects) -> Translation {
+    let options = Options { responder: Some(([127, 0, 0, 1], 9000).into()), ..Options::default() };
+    run(objects, &options)
+}
+
+fn config(translation: &Translation) -> &Config {
+    &translation.data_planes.values().next().unwrap().config
+}
+
+/// The plugins of each service.
+fn services(translation: &Translation) -> Vec<&Plugins> {
+    config(translation).services().map(|(_, service)| &service.plugins).collect()
+}
+
+/// The Route that takes requests for this path pattern: Routes for wider paths list the pattern, too.
+fn route<'t>(translation: &'t Translation, pattern: &str) -> &'t Route {
+    let routes = config(translation).routes().map(|(_, route)| route);
+    let listing = routes.filter(|route| route.path_patterns().iter().any(|own| own == pattern));
+    listing.max_by_key(|route| route.priority).unwrap()
+}
+
+/// The status that a Route answers itself.
+fn status(route: &Route) -> Option<u16> {
+    Some(route.plugins.get::<FaultInjection>()?.unwrap().abort?.http_status)
+}
+
+fn verdict<'t>(translation: &'t Translation, name: &str) -> &'t PolicyVerdict {
+    &translation.verdicts.policies[&ObjectKey::new(Kind::SecurityPolicy, "infra", name)]
+}
+
+/// Status, reason and message of a condition.
+fn condition(verdict: &PolicyVerdict, kind: ConditionType) -> (ConditionStatus, Reason, String) {
+    let condition = verdict.conditions.get(kind).unwrap();
+    (condition.status, condition.reason, condition.message.clone())
+}
+
+fn keys(secret: &str) -> Value {
+    json!({"apiKeyAuth": {"credentialRefs": [{"name": secret}], "sanitize": true}})
+}
+
+#[test]
+fn the_keys_of_a_secret_become_one_service() {
+    let mut objects = world();
+    add_secret(&mut objects, "keys", &json!({"alice": "k1", "bob": "k2"}));
+    add_policy(&mut objects, "keys", ROUTE, &keys("keys"));
+    let translation = translated(&objects);
+    let [plugins] = services(&translation)[..] else { panic!("one service") };
+    let auth = plugins.get::<KeyAuth>().unwrap().unwrap();
+    assert_eq!(
+        (auth.keys, &*auth.header, auth.hide_credentials),
+        (vec!["k1".to_owned(), "k2".to_owned()], "apikey", true)
+    );
+    let served = route(&translation, "/");
+    assert!(served.service_id.is_some() && served.upstream_id.is_some() && status(served).is_none());
+    let provenance = &translation.data_planes.values().next().unwrap().provenance;
+    let named =
+        provenance.values().any(|of| matches!(of, Provenance::Policies { policies } if policies.len() == 1));
+    assert!(named);
+    let (accepted, ..) = condition(verdict(&translation, "keys"), ConditionType::Accepted);
+    assert_eq!(accepted, ConditionStatus::True);
+}
+
+#[test]
+fn a_key_that_rotates_changes_one_document_and_no_route() {
+    let mut objects = world();
+    add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+    add_policy(&mut objects, "keys", ["Gateway", "public", ""], &keys("keys"));
+    let gateway = ObjectName::new("infra", "public");
+    let mut translator = Translator::new(Options::default());
+    let before = translator.translate(&objects.snapshot(&gateway).unwrap());
+    add_secret(&mut objects, "keys", &json!({"alice": "k2"}));
+    let now = translator.translate(&objects.snapshot(&gateway).unwrap());
+    assert_eq!(translator.effort(), Effort::Part { routes: 0 });
+    let changed = config(&now).documents().changes(config(&before).documents());
+    assert_eq!(changed.len(), 1);
+    let [plugins] = services(&now)[..] else { panic!("one service") };
+    assert_eq!(plugins.get::<KeyAuth>().unwrap().unwrap().keys, ["k2"]);
+    let fresh = run(&objects, &Options::default());
+    assert_eq!(config(&now), config(&fresh));
+}
+
+#[test]
+fn a_secret_that_goes_away_closes_its_rules() {
+    let mut objects = world();
+    add_policy(&mut objects, "keys", ROUTE, &keys("keys"));
+    let translation = translated(&objects);
+    assert_eq!(status(route(&translation, "/")), Some(500));
+    assert!(services(&translation).is_empty());
+    let verdict = verdict(&translation, "keys");
+    assert_eq!(condition(verdict, ConditionType::Accepted).1, Reason::Invalid);
+    let (resolved, reason, message) = condition(verdict, ConditionType::ResolvedRefs);
+    assert_eq!((resolved, reason), (ConditionStatus::False, Reason::RefNotFound));
+    assert!(message.contains("Secret infra/keys does not exist"), "{message}");
+}
+
+#[test]
+fn a_secret_of_another_namespace_takes_a_grant() {
+    let mut objects = world();
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": "vault", "name": "keys"}, "stringData": {"alice": "k1"},
+    }))));
+    let fields = json!({"apiKeyAuth": {"credentialRefs": [{"name": "keys", "namespace": "vault"}]}});
+    add_policy(&mut objects, "keys", ROUTE, &fields);
+    let refused = translated(&objects);
+    assert_eq!(status(route(&refused, "/")), Some(500));
+    let reason = condition(verdict(&refused, "keys"), ConditionType::ResolvedRefs).1;
+    assert_eq!(reason, Reason::RefNotPermitted);
+    objects.insert(Object::ReferenceGrant(object(json!({
+        "metadata": {"namespace": "vault", "name": "keys"},
+        "spec": {
+            "from": [{"group": "pingsix.io", "kind": "SecurityPolicy", "namespace": "infra"}],
+            "to": [{"group": "", "kind": "Secret"}],
+        },
+    }))));
+    assert_eq!(services(&translated(&objects)).len(), 1);
+}
+
+#[test]
+fn issuer_and_audience_are_required_once_set() {
+    let mut objects = world();
+    add_secret(&mut objects, "jwt", &json!({"key": "a secret that is long enough for HS256"}));
+    let fields = json!({"jwt": {
+        "algorithm": "HS256", "issuer": "https://issuer.example", "audience": "web", "secretRef": {"name": "jwt"},
+    }});
+    add_policy(&mut objects, "jwt", ROUTE, &fields);
+    let translation = translated(&objects);
+    let [plugins] = services(&translation)[..] else { panic!("one service") };
+    assert_eq!(plugins.get::<JwtAuth>().unwrap().unwrap().required_claims, ["aud", "iss"]);
+}
+
+#[test]
+fn bad_input_is_named_and_closes_its_rules_alone() {
+    let long: Vec<Value> = vec![json!({"name": "keys"}); 2];
+    for (field, fields) in [
+        ("spec.jwt.algorithm", json!({"jwt": {"algorithm": "HS384", "secretRef": {"name": "keys"}}})),
+        ("spec.basicAuth", json!({"basicAuth": {"secretRef": {"name": "keys"}}})),
+        ("spec.authorization.allow[0]", json!({"authorization": {"allow": ["10.0.0.1/8"]}})),
+        ("spec.authorization", json!({"authorization": {}})),
+        ("spec.anonymous", json!({"apiKeyAuth": {"credentialRefs": long}, "anonymous": {}})),
+        ("spec.strategy", json!({"strategy": "Overrides", "csrf": {"secretRef": {"name": "key"}}})),
+    ] {
+        let mut objects = world();
+        add_route(
+            &mut objects,
+            "other",
+            &json!([{"matches": [{"path": {"value": "/other"}}], "backendRefs": [{"name": "web", "port": 80}]}]),
+        );
+        add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+        add_secret(&mut objects, "key", &json!({"key": "k1"}));
+        add_policy(&mut objects, "bad", ROUTE, &fields);
+        let translation = translated(&objects);
+        assert_eq!(status(route(&translation, "/")), Some(500), "{field}");
+        assert_eq!(status(route(&translation, "/other")), None, "{field}");
+        let (accepted, _, message) = condition(verdict(&translation, "bad"), ConditionType::Accepted);
+        assert!(accepted == ConditionStatus::False && message.contains(field), "{field}: {message}");
+    }
+}
+
+#[test]
+fn rules_of_one_list_need_the_same_policies() {
+    let mut objects = world();
+    let headers = json!([{"name": "x", "value": "1"}]);
+    let rules = json!([{"matches": [{"headers": headers}], "backendRefs": [{"name": "web", "port": 80}]}]);
+    add_route(&mut objects, "younger", &rules);
+    add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+    add_policy(&mut objects, "keys", ["HTTPRoute", "younger", ""], &keys("keys"));
+    let translation = translated(&objects);
+    let message = translation.verdicts.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "younger")].parents
+        [0]
+    .conditions
+    .get(ConditionType::Accepted)
+    .unwrap()
+    .message
+    .clone();
+    assert!(message.contains("other policies") || services(&translation).len() == 1, "{message}");
+    add_policy(&mut objects, "keys", ["Gateway", "public", ""], &keys("keys"));
+    let translation = translated(&objects);
+    assert_eq!(services(&translation).len(), 1);
+    assert!(route(&translation, "/").service_id.is_some());
+}
+
+/// A policy of the test of inheritance: which fields it sets, and whether it overrides others.
+type Drawn = (bool, bool, bool);
+
+/// Every combination of fields and strategies at four levels, against a direct reading of the rules.
+#[test]
+fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
+    let levels =
+        [["Gateway", "public", ""], ["Gateway", "public", "http"], ROUTE, ["HTTPRoute", "web", "main"]];
+    for number in 0..8 * 8 * 4 * 4_usize {
+        let drawn: [Drawn; 4] = [
+            (number & 1 > 0, number & 2 > 0, number & 4 > 0),
+            (number & 8 > 0, number & 16 > 0, number & 32 > 0),
+            (number & 64 > 0, number & 128 > 0, false),
+            (number & 256 > 0, number & 512 > 0, false),
+        ];
+        let mut objects = world();
+        for (level, (allows, origins, overrides)) in drawn.into_iter().enumerate() {
+            if !allows && !origins {
+                continue;
+            }
+            let mut fields = json!({"strategy": if overrides { "Overrides" } else { "Defaults" }});
+            if allows {
+                fields["authorization"] = json!({"allow": [format!("10.{level}.0.0/16")]});
+            }
+            if origins {
+                fields["cors"] = json!({"allowOrigins": ["*"], "maxAge": level + 1});
+            }
+            add_policy(&mut objects, &format!("p{level}"), levels[level], &fields);
+        }
+        let source = |sets: fn(Drawn) -> bool| {
+            let setting = |level: &usize| sets(drawn[*level]);
+            let overriding = (0..4).filter(setting).find(|level| drawn[*level].2);
+            overriding.or_else(|| (0..4).rev().find(setting))
+        };
+        let (allowed, origins) = (source(|(allows, ..)| allows), source(|(_, origins, _)| origins));
+        let translation = translated(&objects);
+        let plugins = services(&translation).first().copied().cloned().unwrap_or_default();
+        let list = plugins.get::<IpRestriction>().map(|config| config.unwrap().whitelist);
+        assert_eq!(list, allowed.map(|level| vec![format!("10.{level}.0.0/16")]), "{drawn:?}");
+        let age = plugins.raw("cors").map(|config| config["max_age"].as_u64().unwrap_or(5));
+        assert_eq!(age, origins.map(|level| level as u64 + 1), "{drawn:?}");
+        for (level, (allows, sets_origins, _)) in drawn.into_iter().enumerate() {
+            let loses =
+                |sets: bool, source: Option<usize>| sets && source.is_some_and(|source| source < level);
+            if allows || sets_origins {
+                let verdict = verdict(&translation, &format!("p{level}"));
+                let is_overridden = verdict.conditions.get(ConditionType::Overridden).is_some();
+                let expected = loses(allows, allowed) || loses(sets_origins, origins);
+                assert_eq!(is_overridden, expected, "level {level} of {drawn:?}");
+            }
+        }
+    }
+}
