@@ -124,12 +124,15 @@ impl World {
                 && self.traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
-        let has_security_policy = self.security_policies_of(&Target::Object(key.clone())).next().is_some()
-            || snapshot
-                .security_policies
-                .iter()
-                .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key));
-        if has_security_policy || !gone.clone().chain(new).all(is_simple) {
+        // A route that comes or goes may bring its SecurityPolicies along, or leave them to no one.
+        let comes_or_goes = before.is_some() != after.is_some();
+        let is_target = || {
+            let mut held = snapshot.security_policies.iter();
+            self.security_policies_of(&Target::Object(key.clone())).next().is_some()
+                || held
+                    .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
+        };
+        if (comes_or_goes && is_target()) || !gone.clone().chain(new).all(is_simple) {
             return false;
         }
         match &after {

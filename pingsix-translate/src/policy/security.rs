@@ -57,7 +57,12 @@ impl PolicyKind for Security {
         // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
         flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
         let limits = limits(&policy.spec);
-        PolicySpec { effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) }, unresolved, limits, protects: true }
+        PolicySpec {
+            effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
+            unresolved,
+            limits,
+            protects: true,
+        }
     }
 
     fn refuse(&self, _: &Unserved) -> Vec<Refusal> {

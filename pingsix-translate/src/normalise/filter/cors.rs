@@ -1,7 +1,5 @@
 //! The CORS filter (Gateway API `HTTPCORSFilter`).
 
-mod plugin;
-
 use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;
@@ -176,7 +174,7 @@ const NO_ORIGIN: &str = "-";
 
 impl Cors {
     /// The plugin of PingSIX.
-    pub(super) fn lower(&self) -> plugin::Cors {
+    pub(crate) fn lower(&self) -> plugin::Cors {
         let (allow_origins, patterns) = match &self.origins {
             // With credentials PingSIX refuses `*`, and a pattern has it answer with the origin of the request.
             Origins::Any if self.credentials => (NO_ORIGIN.to_owned(), vec!["^.+$".to_owned()]),
