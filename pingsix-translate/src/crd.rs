@@ -36,7 +36,7 @@ pub use policy::{
 };
 pub use security_policy::{
     Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, SecurityPolicy,
-    SecurityPolicySpec,
+    SecurityPolicySpec, UnreadableField,
 };
 
 /// The definitions of all of them, in the order of their names.

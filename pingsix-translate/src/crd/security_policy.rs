@@ -2,14 +2,18 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
+mod reader;
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::reader::UnreadableField;
+
 use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference};
 
 /// `spec` of a `SecurityPolicy`.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(CustomResource, KubeSchema, Serialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "pingsix.io",
     version = "v1alpha1",
@@ -97,6 +101,11 @@ pub struct SecurityPolicySpec {
     /// Tokens against forged requests. Each response sets the cookie of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csrf: Option<Csrf>,
+
+    /// Fields that could not be read. A policy with such a field is invalid.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub unreadable: Vec<UnreadableField>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -37,6 +37,9 @@ pub(crate) struct Field<P> {
     pub(crate) plugins: fn(&P) -> Option<&'static [&'static str]>,
     /// Whether one of these plugins may answer a request before a redirect.
     pub(crate) may_answer: bool,
+    /// An earlier field whose plugins this field refines. Where a policy overrides that field, no narrower policy may
+    /// refine it.
+    pub(crate) refines: Option<&'static str>,
 }
 
 /// Whether two policies set the same fields, so that rules have the same chains with both.
@@ -45,15 +48,31 @@ pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
         && P::FIELDS.iter().all(|field| (field.plugins)(one) == (field.plugins)(other))
 }
 
+/// The position of a field.
+fn position<P: InheritedKind>(name: &str) -> Option<usize> {
+    P::FIELDS.iter().position(|field| field.name == name)
+}
+
 /// For each field, the index of the policy that contributes it. The policies are in the order of levels.
 fn contributors<P: InheritedKind>(policies: &[&P]) -> Vec<Option<usize>> {
-    let of_field = |field: &Field<P>| {
-        let sets = |index: &usize| (field.plugins)(policies[*index]).is_some();
+    let mut contributors: Vec<Option<usize>> = Vec::with_capacity(P::FIELDS.len());
+    for field in P::FIELDS {
+        let narrowest = narrowest(field, policies, &contributors).map_or(policies.len(), |index| index + 1);
+        let mut setting = (0..narrowest).filter(|index| (field.plugins)(policies[*index]).is_some());
         let overrides = |index: &usize| policies[*index].strategy() == MergeStrategy::Overrides;
-        let mut setting = (0..policies.len()).filter(sets);
-        setting.clone().find(overrides).or_else(|| setting.next_back())
-    };
-    P::FIELDS.iter().map(of_field).collect()
+        contributors.push(setting.clone().find(overrides).or_else(|| setting.next_back()));
+    }
+    contributors
+}
+
+/// The narrowest policy that may contribute a field; `None` if all may.
+fn narrowest<P: InheritedKind>(
+    field: &Field<P>,
+    policies: &[&P],
+    contributors: &[Option<usize>],
+) -> Option<usize> {
+    let contributor = contributors[position::<P>(field.refines?)?]?;
+    Some(contributor).filter(|index| policies[*index].strategy() == MergeStrategy::Overrides)
 }
 
 /// A field of a policy that a wider policy overrides.
@@ -119,10 +138,7 @@ impl<P: InheritedKind> AttachedPolicies<P> {
     /// The plugins of a chain.
     pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
         let (effects, contributors) = self.of_chain(chain);
-        P::plugins(|name| {
-            let position = P::FIELDS.iter().position(|field| field.name == name)?;
-            Some(effects[contributors[position]?])
-        })
+        P::plugins(|name| Some(effects[contributors[position::<P>(name)?]?]))
     }
 
     /// The plugins to which a policy contributes in a chain.
@@ -134,9 +150,13 @@ impl<P: InheritedKind> AttachedPolicies<P> {
         let is_own = |contributor: Option<usize>| {
             contributor.is_some_and(|contributor| std::ptr::eq(effects[contributor], own))
         };
-        let fields = P::FIELDS.iter().zip(contributors).filter(|(_, contributor)| is_own(*contributor));
+        let plugins_of = |field: &Field<P>| match field.refines.and_then(position::<P>) {
+            None => (field.plugins)(own),
+            Some(refined) => (P::FIELDS[refined].plugins)(effects[contributors[refined]?]),
+        };
+        let fields = P::FIELDS.iter().zip(&contributors).filter(|(_, contributor)| is_own(**contributor));
         let mut names: Vec<&str> =
-            fields.filter_map(|(field, _)| (field.plugins)(own)).flatten().copied().collect();
+            fields.filter_map(|(field, _)| plugins_of(field)).flatten().copied().collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -159,10 +179,12 @@ impl<P: InheritedKind> AttachedPolicies<P> {
             self.at_levels(levels).into_iter().filter(|policy| policy.spec.effect.is_ok()).collect();
         let effects: Vec<&P> = valid.iter().filter_map(|policy| policy.spec.effect.as_ref().ok()).collect();
         let Some(own) = valid.iter().position(|other| other.key == policy.key) else { return Vec::new() };
-        let fields = P::FIELDS.iter().zip(contributors(&effects));
+        let contributors = contributors(&effects);
+        let fields = P::FIELDS.iter().zip(&contributors);
         let overridden = fields.filter_map(|(field, contributor)| {
             (field.plugins)(effects[own])?;
-            let by = contributor.filter(|by| *by < own)?;
+            let by =
+                contributor.or_else(|| narrowest(field, &effects, &contributors)).filter(|by| *by < own)?;
             Some(Overridden { field: field.name, by: valid[by].key.clone() })
         });
         overridden.collect()

@@ -9,7 +9,7 @@ use gateway_api::experimental::httproutes as api;
 use self::authentication::Authentication;
 use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
 use super::inherited::{Field, InheritedKind, MergeStrategy, merge_alike};
-use crate::crd::{self, SecurityPolicySpec};
+use crate::crd::{self, SecurityPolicySpec, UnreadableField};
 use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
 use crate::normalise::Cors;
 use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
@@ -81,27 +81,32 @@ impl InheritedKind for Security {
             name: AUTHENTICATION,
             plugins: |policy| policy.authentication.as_ref().map(Authentication::plugin_names),
             may_answer: true,
+            refines: None,
         },
         Field {
             name: AUTHORIZATION,
             plugins: |policy| policy.authorization.as_ref().map(|_| &[IpRestriction::NAME][..]),
             may_answer: true,
+            refines: None,
         },
         // Without `authorization` there is no plugin to tell.
         Field {
             name: CLIENT_IP,
             plugins: |policy| policy.client_ip.as_ref().map(|_| &[][..]),
             may_answer: false,
+            refines: Some(AUTHORIZATION),
         },
         Field {
             name: CORS,
             plugins: |policy| policy.cors.as_ref().map(|_| &[CorsPlugin::NAME][..]),
             may_answer: false,
+            refines: None,
         },
         Field {
             name: CSRF,
             plugins: |policy| policy.csrf.as_ref().map(|_| &[Csrf::NAME][..]),
             may_answer: true,
+            refines: None,
         },
     ];
 
@@ -147,6 +152,12 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn read(&mut self, spec: &SecurityPolicySpec) -> Security {
         let at = FieldPath::new("spec");
+        for UnreadableField { field, message } in &spec.unreadable {
+            self.flaw(
+                FieldPath::new(&format!("spec.{field}")),
+                format!("The field cannot be read: {message}."),
+            );
+        }
         self.check_targets(spec, &at.child("targetRefs"));
         let security = Security {
             strategy: spec.strategy,

@@ -283,3 +283,43 @@ fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
         }
     }
 }
+
+#[test]
+fn a_policy_of_which_a_field_cannot_be_read_protects_its_targets() {
+    for (field, fault) in
+        [("strategy", json!("Merge")), ("oidc", json!({})), ("authorization", json!({"allow": [4]}))]
+    {
+        let mut objects = world();
+        let mut fields = json!({"authorization": {"allow": ["10.0.0.0/8"]}});
+        fields[field] = fault;
+        add_policy(&mut objects, "guard", ROUTE, &fields);
+        let translation = translated(&objects);
+        assert_eq!(status(route(&translation, "/")), Some(500), "{field}");
+        let verdict = verdict(&translation, "guard");
+        let (accepted, reason, message) = condition(verdict, ConditionType::Accepted);
+        assert_eq!((accepted, reason), (ConditionStatus::False, Reason::Invalid));
+        assert!(message.contains(&format!("spec.{field}")), "{message}");
+    }
+}
+
+#[test]
+fn no_route_chooses_the_trusted_proxies_of_a_list_that_overrides() {
+    let mut objects = world();
+    let list = json!({"strategy": "Overrides", "authorization": {"allow": ["10.0.0.0/8"]}});
+    add_policy(&mut objects, "list", ["Gateway", "public", ""], &list);
+    let everyone = json!({"clientIP": {"trustedProxies": ["0.0.0.0/1", "128.0.0.0/1"]}});
+    add_policy(&mut objects, "everyone", ROUTE, &everyone);
+    let translation = translated(&objects);
+    let [plugins] = services(&translation)[..] else { panic!("one service") };
+    let restriction = plugins.get::<IpRestriction>().unwrap().unwrap();
+    assert!(!restriction.use_forwarded_headers && restriction.trusted_proxies.is_empty());
+    let (overridden, _, message) = condition(verdict(&translation, "everyone"), ConditionType::Overridden);
+    assert_eq!(overridden, ConditionStatus::True);
+    assert!(message.contains("clientIP by SecurityPolicy infra/list"), "{message}");
+    // The default list of a Gateway may be refined, because a route may replace it, too.
+    let list = json!({"authorization": {"allow": ["10.0.0.0/8"]}});
+    add_policy(&mut objects, "list", ["Gateway", "public", ""], &list);
+    let translation = translated(&objects);
+    let [plugins] = services(&translation)[..] else { panic!("one service") };
+    assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().trusted_proxies.len(), 2);
+}
