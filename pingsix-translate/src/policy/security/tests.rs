@@ -223,7 +223,10 @@ fn rules_of_one_list_need_the_same_policies() {
     .unwrap()
     .message
     .clone();
-    assert!(message.contains("other policies") || services(&translation).len() == 1, "{message}");
+    // The older route decides about requests to "/", and it has no policy.
+    assert!(message.contains("HTTPRoute infra/web takes precedence and has other policies"), "{message}");
+    assert!(services(&translation).is_empty());
+    assert!(route(&translation, "/").service_id.is_none());
     add_policy(&mut objects, "keys", ["Gateway", "public", ""], &keys("keys"));
     let translation = translated(&objects);
     assert_eq!(services(&translation).len(), 1);
