@@ -172,7 +172,7 @@ fn a_closed_route_keeps_the_hosts_of_its_service() {
     let plane = DataPlane { config, ..DataPlane::default() };
     let bridged = bridge(&key, &plane, &options()).unwrap();
     assert_eq!(bridged.config.route("r").unwrap().hosts, ["a.test"]);
-    // Nobody asked for it, so the Gateway hears of it.
+    // The document has no origin, so the Gateway gets the problem.
     assert_eq!(bridged.problems[0].object.to_string(), "Gateway infra/web");
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of a connection to a port for streams, on which there are no requests.
+//! The handling of a connection to a stream port, which has no requests.
 
 use std::collections::BTreeMap;
 

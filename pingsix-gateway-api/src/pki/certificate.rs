@@ -12,7 +12,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 use x509_cert::name::Name;
 
-/// How much of its time a certificate has left when it is to be renewed: this part of it.
+/// The divisor of the lifetime that is left at the renewal of a certificate.
 const LEFT: i32 = 3;
 
 /// A certificate, as PEM and as what matters of it.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Plan;
 use super::addresses::asked_for;
 
-/// Everything of the Service but its metadata.
+/// The Service without metadata.
 pub(super) fn service(plan: &Plan<'_>) -> Value {
     let parameters = &plan.infrastructure.parameters.service;
     let ports: Vec<Value> = plan

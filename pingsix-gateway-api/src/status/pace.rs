@@ -1,10 +1,10 @@
-//! How often one object is written.
+//! The pace of writes to one object.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often one object is written.
+/// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
     /// The first write is made at once; the second, no sooner than this after it.

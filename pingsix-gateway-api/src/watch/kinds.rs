@@ -5,7 +5,7 @@ use pingsix_translate::snapshot::{self, Identified};
 use pingsix_translate::{Kind, for_each_kind};
 use serde_json::Value;
 
-/// How a kind comes to be watched.
+/// The condition for a watch of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Every cluster has it, or the controller is of no use without it.
@@ -70,7 +70,7 @@ watched_kinds! {
     PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
 }
 
-/// How a kind comes to be watched.
+/// The condition for a watch of a kind.
 pub const fn presence(kind: Kind) -> Presence {
     facts(kind).presence
 }
@@ -112,7 +112,7 @@ fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {
     }
 }
 
-/// What a parent or a controller elsewhere keeps in the metadata.
+/// Metadata that an owner or another controller maintains.
 const BOOKKEEPING: &[&str] = &["ownerReferences", "finalizers", "selfLink", "generateName"];
 
 fn without_labels(object: &mut Value) {

@@ -102,7 +102,7 @@ impl From<Vec<i64>> for Times {
     }
 }
 
-/// Where conditions say since when they hold.
+/// The field with the time of a condition.
 const TIME: &str = "lastTransitionTime";
 
 impl KeptStatus {

@@ -1,4 +1,4 @@
-//! What the API server makes of statuses and Events: it knows what no script does, validation, defaults, no-op writes.
+//! Statuses and Events at a real API server, with the behaviour that no script has: validation, defaults, no-op writes.
 
 mod writers;
 
@@ -174,7 +174,7 @@ async fn events_are_taken_and_counted() {
     assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
     assert!(event.regarding.unwrap().uid.is_some());
 
-    // It goes, and comes back.
+    // The object is deleted and created again.
     writers.events.set(&gateway, Vec::new());
     writers.events.set(&gateway, problems);
     eventually_found("a series", async || {

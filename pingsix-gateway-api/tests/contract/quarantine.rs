@@ -1,7 +1,8 @@
-//! PingSIX refuses what our own rules let pass: what is at fault is found and put into quarantine, and nobody else notices.
+//! Refusals of documents that pass our own rules: the culprit is found and put into quarantine, without an effect on
+//! others.
 //!
-//! What is published is poisoned on its way, where our rules do not see it. Nothing but the task that listens is left out
-//! of the controller here; the tests with a cluster have it.
+//! The test poisons documents on their way to PingSIX, after our rules. The test leaves out only the task of the
+//! controller that listens; the tests with a cluster include that task.
 
 #[path = "../../src/fixture/generate/events.rs"]
 mod events;
@@ -35,10 +36,10 @@ use events::event_of;
 
 const SCOPE: &str = "/pingsix/infra/web";
 
-/// What PingSIX may take for one publication.
+/// The time limit of PingSIX for one publication.
 const PATIENCE: Duration = Duration::from_millis(3_500);
 
-/// What is done to the documents of a route, whose hostname is `poison.test`.
+/// The poison in the documents of a route with the hostname `poison.test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Poison {
     /// A field of another shape: found when it is read.
@@ -81,7 +82,7 @@ impl Poison {
         if !key.starts_with("routes/") || !text.contains("poison.test") {
             return;
         }
-        // What answers an error by itself is another document.
+        // A Route that answers an error by itself is another document.
         let is_closed = !value["plugins"]["fault-injection"].is_null();
         match self {
             Pattern => {
@@ -121,7 +122,7 @@ struct Lab {
     _stop: DropGuard,
 }
 
-/// What it took to get over a refusal.
+/// The cost of recovery from a refusal.
 #[derive(Debug)]
 struct Healing {
     /// From the publication to the refusal.
@@ -256,7 +257,7 @@ impl Lab {
         (has_changed, heard)
     }
 
-    /// How PingSIX takes it, as far as that can be known now.
+    /// The known acceptance by PingSIX.
     async fn reception(&mut self) -> Option<Reception> {
         let url = self.url.as_ref()?;
         let page = StatusClient::new(None).read(url).await;
@@ -396,7 +397,7 @@ async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Heali
         lab.route("later", "later.test", &["/"]);
         assert_eq!(lab.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "later.test", "/").await, 200);
-        // It changes, and there is nothing wrong with it any more.
+        // A change removes the fault.
         lab.route("poison", "fine.test", &["/"]);
         assert_eq!(lab.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "fine.test", "/").await, 200);

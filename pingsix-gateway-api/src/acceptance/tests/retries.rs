@@ -50,8 +50,8 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         lab.route("good-2", &[Poison]);
         lab.settle();
         let is_due = lab.now + Duration::from_mins(6);
-        assert_eq!(lab.acceptance.beat(lab.now), Heard::Nothing);
-        assert_eq!(lab.acceptance.beat(is_due), Heard::Search);
+        assert_eq!(lab.acceptance.beat(lab.now), AcceptanceOutcome::Nothing);
+        assert_eq!(lab.acceptance.beat(is_due), AcceptanceOutcome::Search);
         let draft = lab.acceptance.draft(&lab.newest());
         assert!(draft.trial.is_some() && quarantine(&draft.snapshot).is_empty());
         assert!(lab.acceptance.is_retrying());
@@ -59,7 +59,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         lab.revision = 100;
         if leaves {
             lab.acceptance.hears(&plane(), None, &BTreeSet::new());
-            assert_eq!(lab.acceptance.beat(is_due), Heard::Unanswered);
+            assert_eq!(lab.acceptance.beat(is_due), AcceptanceOutcome::Unanswered);
         } else {
             lab.route("late", &[Good]);
         }

@@ -208,10 +208,10 @@ fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referr
     for version in 1..9 {
         apply(&mut follower, Kind::ListenerSet, set(version, &format!("fresh-{version}")));
         assert!(follower.held.is_empty());
-        let now = away + PATIENCE / 9 * version;
+        let now = away + ANSWER_TIMEOUT / 9 * version;
         assert!(follower.reconciler.end_waits(now, true).is_empty(), "nobody waits while it is away");
     }
-    let owners = follower.reconciler.end_waits(away + PATIENCE, true);
+    let owners = follower.reconciler.end_waits(away + ANSWER_TIMEOUT, true);
     assert_eq!(owners, [owner()].into());
     follower.reconcile(owners);
     // Everything is published but what nothing is known of.

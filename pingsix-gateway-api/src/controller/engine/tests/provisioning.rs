@@ -85,7 +85,7 @@ impl Rig {
 
     fn stand(&mut self, ends: &Ends, provisioned: Provisioned) {
         ends.provisioned.send_replace(ProvisionedOwners::from([(web(), provisioned)]));
-        self.engine.look_at_provisioned();
+        self.engine.apply_provisioned();
     }
 
     /// All instances confirm what was published.
@@ -94,7 +94,7 @@ impl Rig {
             let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
             let urls = ends.pages.borrow()[&web()][&plane(port)].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            self.engine.look_at_pages(&plane(port), Instances::Pages(pages));
+            self.engine.observe_status_pages(&plane(port), Instances::Pages(pages));
         }
     }
 
@@ -437,7 +437,7 @@ async fn the_instances_are_the_pods_behind_the_service() {
     assert_eq!(urls(&ends, 8080).0, [url("10.0.0.1", 28_080)]);
     // Nobody is asked without the key.
     ends.key.send_replace(None);
-    rig.engine.look_at_all_instances();
+    rig.engine.refresh_all_instances();
     assert_eq!(urls(&ends, 80), (vec![], vec![]));
 }
 
@@ -679,7 +679,7 @@ async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_t
             };
             let urls = ends.pages.borrow()[&web()][&plane].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            rig.engine.look_at_pages(&plane, Instances::Pages(pages));
+            rig.engine.observe_status_pages(&plane, Instances::Pages(pages));
         };
         judge(&mut rig, None);
         rig.apply(Kind::PingsixProxy, encrypted());

@@ -3,7 +3,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::acceptance::{Heard, Reception};
+use crate::acceptance::{AcceptanceOutcome, Reception};
 
 const SLOW: Duration = Duration::from_secs(5);
 pub(super) const WEB: &str = "/pingsix/infra/web";
@@ -46,7 +46,7 @@ impl Rig {
             }
             let next = until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + BEAT);
             match timeout(next - now, self.engine.publish.publisher.ended()).await {
-                Ok(attempt) => self.engine.hear_of(attempt.unwrap()),
+                Ok(attempt) => self.engine.record_attempt(attempt.unwrap()),
                 Err(_) => self.engine.beat(),
             }
             self.engine.advance();
@@ -132,7 +132,7 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
     let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
     let revision = rig.engine.deliveries.revision(&plane).unwrap();
     let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
-    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), Heard::Nothing);
+    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), AcceptanceOutcome::Nothing);
     assert_eq!(rig.feeds[1].begun().len(), 2, "the first, and the one that is stuck");
 }
 

@@ -28,7 +28,7 @@ impl Rig {
     /// Another one hears what this one tells, and does what follows.
     fn tell_other(&self, other: &mut Self) {
         self.replicas().tell(&other.replicas(), true);
-        other.engine.look_at_replicas();
+        other.engine.refresh_replicas();
         other.settle();
     }
 
@@ -44,7 +44,7 @@ impl Rig {
         self.engine.follow_parameters(&web());
         let elsewhere = (!is_here).then_some(Revision::MIN);
         *self.feed().elsewhere.lock() = elsewhere;
-        self.engine.look_at_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
+        self.engine.observe_status_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
     }
 
     fn is_confirmed(&self) -> bool {
@@ -85,7 +85,7 @@ async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
     // The follower ends, and what it knew is not lost; nor is it when the leader ends.
     follower.replicas().tell(&leader.replicas(), false);
-    leader.engine.look_at_replicas();
+    leader.engine.refresh_replicas();
     leader.settle();
     assert_eq!(leader.accepted_reason(5), Reason::Quarantined);
     let mut third = Rig::replica("three");
