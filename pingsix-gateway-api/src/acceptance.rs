@@ -126,7 +126,7 @@ pub struct Acceptance {
     records: BTreeMap<Arc<str>, Record>,
     /// The objects that wait, each with what PingSIX said of it.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
-    /// Whether what was there before a retry is being put back.
+    /// Whether the content from before a retry is being restored.
     is_restoring: bool,
     waiting: Option<Waiting>,
     fault: Option<Fault>,
@@ -151,7 +151,7 @@ struct Fault {
     given_up: Option<Content>,
     /// When that is looked into once more.
     again: Backoff,
-    /// Whether it may have to do with what was certainly taken: by others, or by an earlier PingSIX.
+    /// Whether accepted content may be involved: of other objects, or of an earlier PingSIX.
     doubts_everything: bool,
 }
 
@@ -163,7 +163,7 @@ struct Quarantined {
     /// The parts it is made of, as they are when it is at fault.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
-    /// Whether PingSIX has taken everything else since.
+    /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
 
@@ -177,7 +177,7 @@ struct RefusedParts {
     version: OwnerSnapshot,
     /// As they are held.
     held: OwnerSnapshot,
-    /// Whether PingSIX has taken everything else since.
+    /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
 
@@ -191,7 +191,7 @@ struct Published {
 }
 
 impl Acceptance {
-    /// Whether nothing was drafted yet.
+    /// Whether no draft was made yet.
     pub const fn is_new(&self) -> bool {
         self.last_number == 0
     }
@@ -299,7 +299,7 @@ impl Acceptance {
         self.judge(&BTreeSet::new())
     }
 
-    /// Whether it is still of interest what becomes of a draft.
+    /// Whether the outcome of a draft still matters.
     pub(crate) fn listens_for(&self, number: DraftNumber) -> bool {
         self.published.iter().any(|published| published.number == number)
     }
@@ -379,7 +379,7 @@ impl Acceptance {
         self.retry.is_some() || self.is_restoring
     }
 
-    /// Whether something is being found out.
+    /// Whether a search or a retry runs.
     pub const fn is_busy(&self) -> bool {
         self.search.is_some() || self.retry.is_some()
     }

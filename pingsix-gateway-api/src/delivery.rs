@@ -46,7 +46,7 @@ struct Progress {
     revision: Option<Revision>,
     /// Why a later one was not.
     fault: Option<String>,
-    /// Whether a later one is being made.
+    /// Whether a later publication is in progress.
     is_under_way: bool,
     instances: Option<Instances>,
     /// Why what was published is not all that is asked for.

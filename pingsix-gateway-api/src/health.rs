@@ -1,4 +1,4 @@
-//! Whether the controller lives, and whether it is ready.
+//! The liveness and the readiness of the controller.
 //!
 //! Readiness is a list of gates, each declared before the server answers for the first time, and closed until whoever is
 //! responsible opens it. Liveness is a heartbeat: the task that reconciles says that it still goes round, also when there
@@ -42,7 +42,7 @@ pub struct Gate {
 /// The answer to a health request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether all is well.
+    /// Whether the answer is positive.
     pub ok: bool,
     /// A line for each thing that was looked at, and one with the conclusion.
     pub text: String,

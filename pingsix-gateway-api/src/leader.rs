@@ -94,7 +94,7 @@ impl Leadership {
         Self { held, clock: LeaseClock::of_tokio(), lease: None }
     }
 
-    /// Whether it is held at this moment.
+    /// Whether this replica leads at this moment.
     pub fn is_held(&self) -> bool {
         self.held.borrow().is_some_and(|until| self.clock.now() < until)
     }
@@ -393,7 +393,7 @@ impl Elector {
         }
     }
 
-    /// Whether it was ours.
+    /// Whether the lease was ours.
     async fn try_release(&self, deadline: Instant) -> Result<bool, Fault> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = within(left(), self.api.get(&self.options.name)).await?;

@@ -16,7 +16,7 @@ use crate::world::OwnerSnapshot;
 
 /// A part of a snapshot that can be compared with another version.
 trait Part: Clone {
-    /// Whether both say the same. One of them may have been read anew.
+    /// Whether both have equal content. One of them may be a new reading.
     fn says_the_same(&self, other: &Self) -> bool;
 
     /// The content as a text, equal for equal content in every process. The text may be secret.
@@ -220,7 +220,7 @@ pub(super) fn version(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> String
     short_digest(&texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether a part is there.
+/// Whether a part exists.
 pub(super) fn has(of: &OwnerSnapshot, part: &ObjectKey) -> bool {
     text(of, part).is_some()
 }

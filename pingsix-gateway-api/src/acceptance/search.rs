@@ -101,9 +101,9 @@ pub(super) struct Search {
     unproven: BTreeSet<Origin>,
     /// The findings that turned out to be mistaken.
     disproved: BTreeSet<Origin>,
-    /// Whether PingSIX has taken anything since the search began, or began again.
+    /// Whether PingSIX has accepted a trial since the search began, or began again.
     has_accepted: bool,
-    /// Whether it has refused any of the steps since then.
+    /// Whether PingSIX has refused a trial since then.
     has_refused: bool,
     trials: u32,
 }
@@ -142,7 +142,7 @@ pub(super) struct Clues<'c> {
 }
 
 impl Content {
-    /// Whether nothing is different.
+    /// Whether the step has no difference.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.quarantine == other.quarantine && differences(&self.snapshot, &other.snapshot).is_empty()
     }
@@ -488,7 +488,7 @@ impl Search {
     }
 }
 
-/// Whether there is no route.
+/// Whether the snapshot has no route.
 fn is_empty(snapshot: &OwnerSnapshot) -> bool {
     differences(snapshot, &without_routes(snapshot)).is_empty()
 }

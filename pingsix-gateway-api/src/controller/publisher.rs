@@ -45,7 +45,7 @@ pub(super) enum Stage {
     Failing {
         /// Why.
         why: String,
-        /// Whether it may help to try it again.
+        /// Whether a retry may succeed.
         is_retryable: bool,
     },
     /// The publication has ended.
@@ -220,7 +220,7 @@ impl Publisher {
     }
 }
 
-/// Whether nothing else is to come of it.
+/// Whether the publication has ended.
 fn is_settled(result: &Result<Published, SinkError>) -> bool {
     result.as_ref().err().is_none_or(|error| !error.is_retryable())
 }

@@ -54,7 +54,7 @@ struct Fault {
     published: i64,
     said: Arc<str>,
     since: Instant,
-    /// Whether it was said of an earlier revision too, and may be no more than that.
+    /// Whether the fault was reported for an earlier revision too, and may be outdated.
     is_older: bool,
 }
 

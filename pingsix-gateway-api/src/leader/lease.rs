@@ -54,7 +54,7 @@ impl LeaseOptions {
         }
     }
 
-    /// Whether the times go together.
+    /// Whether the times are consistent.
     ///
     /// # Errors
     ///

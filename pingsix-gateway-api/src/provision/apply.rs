@@ -219,7 +219,7 @@ impl Work {
     }
 }
 
-/// Whether an object is a Deployment that does not say how many Pods there are to be.
+/// Whether an object is a Deployment without a number of Pods.
 fn leaves_scale(child: &Child) -> bool {
     child.kind == ChildKind::Deployment && child.object.pointer("/spec/replicas").is_none()
 }

@@ -83,7 +83,7 @@ impl Observed {
         }
     }
 
-    /// Whether nothing that matters is different.
+    /// Whether the relevant content is equal.
     fn says_the_same(&self, other: &Self) -> bool {
         let essence = |observed: &Self| {
             let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout, scaled_by: _ } =
@@ -164,7 +164,7 @@ struct Watch {
     /// The objects of the running list.
     listing: BTreeMap<ChildKey, Observed>,
     is_listed: bool,
-    /// Whether it was not allowed when it was last tried.
+    /// Whether the last try was forbidden.
     is_forbidden: bool,
     /// The newest version that it has told of.
     seen: u64,
@@ -204,7 +204,7 @@ impl Children {
         Self { known: BTreeMap::new(), watches, events: select_all(streams) }
     }
 
-    /// Whether everything was listed once.
+    /// Whether all lists are complete.
     pub(super) fn is_listed(&self) -> bool {
         self.watches.iter().all(|watch| watch.is_listed)
     }
@@ -218,7 +218,7 @@ impl Children {
         self.known.get(key).filter(|held| held.is_owned_by(uid))
     }
 
-    /// Whether the watch was allowed that tells of an object.
+    /// Whether the watch of an object is permitted.
     pub(super) fn is_seen(&self, key: &ChildKey) -> bool {
         self.watch_of(key).is_some_and(|watch| !watch.is_forbidden)
     }

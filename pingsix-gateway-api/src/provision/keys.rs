@@ -172,7 +172,7 @@ impl KeyRecord {
 pub(super) struct Rollout {
     /// Which edition of what is asked of the Deployment this is about.
     pub(super) generation: i64,
-    /// Whether all Pods are of the template, but those that are about to end.
+    /// Whether all Pods are of the template, except terminating ones.
     pub(super) is_complete: bool,
     /// The termination grace period of the former Pods.
     pub(super) grace: Duration,
@@ -197,7 +197,7 @@ impl Rollout {
         }
     }
 
-    /// Whether Pods of the template may have keys that are not written down yet.
+    /// Whether Pods of the template may have unrecorded keys.
     pub(super) fn may_add_to(&self, record: &KeyRecord) -> bool {
         self.edition == record.edition && record.held != record.keyring
     }

@@ -30,7 +30,7 @@ pub(super) fn service(plan: &Plan<'_>) -> Value {
         }
         let asked = asked_for(&plan.infrastructure.addresses);
         if let Some(ip) = asked.and_then(|address| address.value.as_deref()) {
-            // Whether it comes is judged by what the Service has then.
+            // The judgement comes from the addresses of the Service then.
             spec["loadBalancerIP"] = json!(ip);
         }
     }

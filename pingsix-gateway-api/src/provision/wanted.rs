@@ -26,7 +26,7 @@ pub struct Wanted {
     pub needs: BTreeMap<ObjectKey, Need>,
     /// Of whom it cannot be said what has to run, because something is wrong with what says so: whatever runs for them stays.
     pub unclear: BTreeSet<ObjectKey>,
-    /// Whether these are all: what runs for others is taken away.
+    /// Whether the needs are complete: other processes are deleted.
     pub is_complete: bool,
     /// Whether not all owners are seen, and somebody else may serve the others: then what runs is taken away from those alone
     /// that are [dismissed](Self::dismiss).
@@ -68,13 +68,13 @@ impl Wanted {
         self.unclear.insert(owner) || had_need
     }
 
-    /// Whether what runs for an owner is to be taken away.
+    /// Whether the processes of an owner are to be deleted.
     pub fn is_unwanted(&self, owner: &ObjectKey) -> bool {
         let is_said = self.needs.contains_key(owner) || self.unclear.contains(owner);
         self.is_complete && !is_said && (!self.is_partial || self.dismissed.contains(owner))
     }
 
-    /// Whether these are all is known now. Returns whether that changes anything.
+    /// Sets that the needs are complete. Returns whether that is a change.
     pub const fn complete(&mut self) -> bool {
         !std::mem::replace(&mut self.is_complete, true)
     }

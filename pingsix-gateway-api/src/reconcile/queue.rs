@@ -97,7 +97,7 @@ pub(crate) struct Turn {
     pub(crate) owner: ObjectKey,
     /// Since when it was due.
     pub(crate) due: Instant,
-    /// Whether it had no debt then.
+    /// Whether the owner had no debt then.
     pub(crate) is_light: bool,
 }
 
@@ -222,7 +222,7 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -28,7 +28,7 @@ pub struct Reconciler {
     pub(super) speakers: OwnerIndex,
     /// Referenced objects of which it is known whether they are there.
     pub(super) answered: BTreeSet<ObjectKey>,
-    /// Whether other objects are referred to than when that was last asked.
+    /// Whether the references have changed since the last call.
     pub(super) references_changed: bool,
     /// The findings of other replicas.
     pub(super) findings: Findings,

@@ -1,4 +1,6 @@
-//! The slots of concurrent translations. The number of threads is the number of processors, between two and eight,
+//! The slots of concurrent translations.
+//!
+//! The number of threads is the number of processors, between two and eight,
 //! because each translation takes memory of its own. One thread serves light owners only, so heavy owners cannot delay
 //! them by number or length of their translations. Some translations of light owners wait for each thread, so that an
 //! idle thread finds the next one at once.

@@ -37,7 +37,7 @@ struct Other {
     heard: Instant,
     /// The number of our own observed renewals at that time.
     beats: u64,
-    /// Whether it has renewed while we looked.
+    /// Whether the replica has renewed since our first observation.
     is_live: bool,
 }
 
@@ -134,7 +134,7 @@ impl Membership {
         forgotten.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether we would have heard of any other replica that is there by now, and have not.
+    /// Whether enough time has passed to exclude any other replica.
     pub(super) fn is_alone(&self) -> bool {
         self.beats >= 2 && !self.others.values().any(|other| other.is_live)
     }

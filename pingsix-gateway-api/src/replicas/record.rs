@@ -42,7 +42,7 @@ impl Record {
         self.time.and_then(Revision::new)
     }
 
-    /// Whether two tell others the same.
+    /// Whether two records have equal content.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         (&self.readers, &self.confirmed, &self.found) == (&other.readers, &other.confirmed, &other.found)
     }

@@ -85,7 +85,7 @@ impl StatusBoard {
         self.0.content.lock().stated.keys().map(|key| ObjectKey::clone(key)).collect()
     }
 
-    /// Whether something is to be said of an object, now and not later.
+    /// Whether the status of an object may be written now.
     pub fn contains(&self, key: &ObjectKey) -> bool {
         self.0.content.lock().stated.get(key).is_some_and(|stated| !stated.is_held)
     }

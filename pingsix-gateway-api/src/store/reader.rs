@@ -71,7 +71,7 @@ impl<K> Reader<K> {
         self.0.read().len()
     }
 
-    /// Whether there are none.
+    /// Whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.0.read().is_empty()
     }

@@ -64,7 +64,7 @@ pub(super) struct Share {
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) bounds: NameBounds,
-    /// Whether all namespaces are watched, and not some that are named.
+    /// Whether all namespaces are watched, instead of selected ones.
     pub(super) is_everywhere: bool,
     /// Kinds of which all namespaces are watched now.
     pub(super) cluster: BTreeSet<Kind>,

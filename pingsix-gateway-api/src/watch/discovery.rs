@@ -1,4 +1,4 @@
-//! Whether a kind is there at all.
+//! The discovery of kinds.
 //!
 //! A list that is answered 404 proves nothing: a proxy, or an API server that starts, answers the same. A kind counts
 //! as absent only if the API server answers the question what it serves, and the kind is not in the answer.

@@ -26,7 +26,7 @@ macro_rules! events {
         )+
 
         impl Event {
-            /// Whether it is part of a list, which is taken in at its end.
+            /// Whether the event is part of a list, which counts at its end.
             pub const fn is_of_a_list(&self) -> bool {
                 match self {
                     $(Self::$kind(

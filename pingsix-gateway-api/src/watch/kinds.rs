@@ -81,7 +81,7 @@ pub(crate) struct WatchedResource {
     pub(crate) kind: Kind,
     /// In the plural, for example `httproutes`.
     pub(crate) name: String,
-    /// Whether we write its status.
+    /// Whether the controller writes its status.
     pub(crate) has_our_status: bool,
 }
 

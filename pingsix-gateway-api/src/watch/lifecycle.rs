@@ -218,7 +218,7 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
     }
 }
 
-/// Whether objects of a kind ask for something themselves, so that leaving some out leaves nothing else open.
+/// Whether objects of a kind ask for configuration themselves, so that a missing object leaves no other one open.
 const fn is_selected_by_label(kind: Kind) -> bool {
     kind.is_route() || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress)
 }

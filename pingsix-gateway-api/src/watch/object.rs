@@ -141,7 +141,7 @@ impl<K: WatchedKind> Watched<K> {
         self.status.as_deref().map(KeptStatus::read).unwrap_or_default()
     }
 
-    /// Whether both say the same, apart from the status and from what nobody reads.
+    /// Whether both have equal content, apart from the status and from unread fields.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest == other.digest
     }

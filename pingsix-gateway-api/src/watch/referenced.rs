@@ -55,7 +55,7 @@ pub(super) struct Referenced {
     wanted_scopes: BTreeSet<Scope>,
     /// The number of objects watched by name.
     by_name: usize,
-    /// Whether it was logged that places are refused.
+    /// Whether the refusal of places was logged.
     are_refused: bool,
     gate: Arc<Semaphore>,
     wide_gate: Arc<Semaphore>,
@@ -197,7 +197,7 @@ impl Referenced {
         Ok(())
     }
 
-    /// Whether the watch that speaks for an object has ended, or is forbidden.
+    /// Whether the watch that answers for an object has ended, or is forbidden.
     fn is_free(&self, place: &KindInNamespace, name: &ObjectName) -> bool {
         let named = self.places.get(place).and_then(|held| held.objects.get(name));
         let scope = named.and_then(|named| named.speaker.scope(place));

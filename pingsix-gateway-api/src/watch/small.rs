@@ -83,7 +83,7 @@ pub(super) struct KeptStatus {
 enum Times {
     /// All at once, as most are.
     One(i64),
-    /// None when the shape is the status.
+    /// The text is missing when the shape is the status.
     Many(Box<[i64]>),
 }
 

@@ -15,9 +15,9 @@ use super::stream::Selection;
 /// The state of a kind that was passed to the world. `parts` are its watches.
 pub(super) struct View<K> {
     parts: Vec<Part<K>>,
-    /// Whether the world has got a whole list.
+    /// Whether the world has a complete list.
     is_complete: bool,
-    /// Whether that list was the last it got, and had nothing in it.
+    /// Whether the last input was an empty list.
     is_empty: bool,
 }
 
@@ -49,7 +49,7 @@ impl<K: WorldKind> View<K> {
         }
     }
 
-    /// Whether the world has got a whole list.
+    /// Whether the world has a complete list.
     pub(super) const fn is_complete(&self) -> bool {
         self.is_complete
     }

@@ -60,7 +60,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether it says if the object is there.
+    /// Whether the wide watch can answer for the object.
     pub(super) const fn is_settled(&self) -> bool {
         matches!(self, Self::There(_) | Self::Absent)
     }
@@ -89,9 +89,9 @@ pub(super) struct WideWatch {
     known: BTreeMap<ObjectName, Version>,
     /// The list that is being read.
     listing: Option<BTreeMap<ObjectName, Version>>,
-    /// Whether a list was read to its end.
+    /// Whether a list is complete.
     is_complete: bool,
-    /// Whether a list is to be read before there is anything new.
+    /// Whether a list comes before the next events.
     pub(super) is_listing: bool,
     pub(super) forbidden: Option<String>,
 }
@@ -108,12 +108,12 @@ impl WideWatch {
         self.is_listing = true;
     }
 
-    /// Whether it can say of any object whether it is there.
+    /// Whether the wide watch can answer for any object.
     pub(super) const fn is_usable(&self) -> bool {
         self.is_complete && self.forbidden.is_none()
     }
 
-    /// Whether a list was read to its end.
+    /// Whether a list is complete.
     pub(super) const fn is_complete(&self) -> bool {
         self.is_complete
     }

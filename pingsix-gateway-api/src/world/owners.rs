@@ -44,7 +44,7 @@ pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) ->
     Reached { owners, classes, steps }
 }
 
-/// Whether objects of a kind are what is translated.
+/// Whether objects of a kind are input of translation.
 pub(super) const fn is_owner(kind: Kind) -> bool {
     matches!(kind, Kind::Gateway | Kind::IngressClass)
 }

@@ -1,4 +1,4 @@
-//! What instances say, and when they say nothing.
+//! The reports of instances, and their silence.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
         let draft = lab.acceptance.draft(&lab.newest());
         lab.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
         lab.revision = 100;
-        // Nobody is there, and for a moment that is nothing to worry about.
+        // A short absence of all instances has no consequence.
         assert_eq!(lab.acceptance.hears(&plane(), None, &BTreeSet::new()), AcceptanceOutcome::Nothing);
         for second in 0..ALONE.as_secs() {
             assert_eq!(
@@ -114,7 +114,7 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
             lab.acceptance.published(draft.number, &plane(), revision);
             lab.look();
             if random.random_bool(0.4) {
-                // What PingSIX has in force is as it says, or is not said to be.
+                // The content in force at PingSIX equals the report, or no report exists.
                 let in_force = lab.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
                 let accepted = in_force.filter(|accepted| *accepted < revision);
                 let refused = Some((revision, "no".into()));

@@ -1,4 +1,4 @@
-//! What is held is tried again.
+//! Held objects are retried.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     let tries = |lab: &mut Lab, time: Duration| {
         let before = lab.revision;
         lab.pass(time);
-        // It is published and taken back, for each of the two.
+        // The retry of each of the two is published and withdrawn.
         (lab.revision - before) / 4
     };
     assert_eq!(tries(&mut lab, Duration::from_mins(4)), 0);
@@ -24,7 +24,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     assert_eq!(tries(&mut lab, Duration::from_hours(12)), 13);
     assert_eq!(lab.held(), held);
     assert!(!lab.acceptance.is_retrying() && lab.acceptance.fault().is_none());
-    // What was wrong with it is mended elsewhere.
+    // The cause is repaired elsewhere.
     lab.outlawed.clear();
     lab.pass(Duration::from_mins(61));
     assert_eq!(lab.held(), [rule_of("good-2", 0)].into());

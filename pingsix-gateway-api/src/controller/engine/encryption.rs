@@ -78,7 +78,7 @@ impl SecretEncryptions {
         }
     }
 
-    /// Whether nothing of an owner is handed out for a moment.
+    /// Whether publication waits for the keys of processes.
     pub(super) fn is_unknown(&self, owner: &ObjectKey) -> bool {
         matches!(self.0.get(owner), Some(SecretEncryption::Unknown))
     }

@@ -28,7 +28,7 @@ pub(super) struct Ingest {
     since: BTreeMap<ObjectKey, Instant>,
     /// Whether all initial lists have ended.
     pub(super) is_known: bool,
-    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    /// Whether all Secrets are listed as any other kind, instead of the referenced ones.
     lists_secrets: bool,
 }
 
@@ -144,7 +144,7 @@ impl Ingest {
         }
     }
 
-    /// Whether there is something that an owner refers to and nothing is known of.
+    /// Whether an owner has a reference without an answer.
     pub(super) fn is_waiting(&self, owner: &ObjectKey) -> bool {
         self.waiting.contains_key(owner)
     }

@@ -64,7 +64,7 @@ struct Finished {
 /// A translation that is under way.
 #[derive(Debug)]
 pub(super) struct RunningJob {
-    /// Whether its owner was light when it began.
+    /// Whether its owner was light at the begin.
     pub(super) is_light: bool,
     /// When its owner had its turn.
     pub(super) started: Instant,
@@ -72,7 +72,7 @@ pub(super) struct RunningJob {
     pub(super) took: Duration,
     /// The reconsideration.
     pub(super) span: Span,
-    /// Whether the owner has to be reconsidered once more.
+    /// Whether the owner needs another reconciliation.
     pub(super) is_stale: bool,
 }
 
@@ -115,7 +115,7 @@ impl Jobs {
         self.running.keys()
     }
 
-    /// Whether a translation of an owner is under way.
+    /// Whether a translation of an owner runs.
     pub(super) fn is_running(&self, owner: &ObjectKey) -> bool {
         self.running.contains_key(owner)
     }

@@ -184,7 +184,7 @@ impl Managed {
         verdict.conditions.set(Condition { status: ConditionStatus::False, reason, message, ..programmed });
     }
 
-    /// Whether it is not known yet what has become of what should run for an owner.
+    /// Whether the state of an owner's infrastructure is still unknown.
     pub(super) fn is_provisioning_unknown(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
         self.provisioning.is_some()
             && reconciler.infrastructure(owner).is_some()

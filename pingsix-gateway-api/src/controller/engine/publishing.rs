@@ -44,7 +44,7 @@ pub(super) struct PendingPublication {
     tickets: BTreeMap<DataPlaneKey, (Ticket, PublishScope)>,
     is_ours: bool,
     draft: Option<DraftNumber>,
-    /// Whether a publication is to be tried again.
+    /// Whether a publication needs a retry.
     has_failed: bool,
     started: Instant,
     /// When the first change came that is being published.
@@ -59,7 +59,7 @@ enum Withheld {
     #[error(transparent)]
     Sink(AttachError),
     #[error(transparent)]
-    SecretEncryption(EncryptionError),
+    Encryption(EncryptionError),
 }
 
 impl Publish {
@@ -127,7 +127,7 @@ impl Engine {
             let opened = self.opened(publication.desired.scope());
             let fit = match self.publish.sinks.fault(owner) {
                 Some(why) => Err(Withheld::Sink(why)),
-                None => self.publish.seals.seal(owner, publication).map_err(Withheld::SecretEncryption),
+                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Encryption),
             };
             match fit {
                 Ok(publication) => {

@@ -143,7 +143,7 @@ impl Report {
         }
     }
 
-    /// Whether it is said of an object whether it is programmed, and that is about to be something else.
+    /// Whether `Programmed` of an object is about to change.
     fn waits_for_publication(&self, view: View<'_>, object: &ObjectKey) -> bool {
         matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
             && view.speaker(object).is_some_and(|owner| self.is_quiet(owner))
@@ -333,7 +333,7 @@ impl Report {
         self.held_back.values().flat_map(|held_back| &held_back.told).map(|object| &**object)
     }
 
-    /// Whether nothing is said of the data planes of an owner, for the time being.
+    /// Whether the statuses of an owner's data planes wait.
     fn is_quiet(&self, owner: &ObjectKey) -> bool {
         self.held_back.get(owner).is_some_and(|held_back| !held_back.is_late)
     }

@@ -75,7 +75,7 @@ impl Engine {
         });
     }
 
-    /// Whether readiness waits for no owner any more.
+    /// Whether readiness waits for no owner.
     fn is_due(&self) -> bool {
         let is_late = self.report.ready_by.is_some_and(|ready_by| ready_by <= Instant::now());
         self.publish.opening.is_over() || is_late && !self.publish.opening.is_publishing()

@@ -110,7 +110,7 @@ impl EventBoard {
         self.0.content.lock().standing.len()
     }
 
-    /// Whether nothing is wrong.
+    /// Whether no problem stands.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
