@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kube_runtime::watcher;
-use pingsix_gateway_api::acceptance::{Heard, Reception};
+use pingsix_gateway_api::acceptance::{AcceptanceOutcome, Reception};
 use pingsix_gateway_api::delivery::reception::PageReader;
 use pingsix_gateway_api::delivery::status_page::{PageFault, StatusClient, StatusUrl};
 use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
@@ -242,10 +242,10 @@ impl Lab {
     }
 
     /// Publishes what is to be published. Returns whether that changed anything, and what is known of it already.
-    async fn publish(&mut self) -> (bool, Heard) {
+    async fn publish(&mut self) -> (bool, AcceptanceOutcome) {
         let standing = self.reconciler.reconcile(&owner(), jiff::Timestamp::now());
         let ReconcileOutcome::Current(reconciled) = standing else { panic!("{standing:?}") };
-        let (mut has_changed, mut heard) = (false, Heard::Nothing);
+        let (mut has_changed, mut heard) = (false, AcceptanceOutcome::Nothing);
         for publication in reconciled.publications {
             let published = self.etcd.publish(&self.poison.into(&publication.desired)).await.unwrap();
             has_changed |= !published.changed.is_empty();
@@ -269,28 +269,31 @@ impl Lab {
     async fn settle(&mut self) -> Healing {
         let started = Instant::now();
         let (mut noticed, mut publications) = (None, 0);
-        let (mut to_publish, mut heard) = (true, Heard::Nothing);
+        let (mut to_publish, mut heard) = (true, AcceptanceOutcome::Nothing);
         loop {
             if to_publish {
                 let published = self.publish().await;
                 publications += usize::from(published.0);
                 heard = published.1;
             }
-            if heard == Heard::Nothing {
+            if heard == AcceptanceOutcome::Nothing {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 let reception = self.reception().await;
                 let accepted = reception.as_ref().and_then(|reception| reception.accepted);
                 heard = self.reconciler.hears(&plane(), reception);
                 let acceptance = self.reconciler.acceptance(&owner()).unwrap();
-                if heard == Heard::Nothing && acceptance.fault().is_none() && accepted >= self.revision {
+                if heard == AcceptanceOutcome::Nothing
+                    && acceptance.fault().is_none()
+                    && accepted >= self.revision
+                {
                     break;
                 }
             }
-            to_publish = heard != Heard::Nothing;
+            to_publish = heard != AcceptanceOutcome::Nothing;
             if to_publish {
                 noticed.get_or_insert_with(|| (started.elapsed(), publications));
             }
-            heard = Heard::Nothing;
+            heard = AcceptanceOutcome::Nothing;
             assert!(
                 started.elapsed() < Duration::from_secs(90),
                 "{:?}",
