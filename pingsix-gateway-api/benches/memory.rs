@@ -1,7 +1,7 @@
-//! What the picture of a cluster and what is made of it take on the heap, by what holds it.
+//! The heap memory of the world and of translations, by data structure.
 //!
-//! A hostname a route, one rule each; every route with a Service and an EndpointSlice of its own. Counted by the allocator,
-//! so that a machine makes no difference.
+//! Each route has one hostname, one rule, and a Service with an EndpointSlice of its own. The allocator counts, so the
+//! result does not depend on the machine.
 
 #![allow(clippy::print_stdout, reason = "a measurement that says what it found")]
 

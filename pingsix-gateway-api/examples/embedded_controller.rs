@@ -1,4 +1,4 @@
-//! A controller inside of another program, which does something else with the documents than serving them to PingSIX.
+//! A controller inside of another program, which uses the documents without serving them to PingSIX.
 //!
 //! ```sh
 //! kubectl create namespace shop
@@ -6,9 +6,9 @@
 //! cargo run -p pingsix-gateway-api --features controller --example embedded_controller
 //! ```
 //!
-//! It uses the cluster of the current kubeconfig, which needs the CRDs of Gateway API, and serves the classes of the
-//! controller name `example.com/embedded`, so that it does not get in the way of another controller. Every change of the
-//! shop's objects is printed as changes of documents, until Ctrl-C; statuses are written as ever.
+//! The program uses the cluster of the current kubeconfig, which needs the CRDs of Gateway API. The program serves the
+//! classes of the controller name `example.com/embedded`, apart from other controllers. The program prints every change
+//! of the shop's objects as changes of documents, until Ctrl-C, and writes statuses as usual.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,7 +21,7 @@ use pingsix_sink::{Desired, DocumentSet, Published, Revision, Scope, Sink, SinkE
 use pingsix_translate::Options;
 use tokio_util::sync::CancellationToken;
 
-/// What GatewayClasses say in `spec.controllerName` to be served by this program.
+/// The `spec.controllerName` of GatewayClasses for this program.
 const CONTROLLER_NAME: &str = "example.com/embedded";
 
 #[tokio::main(flavor = "current_thread")]
@@ -44,8 +44,7 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) -> Result<(), ControllerError> {
     let translation = Options { controller_name: CONTROLLER_NAME.to_owned(), ..Options::default() };
-    // Everything else has a default; fields of the options change that. Several replicas would take turns with
-    // `options.lease`.
+    // All other options have defaults. Several replicas would take turns with `options.lease`.
     let options = ControllerOptions::new(translation, "embedded-example");
     let controller = Controller::new(client, Arc::new(Diary::new(out)), options);
     // A readiness probe would ask `controller.progress()`, which also says what is being waited for, and why.

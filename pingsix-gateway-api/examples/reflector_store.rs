@@ -21,7 +21,7 @@ use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
 use pingsix_gateway_api::store::{Change, Edge, ObjectName, ReflectorStore};
 
-/// What a Deployment can refer to: names, whether there is such an object or not.
+/// The targets of a Deployment's references: names of existing or absent objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Configuration {
     ConfigMap(ObjectName),
@@ -40,7 +40,7 @@ static EDGES: &[Edge<Deployment, Configuration>] = &[
     }),
 ];
 
-/// What the watches see. Of ConfigMaps and Secrets only the metadata: that one has changed is all there is to know.
+/// The watched objects. Of ConfigMaps and Secrets the metadata suffices, because only the fact of a change matters.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "each is taken in at once")]
 pub(crate) enum WatchEvent {
@@ -171,7 +171,7 @@ async fn reachable_cluster() -> Option<Client> {
     version.is_ok_and(|version| version.is_ok()).then_some(client)
 }
 
-/// What a cluster might tell: the lists, and then what changes.
+/// The events of a cluster: the lists, and then changes.
 pub(crate) fn script() -> impl Stream<Item = watcher::Result<WatchEvent>> {
     use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
     stream::iter(vec![

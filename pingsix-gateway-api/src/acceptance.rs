@@ -1,10 +1,9 @@
-//! What PingSIX makes of publications: which of them it took, and what is at fault when it takes one no more.
+//! The acceptance of publications by PingSIX, and the search for the fault after a refusal.
 //!
-//! PingSIX refuses a publication as a whole, so whatever our own rules let pass by mistake would keep every later change
-//! from everybody. When that happens, the fault is searched for (`search.rs`) by publishing what PingSIX took last together
-//! with parts of what has changed since; what is found is put into **quarantine**, which is an input of translation, and
-//! everything else is published. Whatever is in quarantine is tried again when it changes, and once in a while when all is
-//! quiet (`retry.rs`).
+//! PingSIX refuses a publication as a whole, so a fault that our own rules miss would block every later change. A
+//! search (`search.rs`) publishes the last accepted snapshot with parts of the changes since. Its findings go into
+//! **quarantine**, which is an input of translation, and all other changes are published. Objects in quarantine are
+//! retried after a change, and from time to time while no other change is pending (`retry.rs`).
 //!
 //! ```text
 //! newest snapshot ──► Acceptance::draft ──► translation, bridge, sink ──► revisions ──► Acceptance::published
@@ -12,8 +11,8 @@
 //!                         └───────────────────────────── Acceptance::hears ◄── status pages
 //! ```
 //!
-//! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
-//! here waits, reads a clock or talks to anybody: [`Acceptance::beat`] is told the time.
+//! The last accepted snapshot shares unchanged objects with the newest one. This module does no I/O and reads no clock:
+//! [`Acceptance::beat`] gets the time.
 
 mod backoff;
 mod findings;
@@ -51,22 +50,22 @@ use search::{Clues, Content, Doubt, Outcome, Search};
 use sources::{parts_of, sources};
 use waiting::Waiting;
 
-/// How many publications are remembered of which it is not known whether PingSIX has taken them.
+/// The number of remembered publications without a confirmation by PingSIX.
 const PENDING: usize = 16;
 
-/// What the status pages of a data plane say of what it is given. Of an instance without a page nothing is known.
+/// The confirmations of a data plane from its status pages. Instances without a page do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reception {
-    /// Everything up to this revision has been taken, by every instance there is.
+    /// The highest revision that all instances have accepted.
     pub accepted: Option<Revision>,
-    /// What an instance was given at this revision was refused, and what it says about it.
+    /// The refused revision, and the message of the instance.
     pub refused: Option<(Revision, Arc<str>)>,
 }
 
 /// A number of what was drafted: drafts with the same content have the same.
 pub type DraftNumber = u64;
 
-/// What is to be translated and published.
+/// The input of translation and publication.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Draft {
@@ -84,17 +83,17 @@ pub struct Draft {
 pub struct Trial {
     /// Which one of this search, from 1.
     pub number: u32,
-    /// How many steps are still suspected.
+    /// The number of suspected steps.
     pub suspects: usize,
 }
 
-/// What was heard, as far as it makes a difference.
+/// The outcome of an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Heard {
-    /// Nothing of interest.
+pub enum AcceptanceOutcome {
+    /// No consequence.
     Nothing,
-    /// What was published last has been taken.
+    /// PingSIX has accepted the last publication.
     Accepted,
     /// A trial was taken or refused, or a search has begun: something else is to be published.
     Search,
@@ -102,24 +101,24 @@ pub enum Heard {
     Found(Origin),
     /// These parts are at fault, and are held back as they were before; everything else is to be published.
     HeldBack(BTreeSet<ObjectKey>),
-    /// Nothing that has changed is at fault: PingSIX refuses also what it took before.
+    /// No change is at fault: PingSIX also refuses a snapshot that it accepted before.
     Nowhere,
     /// This was at fault, and is not any more.
     Released(Vec<ObjectKey>),
-    /// Nobody says what becomes of a trial: everything is to be published.
+    /// The trial got no confirmation: all changes are published.
     Unanswered,
 }
 
-/// What PingSIX makes of the publications of one owner.
+/// The acceptance of one owner's publications by PingSIX.
 #[derive(Debug, Default)]
 pub struct Acceptance {
-    /// What PingSIX took last.
+    /// The last snapshot that PingSIX accepted.
     accepted: Option<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
     held_back: Vec<RefusedParts>,
-    /// What other replicas have found, and is in quarantine here as well.
+    /// Findings of other replicas that are in quarantine here as well.
     adopted: BTreeMap<Origin, Adopted>,
-    /// What other replicas hold back, of what is here as it is there.
+    /// Objects that other replicas hold back, in the same version as here.
     told_back: Vec<ToldBack>,
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
@@ -127,32 +126,32 @@ pub struct Acceptance {
     records: BTreeMap<Arc<str>, Record>,
     /// The objects that wait, each with what PingSIX said of it.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
-    /// Whether what was there before a retry is being put back.
+    /// Whether the content from before a retry is being restored.
     is_restoring: bool,
     waiting: Option<Waiting>,
     fault: Option<Fault>,
-    /// What was published, the newest last.
+    /// The publications, the newest last.
     published: VecDeque<Published>,
     last_number: DraftNumber,
     heard: BTreeMap<DataPlaneKey, Reception>,
-    /// What whoever published before has left, until PingSIX takes something.
+    /// The statuses of an earlier process, until PingSIX accepts a publication.
     recollection: Recollection,
 }
 
-/// A refusal, until PingSIX takes everything but what is at fault.
+/// A refusal, until PingSIX accepts all objects outside of quarantine.
 #[derive(Debug, Default)]
 struct Fault {
-    /// What PingSIX said last.
+    /// The last message of PingSIX.
     said: Arc<str>,
-    /// How many searches have found something.
+    /// The number of searches with a finding.
     searches: usize,
-    /// What they have found.
+    /// The findings.
     found: BTreeSet<Origin>,
-    /// What is refused, though nothing that has changed is at fault.
+    /// The refused content without a fault in the changes.
     given_up: Option<Content>,
     /// When that is looked into once more.
     again: Backoff,
-    /// Whether it may have to do with what was certainly taken: by others, or by an earlier PingSIX.
+    /// Whether accepted content may be involved: of other objects, or of an earlier PingSIX.
     doubts_everything: bool,
 }
 
@@ -164,7 +163,7 @@ struct Quarantined {
     /// The parts it is made of, as they are when it is at fault.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
-    /// Whether PingSIX has taken everything else since.
+    /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
 
@@ -178,7 +177,7 @@ struct RefusedParts {
     version: OwnerSnapshot,
     /// As they are held.
     held: OwnerSnapshot,
-    /// Whether PingSIX has taken everything else since.
+    /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
 
@@ -192,7 +191,7 @@ struct Published {
 }
 
 impl Acceptance {
-    /// Whether nothing was drafted yet.
+    /// Whether no draft was made yet.
     pub const fn is_new(&self) -> bool {
         self.last_number == 0
     }
@@ -202,7 +201,7 @@ impl Acceptance {
         self.recollection = recollection;
     }
 
-    /// What is to be published, of what there is now.
+    /// The next publication from the newest snapshot.
     pub fn draft(&mut self, newest: &OwnerSnapshot) -> Draft {
         let (content, trial) = if let Some(search) = &self.search {
             let trial = Trial { number: search.trials(), suspects: search.suspects() };
@@ -227,7 +226,7 @@ impl Acceptance {
         Draft { snapshot, number, trial }
     }
 
-    /// What is there, with what is at fault held back and in quarantine.
+    /// The newest content, with faulty objects held back or in quarantine.
     fn wanted(&mut self, newest: &OwnerSnapshot) -> Content {
         let mut snapshot = newest.clone();
         for RefusedParts { parts, held, .. } in &self.held_back {
@@ -244,7 +243,7 @@ impl Acceptance {
     /// Numbers what is to be published.
     fn note(&mut self, content: &Content) -> DraftNumber {
         if let Some(last) = self.published.back_mut().filter(|last| last.content.is_same(content)) {
-            // It may have been read anew; that keeps one version in memory instead of two.
+            // The snapshot may be a new reading of the same version; the assignment keeps one copy in memory.
             last.content = content.clone();
             let number = last.number;
             if let Some(kept) = self.accepted.as_mut().filter(|kept| kept.number == number) {
@@ -267,7 +266,7 @@ impl Acceptance {
         number
     }
 
-    /// What has changed since it was found to be at fault is as good as anything else.
+    /// Objects that have changed since their finding are released.
     fn release_what_changed(&mut self, newest: &OwnerSnapshot) {
         let is_same = |version: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>| {
             differences(&only(newest, parts), version).is_disjoint(parts)
@@ -286,16 +285,21 @@ impl Acceptance {
     }
 
     /// A draft was published to a data plane.
-    pub fn published(&mut self, number: DraftNumber, data_plane: &DataPlaneKey, revision: Revision) -> Heard {
+    pub fn published(
+        &mut self,
+        number: DraftNumber,
+        data_plane: &DataPlaneKey,
+        revision: Revision,
+    ) -> AcceptanceOutcome {
         let mut published = self.published.iter_mut().rev();
         if let Some(published) = published.find(|published| published.number == number) {
             published.revisions.insert(data_plane.clone(), revision);
         }
-        // What was heard may have come before that.
+        // The observation may have come before the publication was recorded.
         self.judge(&BTreeSet::new())
     }
 
-    /// Whether it is still of interest what becomes of a draft.
+    /// Whether the outcome of a draft still matters.
     pub(crate) fn listens_for(&self, number: DraftNumber) -> bool {
         self.published.iter().any(|published| published.number == number)
     }
@@ -312,7 +316,7 @@ impl Acceptance {
         data_plane: &DataPlaneKey,
         reception: Option<Reception>,
         named: &BTreeSet<Origin>,
-    ) -> Heard {
+    ) -> AcceptanceOutcome {
         match reception {
             Some(reception) => self.heard.insert(data_plane.clone(), reception),
             None => self.heard.remove(data_plane),
@@ -331,18 +335,18 @@ impl Acceptance {
         Some(Trial { number: search.trials(), suspects: search.suspects() })
     }
 
-    /// What is in quarantine, with what PingSIX said.
+    /// The sources in quarantine, with the message of PingSIX.
     pub fn quarantined(&self) -> impl Iterator<Item = (&Origin, &str)> {
         let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
         self.quarantined.iter().chain(adopted).map(|(source, held)| (source, &*held.said))
     }
 
-    /// What stays as it was, with what PingSIX said; what other replicas hold back is not among it.
+    /// The objects held back, with the message of PingSIX; those of other replicas are left out.
     pub fn held_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.held_back.iter().flat_map(|held| held.parts.iter().map(|part| (part, &*held.said)))
     }
 
-    /// What there is to tell about what is held back; of what is in quarantine, translation tells.
+    /// The problems of objects that are held back. Translation reports those in quarantine.
     pub fn problems(&self) -> Vec<Problem> {
         let problem = |(part, said): (&ObjectKey, &str)| Problem {
             object: Arc::new(part.clone()),
@@ -375,20 +379,20 @@ impl Acceptance {
         self.retry.is_some() || self.is_restoring
     }
 
-    /// Whether something is being found out.
+    /// Whether a search or a retry runs.
     pub const fn is_busy(&self) -> bool {
         self.search.is_some() || self.retry.is_some()
     }
 
     /// Looks what has become of what was published.
-    fn judge(&mut self, named: &BTreeSet<Origin>) -> Heard {
+    fn judge(&mut self, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         if self.retry.is_some() {
             return self.judge_retry();
         }
         if let Some(search) = &mut self.search {
-            let Some(trial) = self.published.back() else { return Heard::Nothing };
+            let Some(trial) = self.published.back() else { return AcceptanceOutcome::Nothing };
             let outcome = match verdict(&self.heard, trial) {
-                Verdict::Pending => return Heard::Nothing,
+                Verdict::Pending => return AcceptanceOutcome::Nothing,
                 Verdict::Accepted => {
                     let outcome = search.accepted(named);
                     if let Some(taken) = self.published.pop_back() {
@@ -412,31 +416,35 @@ impl Acceptance {
             self.accepted = self.published.front().cloned();
             self.recollection = Recollection::default();
         }
-        let Some(last) = self.published.back() else { return Heard::Nothing };
+        let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
         match verdict(&self.heard, last) {
-            Verdict::Pending => Heard::Nothing,
+            Verdict::Pending => AcceptanceOutcome::Nothing,
             Verdict::Accepted => {
                 self.prove();
                 let was_restoring = std::mem::take(&mut self.is_restoring);
-                if self.fault.take().is_some() || was_restoring { Heard::Accepted } else { Heard::Nothing }
+                if self.fault.take().is_some() || was_restoring {
+                    AcceptanceOutcome::Accepted
+                } else {
+                    AcceptanceOutcome::Nothing
+                }
             }
             Verdict::Refused(said) => self.refused(said, named),
         }
     }
 
     /// Begins to search for what is at fault.
-    fn refused(&mut self, said: Arc<str>, named: &BTreeSet<Origin>) -> Heard {
+    fn refused(&mut self, said: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         };
         self.is_restoring = false;
         let fault = self.fault.get_or_insert_with(Fault::default);
         fault.said = said;
         if fault.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         }
         let mut named = named.clone();
-        // It complains about the same as before: what was found then may be at fault in a way that quarantine does not cure.
+        // PingSIX repeats the same complaint: the former finding may have a fault that quarantine does not remove.
         let is_same =
             |source: &&Origin| self.quarantined.get(*source).is_some_and(|held| held.said == fault.said);
         named.extend(fault.found.iter().filter(is_same).cloned());
@@ -452,7 +460,7 @@ impl Acceptance {
         let doubt = if self.accepted.is_some() && fault.doubts_everything {
             Doubt::Everything
         } else if fault.given_up.is_some() || fault.doubts_everything || fault.searches > 0 {
-            // It may refuse whatever it is given at the moment, and what was found was not all there is to find.
+            // PingSIX may refuse all publications at the moment, and the finding may be incomplete.
             Doubt::Base
         } else {
             Doubt::Nothing
@@ -472,12 +480,12 @@ impl Acceptance {
     }
 
     /// Does what a search has come to.
-    fn take(&mut self, outcome: Outcome) -> Heard {
+    fn take(&mut self, outcome: Outcome) -> AcceptanceOutcome {
         if outcome == Outcome::Trial {
-            return Heard::Search;
+            return AcceptanceOutcome::Search;
         }
         let (Some(search), Some(fault)) = (self.search.take(), &mut self.fault) else {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         };
         for source in search.disproved() {
             self.quarantined.remove(source);
@@ -486,7 +494,7 @@ impl Acceptance {
         let said = fault.said.clone();
         let retries = Backoff::default();
         match outcome {
-            Outcome::Trial => Heard::Search,
+            Outcome::Trial => AcceptanceOutcome::Search,
             Outcome::Source(source) => {
                 let parts = parts_of(&source);
                 let version = only(&search.goal().snapshot, &parts);
@@ -495,7 +503,7 @@ impl Acceptance {
                 self.charge(&parts, &said);
                 let held = Quarantined { said, retries, parts, version, is_proven: false };
                 self.quarantined.insert(source.clone(), held);
-                Heard::Found(source)
+                AcceptanceOutcome::Found(source)
             }
             Outcome::Parts(parts) => {
                 self.charge(&parts, &said);
@@ -513,22 +521,22 @@ impl Acceptance {
                     held,
                     is_proven,
                 });
-                Heard::HeldBack(parts)
+                AcceptanceOutcome::HeldBack(parts)
             }
             Outcome::Taken => {
                 self.fault = None;
-                Heard::Accepted
+                AcceptanceOutcome::Accepted
             }
             Outcome::Nowhere => {
                 fault.doubts_everything = false;
                 fault.given_up = Some(search.goal().clone());
-                Heard::Nowhere
+                AcceptanceOutcome::Nowhere
             }
         }
     }
 }
 
-/// What has become of a publication.
+/// The verdict on a publication.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Pending,

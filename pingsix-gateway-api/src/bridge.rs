@@ -1,8 +1,8 @@
-//! From a translated data plane to what a sink publishes.
+//! The conversion of a translated data plane into the documents that a sink publishes.
 //!
-//! Every document passes PingSIX's acceptance rules first, for PingSIX drops a whole update for one fault in it.
-//! Translation emits nothing that would be refused, so the guard finds nothing unless there is a bug; then it keeps
-//! the damage to the documents at fault. The rule, which fails closed:
+//! Every document passes PingSIX's acceptance rules first, because PingSIX drops a whole update for one fault in it.
+//! Translation emits no such documents, so the guard acts only on a bug. Then the guard keeps the damage to the
+//! documents at fault. The rule, which fails closed:
 //!
 //! 1. A **Route** at fault, or one that refers to something left out, is *closed*: it keeps its hosts, paths, methods
 //!    and priority and answers 500 itself, or 503 when only rules of GRPCRoutes are behind it, whose clients take that
@@ -14,8 +14,7 @@
 //!    configuration as a whole, for its size, nothing can be published: [`BridgeError::Refused`]. What was published
 //!    before then stays in force.
 //!
-//! Whatever happens to a document is in [`Bridged::quarantined`], and in [`Bridged::problems`] with the objects that
-//! asked for it.
+//! [`Bridged::quarantined`] lists each measure, and [`Bridged::problems`] has the objects behind the documents.
 
 mod incremental;
 mod order;
@@ -42,14 +41,14 @@ pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_h
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Bridged {
-    /// What the sink shall hold, under the data plane's prefix.
+    /// The desired documents, under the data plane's prefix.
     pub desired: Desired,
     /// The same documents, decoded: the configuration after quarantine.
     pub config: Config,
-    /// What PingSIX would have refused; normally nothing.
+    /// The documents that PingSIX would have refused; normally none.
     pub quarantined: Vec<Quarantined>,
-    /// What is wrong, by object: an error for what is in quarantine, a warning for what PingSIX accepts but handles
-    /// otherwise than it seems to say.
+    /// The problems by object: an error for a document in quarantine, a warning for a document that PingSIX accepts but
+    /// handles in another way than its text suggests.
     pub problems: Vec<Problem>,
 }
 
@@ -62,7 +61,7 @@ pub enum BridgeError {
     Key {
         /// The data plane.
         data_plane: DataPlaneKey,
-        /// What is wrong with the key.
+        /// The fault of the key.
         #[source]
         source: SinkError,
     },
@@ -161,7 +160,7 @@ fn acceptance(key: &DataPlaneKey, options: &Options) -> ValidateOptions {
     }
 }
 
-/// Who a document is delivered for.
+/// The owner of a document.
 fn owner_of(
     provenance: &SharedMap<DocumentKey, Provenance>,
     key: &DocumentKey,
@@ -200,7 +199,7 @@ fn delivered(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result
     })
 }
 
-/// Who asked for a document: every rule a Route answers for, once per object; never empty.
+/// The origins of a document: every rule that a Route answers for, once per object; never empty.
 pub(crate) fn origins_of(
     provenance: &SharedMap<DocumentKey, Provenance>,
     key: &DocumentKey,

@@ -63,7 +63,7 @@ impl LeaseClock {
         (self.0)()
     }
 
-    /// How long it is until then.
+    /// The time from now until then.
     pub fn until(&self, at: Instant) -> Duration {
         at.saturating_duration_since(self.now())
     }

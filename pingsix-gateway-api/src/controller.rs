@@ -32,6 +32,7 @@ mod orphans;
 mod poll_targets;
 mod provisioning;
 mod publisher;
+mod request_limits;
 mod router;
 mod sink_opener;
 mod sinks_failed;
@@ -39,7 +40,6 @@ mod sinks_failed;
 mod slow_feed;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -241,7 +241,7 @@ impl Controller {
         let _end_parts = parts.clone().drop_guard();
         let mut tasks: JoinSet<()> = JoinSet::new();
 
-        // Nobody else shall lead while this one still publishes.
+        // Another replica must not lead while this one still publishes.
         let election = CancellationToken::new();
         let _end_election = election.clone().drop_guard();
         let leadership = elect(&client, options.lease.clone(), &election, &mut tasks)?;

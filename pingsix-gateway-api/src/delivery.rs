@@ -1,9 +1,8 @@
-//! How far publications have come: what makes `Programmed` true.
+//! The delivery of publications, the condition for `Programmed`.
 //!
-//! A sink says that a publication is made; whether PingSIX has taken it over, only PingSIX can say. An instance whose
-//! status page is known confirms or refuses a revision ([`status_page`]). Of one that is merely connected it is known
-//! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
-//! configuration is.
+//! A sink confirms a publication, and only PingSIX can confirm that it has taken over the documents. An instance with a
+//! status page confirms or refuses a revision ([`status_page`]). An instance with a mere connection shows that the
+//! publication reaches it. A data plane without an instance is never programmed.
 
 mod lookup;
 pub mod reception;
@@ -18,24 +17,24 @@ use pingsix_translate::status::Delivery;
 
 use status_page::{InstancePages, StatusPage};
 
-/// How much of what an instance says of a fault is passed on, in characters.
+/// The longest part of an instance's fault message in a status, in characters.
 const FAULT_LIMIT: usize = 300;
 
-/// What is known of the instances that read a data plane.
+/// The known instances that read a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Instances {
-    /// Nothing can be known of them: the sink is one that nobody reads from directly.
+    /// Unknown: PingSIX does not read from this sink directly.
     Unknown,
     /// They take over what is published when they are started again; nothing tells whether they were.
     AtRestart,
-    /// How many are connected; nothing else can be known of them.
+    /// The number of connections; their state is unknown.
     Connected(usize),
-    /// What the status page of each of them says, or why it says nothing.
+    /// The status page of each instance, or the error of its request.
     Pages(InstancePages),
 }
 
-/// How far the publications of every data plane have come.
+/// The delivery of all data planes.
 #[derive(Clone, Debug, Default)]
 pub struct Deliveries {
     planes: BTreeMap<DataPlaneKey, Progress>,
@@ -47,12 +46,12 @@ struct Progress {
     revision: Option<Revision>,
     /// Why a later one was not.
     fault: Option<String>,
-    /// Whether a later one is being made.
+    /// Whether a later publication is in progress.
     is_under_way: bool,
     instances: Option<Instances>,
     /// Why what was published is not all that is asked for.
     withheld: Option<String>,
-    /// How far it had come before something was published that is not what is asked for, and is not to be put in force.
+    /// The delivery before a publication that is not the desired one, such as a trial.
     kept: Option<Delivery>,
 }
 
@@ -129,7 +128,7 @@ impl Deliveries {
         progress.revision.filter(|_| !progress.is_under_way && progress.fault.is_none())
     }
 
-    /// How far each of these data planes has come.
+    /// The delivery of each of these data planes.
     pub fn of<'k>(
         &self,
         data_planes: impl IntoIterator<Item = &'k DataPlaneKey>,
@@ -142,7 +141,7 @@ impl Deliveries {
         self.planes.keys()
     }
 
-    /// How far a data plane has come.
+    /// The delivery of a data plane.
     pub fn delivery(&self, data_plane: &DataPlaneKey) -> Delivery {
         let Some(progress) = self.planes.get(data_plane) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());

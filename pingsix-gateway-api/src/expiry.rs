@@ -34,7 +34,7 @@ pub fn outdated_certificates(plane: &DataPlane, now: Timestamp) -> Vec<Problem> 
     problems.collect()
 }
 
-/// How many names a message spells out.
+/// The number of names in a message.
 const LISTED: usize = 8;
 
 fn listed(names: &BTreeSet<&str>) -> String {
@@ -69,7 +69,7 @@ fn problem(object: Arc<ObjectKey>, field: FieldPath, message: String) -> Problem
     Problem { object, field, severity: Severity::Warning, reason: Reason::InvalidCertificateRef, message }
 }
 
-/// Who asks for a certificate.
+/// The reference to a certificate.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct CertificateUse {
     object: Arc<ObjectKey>,

@@ -1,8 +1,8 @@
-//! What a data plane does with a request, whose doing it is, and why nobody else's.
+//! The answer of a data plane to a request, with the object behind the answer and the reason against each other object.
 //!
-//! The answer is read off the documents that are published, with the model of PingSIX's router, and led back to the
-//! objects by their provenance; so what is explained is what happens, not what was meant. The tables are closed,
-//! hence the answer does not depend on the order in which PingSIX inserts them.
+//! The explanation comes from the published documents, the model of PingSIX's router, and the provenance of the
+//! documents. So the explanation describes the actual behaviour. The tables are closed, hence the answer does not
+//! depend on the order in which PingSIX inserts them.
 
 mod candidates;
 mod connection;
@@ -40,9 +40,9 @@ pub use listener::{Listener, has_port, listeners, serving_listeners};
 pub struct Plane<'a> {
     /// Which data plane it is.
     pub key: &'a DataPlaneKey,
-    /// What is published: [`crate::Bridged::config`], or the translation's own configuration.
+    /// The published documents: [`crate::Bridged::config`], or the translation's own configuration.
     pub config: &'a Config,
-    /// Where the documents come from.
+    /// The provenance of the documents.
     pub provenance: &'a SharedMap<DocumentKey, Provenance>,
     /// The verdicts of the translation.
     pub verdicts: &'a Verdicts,
@@ -170,7 +170,7 @@ fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     policies.iter().map(of_policy).collect()
 }
 
-/// What follows the literal part of a pattern that matches everything below it.
+/// The suffix of a pattern that matches all paths below its literal part.
 const CATCH_ALL: &str = "/{*";
 
 /// The path a Route stands for. It lists narrower patterns of other Routes before its own.
@@ -239,7 +239,7 @@ fn answer(
     }
 }
 
-/// What the responder makes of the instruction that the Route gives it.
+/// The answer of the responder to the instruction of the Route.
 fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Request) -> Option<Answer> {
     let rewrite = plane.config.route(&route.id)?.plugins.get::<ProxyRewrite>()?.ok()?;
     let mut headers = HeaderMap::new();
@@ -315,8 +315,8 @@ fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     Answer::NotFound { cause, why }
 }
 
-/// What the verdicts say about whoever decides; where it fails, also about its attachment, which may be why; for a
-/// request nobody answers, about routes that are not accepted.
+/// The verdicts on the deciding object. For a failed request also those on its attachment; for a request without an
+/// answer, those on routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =

@@ -1,4 +1,4 @@
-//! What goes wrong between us and the API server: one classification for all who ask it something.
+//! The faults of requests to the API server: one classification for all clients.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use kube_runtime::watcher;
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// How much of a message is repeated: what answers in the place of an API server may send a page.
+/// The longest part of a message that is kept, in characters: a proxy in place of an API server may send a page.
 const LONGEST_MESSAGE: usize = 300;
 
-/// What went wrong, in as few categories as lead to different conclusions.
+/// The category of a fault. Each category has its own consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultCategory {
     /// 401: the API server does not know who asks, as when a token has run out.
@@ -79,7 +79,7 @@ impl FaultCategory {
             429 => Self::Throttled,
             400..500 => Self::Refused,
             500.. => Self::Server,
-            // What cannot be decoded in a watch is handed on as a status without a code.
+            // A watch reports an undecodable object as a status without a code.
             _ => Self::Malformed,
         }
     }
@@ -91,7 +91,7 @@ impl FaultCategory {
 pub(crate) struct Fault {
     pub(crate) category: FaultCategory,
     pub(crate) message: String,
-    /// How long the API server asks to be left alone.
+    /// The delay that the API server asks for.
     pub(crate) retry_after: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the controller lives, and whether it is ready.
+//! The liveness and the readiness of the controller.
 //!
 //! Readiness is a list of gates, each declared before the server answers for the first time, and closed until whoever is
 //! responsible opens it. Liveness is a heartbeat: the task that reconciles says that it still goes round, also when there
@@ -12,11 +12,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How the controller is. Clones are the same.
+/// The health of the controller. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Health {
     state: Arc<Mutex<State>>,
-    /// How long there may be no heartbeat.
+    /// The longest time without a heartbeat.
     limit: Duration,
 }
 
@@ -39,10 +39,10 @@ pub struct Gate {
     index: usize,
 }
 
-/// What a question about health is answered with.
+/// The answer to a health request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether all is well.
+    /// Whether the answer is positive.
     pub ok: bool,
     /// A line for each thing that was looked at, and one with the conclusion.
     pub text: String,
@@ -66,7 +66,7 @@ impl Health {
         self.state.lock().heartbeat = Some(Instant::now());
     }
 
-    /// How often a heartbeat is due: several fit into the time after which one is missed.
+    /// The interval of heartbeats: several fit into the time limit.
     pub fn interval(&self) -> Duration {
         self.limit / 4
     }
@@ -100,12 +100,12 @@ impl Health {
 }
 
 impl Gate {
-    /// What it stands for is given.
+    /// Opens the gate.
     pub fn open(&self) {
         self.set(Condition::Open);
     }
 
-    /// What it stands for is not given, or no longer.
+    /// Closes the gate, for a reason.
     pub fn close(&self, reason: impl Into<Cow<'static, str>>) {
         self.set(Condition::Closed { reason: reason.into() });
     }

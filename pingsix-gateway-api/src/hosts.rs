@@ -13,7 +13,7 @@ use http::{Request, header};
 /// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 6762, RFC 9476).
 const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
 
-/// What to tell whoever asks under another name.
+/// The message for requests under a foreign name.
 pub const ASK_LOCALLY: &str =
     "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
 

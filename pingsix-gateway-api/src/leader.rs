@@ -61,7 +61,7 @@ const FOR_EVER: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// The longest that a timer sleeps before the clock of leases is looked at again: timers stand still while the machine is
 /// suspended.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether this replica leads. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl Leadership {
         Self { held, clock: LeaseClock::of_tokio(), lease: None }
     }
 
-    /// Whether it is held at this moment.
+    /// Whether this replica leads at this moment.
     pub fn is_held(&self) -> bool {
         self.held.borrow().is_some_and(|until| self.clock.now() < until)
     }
@@ -153,13 +153,13 @@ impl Leadership {
             }
             let wait = async {
                 if self.held.changed().await.is_err() {
-                    // Nobody renews it any more.
+                    // The renewing task has ended.
                     std::future::pending::<()>().await;
                 }
             };
             tokio::select! {
                 () = wait => {}
-                () = sleep(left.min(LOOK)) => {}
+                () = sleep(left.min(CHECK_INTERVAL)) => {}
             }
         }
     }
@@ -172,16 +172,16 @@ pub struct Elector {
     options: LeaseOptions,
     held: watch::Sender<Option<Instant>>,
     candidacy: Arc<Candidacy>,
-    /// What the Lease said when it was last seen to change, and when that was.
+    /// The content of the Lease at its last observed change, and the time of that change.
     observed: Option<(LeaseSpec, Instant)>,
     /// The fault that was last complained about.
     complaint: Option<FaultCategory>,
 }
 
-/// What an attempt to take or to keep the lease came to.
+/// The outcome of an attempt to take or to renew the lease.
 #[derive(Debug)]
 enum Attempt {
-    /// It is ours until then.
+    /// The lease is ours until then.
     Held { until: Instant },
     /// Another one has it, for so long at least.
     Taken { holder: String, expires: Instant },
@@ -237,7 +237,7 @@ impl Elector {
         self.options.lease_clock.now()
     }
 
-    /// What follows from an attempt; returns when to make the next.
+    /// Applies the outcome of an attempt, and returns the time of the next one.
     fn conclude(&mut self, attempt: Result<Attempt, Fault>) -> Duration {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
@@ -276,7 +276,7 @@ impl Elector {
 
     fn step_down(&self, why: &str) {
         if self.held.send_replace(None).is_some() {
-            warn!(reason = why, "not leading any more");
+            warn!(reason = why, "leadership ended");
         }
     }
 
@@ -386,14 +386,14 @@ impl Elector {
             }
         };
         match let_go {
-            Ok(true) => info!("let go of the lease"),
+            Ok(true) => info!("lease released"),
             Ok(false) => {}
             Err(fault) if fault.category == FaultCategory::NotFound => {}
             Err(fault) => self.complain(&fault),
         }
     }
 
-    /// Whether it was ours.
+    /// Whether the lease was ours.
     async fn try_release(&self, deadline: Instant) -> Result<bool, Fault> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = within(left(), self.api.get(&self.options.name)).await?;

@@ -34,7 +34,7 @@ use tokio::time::Instant;
 pub use observed::{ReferencedTotals, WatchTotals};
 use page::{Observed, Page};
 
-/// What [`Metrics::encode`] writes.
+/// The content type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Seconds from a hundredth of a blink to the time after which nobody waits any more.
@@ -85,16 +85,16 @@ struct OfProblem {
     reason: &'static str,
 }
 
-/// How reconsidering an owner ended.
+/// The outcome of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is ours, and what it asks for is published.
+    /// The owner is ours, and its documents are published.
     Current,
-    /// It is gone or not ours, and its data planes are empty.
+    /// The owner is deleted or not ours, and its data planes are empty.
     Withdrawn,
-    /// It waits for objects that it refers to.
+    /// The owner waits for referenced objects.
     Waiting,
-    /// It was reconsidered again before all was published.
+    /// Another reconciliation began before the end of all publications.
     Superseded,
     /// Something could not be published; it is tried again.
     Failed,
@@ -162,7 +162,7 @@ impl Registrar {
 }
 
 impl Metrics {
-    /// Nothing has happened yet. The version is that of the program.
+    /// Metrics at zero. The version is that of the program.
     pub fn new(version: &'static str) -> Self {
         let mut add = Registrar { registry: Registry::with_prefix("pingsix_gateway"), names: Vec::new() };
         // The crate adds the full stop behind each text, and `_total` and `_info` where they belong.
@@ -326,7 +326,7 @@ impl Metrics {
         highest(&self.confirmed_revision, revision);
     }
 
-    /// How far every data plane has come.
+    /// The delivery of all data planes.
     pub fn deliveries<'a>(&self, deliveries: impl IntoIterator<Item = &'a Delivery>) {
         let mut counts = [("confirmed", 0), ("delivered", 0), ("pending", 0), ("refused", 0)];
         for delivery in deliveries {
@@ -344,7 +344,7 @@ impl Metrics {
         }
     }
 
-    /// Everything that is wrong with objects, at this time.
+    /// The current problems of objects.
     pub fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
         let mut counts = std::collections::BTreeMap::<OfProblem, i64>::new();
         let mut known = self.known_problems.lock();

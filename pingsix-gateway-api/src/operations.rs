@@ -1,4 +1,4 @@
-//! What operators see of a controller: whether it lives and is ready, what it counts, and what it holds.
+//! The operators' view of a controller: liveness, readiness, metrics and dumps of state.
 //!
 //! ```text
 //! controller ──► Health, Metrics ◄── GET /livez, /readyz, /metrics    (any address)

@@ -1,11 +1,10 @@
-//! What a controller has to be allowed, and nothing beyond that.
+//! The permissions of a controller, and no others.
 //!
-//! [`permissions`] derives it from the options: from the table of the kinds that are watched, from those whose statuses are
-//! written, and from the election. `deploy/` holds the same as manifests, and tests compare the two with each other and
-//! with what a controller asks of an API server.
+//! [`permissions`] derives the rules from the options: from the table of watched kinds, from the kinds with written
+//! statuses, and from the election. `deploy/` has the same rules as manifests. Tests compare both with each other and
+//! with the requests of a controller.
 //!
-//! Which kinds there are is asked of the API server too, where a kind is missing. Every account may ask that
-//! (`system:discovery`), so it is not among these rules.
+//! Discovery of a missing kind needs no rule, because every account may ask for it (`system:discovery`).
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use crate::replicas::{replicas_name, revisions_name};
 use crate::status::NAMESPACE_OF_CLUSTER_EVENTS;
 use crate::watch::{Namespaces, WatchedResource, resources};
 
-/// What a controller has to be allowed, as the rules of roles.
+/// The permissions of a controller, as the rules of roles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
     /// Everywhere: for a `ClusterRole` that a `ClusterRoleBinding` gives.
@@ -31,7 +30,7 @@ pub struct Permissions {
     pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
 }
 
-/// What a controller with these options has to be allowed.
+/// The permissions of a controller with these options.
 ///
 /// - Objects are listed and watched. Those whose statuses are written are read once more when somebody else was faster.
 /// - Secrets and `ConfigMaps` are listed and watched too, each by its name, or by namespace where
@@ -70,10 +69,10 @@ pub fn permissions(options: &ControllerOptions) -> Permissions {
 /// To read objects, and what changes about them.
 const READ: &[&str] = &["list", "watch"];
 
-/// Where something is allowed: nothing for everywhere.
+/// The namespace of a permission; `None` for all.
 type NamespaceScope = Option<String>;
 
-/// What is asked: group, resource, and the name of the only object it is asked of.
+/// The target of a permission: group, resource, and the name of the only permitted object.
 type Target = (&'static str, String, Option<String>);
 
 #[derive(Debug, Default)]
@@ -173,7 +172,7 @@ impl Wanted {
     }
 }
 
-/// Where namespaced objects are watched.
+/// The namespaces of namespaced objects.
 fn places(namespaces: &Namespaces) -> Vec<NamespaceScope> {
     match namespaces {
         Namespaces::All => vec![None],

@@ -68,20 +68,21 @@ const DATA_PLANE: &str = "pingsix.io/data-plane";
 /// The annotation of Pods with a digest of what their processes are configured with.
 const CONFIGURATION: &str = "pingsix.io/configuration";
 
-/// What is the same for all data planes of an installation.
+/// The settings of all data planes of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// The controller name of the classes.
     pub controller_name: String,
-    /// What the prefix of every data plane starts with.
+    /// The common prefix of all data planes.
     pub root: String,
-    /// Where data planes reach the feed, as PingSIX takes it: `https://HOST:PORT`, or `http://HOST:PORT` without TLS.
+    /// The endpoints of the feed for data planes, in PingSIX's format: `https://HOST:PORT`, or `http://HOST:PORT`
+    /// without TLS.
     pub feed: Vec<String>,
     /// The image of PingSIX, where parameters name none.
     pub image: String,
     /// The image of the responder, where parameters name none.
     pub responder_image: String,
-    /// Where the responder of a Pod listens, an address of loopback: what rules were translated for.
+    /// The loopback address of the responder in a Pod, as in the translation.
     pub responder: SocketAddr,
 }
 
@@ -97,14 +98,14 @@ impl Installation {
     }
 }
 
-/// What is secret about the data planes of an owner.
+/// The secrets of an owner's data planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Material {
     /// Shown to the feed; `None` for a feed without TLS.
     pub identity: Option<FeedIdentity>,
     /// Opens status pages.
     pub diagnostics: DiagnosticsKey,
-    /// What processes open secrets in the configuration with.
+    /// The keys with which processes decrypt secrets in the configuration.
     pub keys: KeyRecord,
 }
 
@@ -118,7 +119,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// What Kubernetes has to hold for an owner.
+/// The Kubernetes objects of an owner.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Objects {
@@ -130,7 +131,7 @@ pub struct Objects {
     pub certificate: Option<Child>,
 }
 
-/// What Kubernetes has to hold so that the data planes of an owner run; `None` when nothing is to be served on any port.
+/// The Kubernetes objects of an owner's data planes; `None` for an owner without a port.
 pub fn objects(
     infrastructure: &Infrastructure,
     installation: &Installation,
@@ -192,7 +193,7 @@ fn secret(data: &BTreeMap<String, String>) -> Value {
     json!({ "type": "Opaque", "data": data })
 }
 
-/// What all objects of an owner are made from.
+/// The plan of all objects of an owner.
 struct Plan<'i> {
     infrastructure: &'i Infrastructure,
     installation: &'i Installation,
@@ -206,7 +207,7 @@ struct Process {
     listener: u16,
     protocol: PortProtocol,
     ports: ProcessPorts,
-    /// What it reads its configuration from.
+    /// The prefix of its configuration.
     prefix: String,
 }
 
@@ -245,7 +246,7 @@ impl<'i> Plan<'i> {
         self.processes.iter().any(|process| process.protocol == PortProtocol::Tls)
     }
 
-    /// What the Pods of the owner are known by. It cannot be changed once there is a Deployment.
+    /// The labels that select the owner's Pods. A Deployment cannot change them.
     fn selector(&self) -> Value {
         json!({ "app.kubernetes.io/name": "pingsix", "app.kubernetes.io/instance": self.names.main })
     }
@@ -297,7 +298,7 @@ impl<'i> Plan<'i> {
             object["metadata"]["annotations"] = json!(annotations);
         }
         if let Some(uid) = uid {
-            // Nothing is blocked by these: to block, a controller needs rights over the finalizers of the owner.
+            // The reference does not block the deletion: blocking needs permissions for the finalizers of the owner.
             object["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": api_version(owner), "kind": owner.kind.as_str(), "name": *owner.name.name, "uid": **uid,
                 "controller": true,

@@ -75,23 +75,23 @@ struct Inner {
     identity: String,
     reservations: Arc<LeaseReservations>,
     membership: Mutex<Membership>,
-    /// How often something was heard of another replica.
+    /// The number of records received from other replicas.
     changes: watch::Sender<u64>,
-    /// How often a replica was met that was not known.
+    /// The number of new replicas so far.
     newcomers: watch::Sender<u64>,
-    /// What this replica tells beside its readers.
+    /// The report of this replica beside its readers.
     report: watch::Sender<ReplicaReport>,
 }
 
-/// What is known of another replica.
+/// The state of another replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replica {
     /// The name of its Pod and something that no other process has.
     pub identity: String,
-    /// How many watches are open at its feed, of data planes that it tells of.
+    /// The number of watches at its feed, of the data planes in its record.
     pub readers: usize,
-    /// How long nothing was heard of it.
+    /// The time since its last record.
     pub silent_for: Duration,
 }
 
@@ -128,7 +128,7 @@ impl Replicas {
         Arc::clone(&self.0.reservations) as Arc<dyn Reservations>
     }
 
-    /// How many read a scope at the other replicas.
+    /// The number of readers of a scope at the other replicas.
     pub fn readers_of(&self, scope: &Scope) -> usize {
         self.0.membership.lock().readers_of(&record::name_of(scope))
     }
@@ -166,7 +166,7 @@ impl Replicas {
         })
     }
 
-    /// What the other replicas have found that PingSIX refuses.
+    /// The findings of the other replicas.
     pub(crate) fn findings(&self) -> Findings {
         let membership = self.0.membership.lock();
         let mut findings = Findings::new();
@@ -187,9 +187,9 @@ impl Replicas {
 }
 
 /// About a second after each fault, sooner than other watches: what is told here is of use for a moment only.
-struct Soon;
+struct ReplicaBackoff;
 
-impl Iterator for Soon {
+impl Iterator for ReplicaBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -197,7 +197,7 @@ impl Iterator for Soon {
     }
 }
 
-impl Backoff for Soon {
+impl Backoff for ReplicaBackoff {
     fn reset(&mut self) {}
 }
 
@@ -205,7 +205,7 @@ impl Backoff for Soon {
 async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)) {
     use futures::StreamExt as _;
 
-    let mut versions = std::pin::pin!(watcher::watch_object(api.clone(), name).backoff(Soon));
+    let mut versions = std::pin::pin!(watcher::watch_object(api.clone(), name).backoff(ReplicaBackoff));
     let mut complaint = None;
     while let Some(version) = versions.next().await {
         match version {

@@ -28,8 +28,8 @@
 
 mod allotment;
 mod backoff;
+mod connector;
 mod discovery;
-mod door;
 mod event;
 mod fault;
 mod input;
@@ -55,7 +55,7 @@ pub use event::Event;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, Writes, facts, resources};
-pub use object::{Arrived, Undecodable, Watched, WatchedKind};
+pub use object::{DecodedObject, Undecodable, Watched, WatchedKind};
 pub use options::{NameBounds, Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;

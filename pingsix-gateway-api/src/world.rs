@@ -26,7 +26,7 @@ use pingsix_translate::snapshot::{AnyRoute, Pool, Proxies};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
-pub use edges::{Crossing, Target, TlsHost};
+pub use edges::{CrossNamespaceReference, Target, TlsHost};
 pub(crate) use kinds::{PerKind, with_kind};
 use owners::Reached;
 pub use refresh::Changed;
@@ -136,7 +136,7 @@ macro_rules! world {
                 faults
             }
 
-            /// What all stores together have done so far.
+            /// The work of all stores so far.
             pub fn work(&self) -> Work {
                 let mut all = Work::default();
                 $(
@@ -147,7 +147,7 @@ macro_rules! world {
                 all
             }
 
-            /// How many objects of each kind there are, in the order of [`Kind::ALL`].
+            /// The number of objects of each kind, in the order of [`Kind::ALL`].
             pub fn counts(&self) -> Vec<(Kind, usize)> {
                 vec![$((Kind::$kind, self.$field.reader().len()),)+]
             }
@@ -166,7 +166,7 @@ macro_rules! world {
                 objects
             }
 
-            /// What the object with a key concerns now; nothing if it is not there.
+            /// The targets that the object with this key concerns now; none for an absent object.
             fn concerns(&self, key: &ObjectKey) -> Vec<Target> {
                 match key.kind {
                     $(Kind::$kind => {
@@ -201,7 +201,7 @@ pub trait Stored: WatchedKind {
     fn store(world: &World) -> &KindStore<Self>;
 }
 
-/// What an event leads to.
+/// The result of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effects {
@@ -271,8 +271,8 @@ impl World {
         owners::reached(self, [Target::Object(key.clone())]).owners
     }
 
-    /// How many steps were taken so far from what changed to whom it concerns. With [`work`](Self::work), what bounds the
-    /// cost of an event.
+    /// The number of steps from changes to owners so far. With [`work`](Self::work), the number bounds the cost of an
+    /// event.
     pub const fn steps(&self) -> usize {
         self.steps
     }
@@ -306,7 +306,9 @@ impl World {
             if K::KIND == Kind::EndpointSlice {
                 effects.sliced.extend(concerned.iter().filter_map(|target| match target {
                     Target::Object(service) => Some(service.name.clone()),
-                    Target::Crossing(_) | Target::DefaultIngressClass | Target::TlsHost(_) => None,
+                    Target::CrossNamespaceReference(_) | Target::DefaultIngressClass | Target::TlsHost(_) => {
+                        None
+                    }
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);

@@ -44,7 +44,7 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Settings { task, configuration } = match Settings::read(arguments) {
         Ok(settings) => settings,
         Err(Rejection::Usage(error)) => {
-            // Nobody is left to be told when this fails.
+            // Standard error is closed, so a failure cannot be reported.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS };
         }
@@ -76,7 +76,7 @@ fn print(configuration: &Configuration) -> anyhow::Result<()> {
 }
 
 fn serve(configuration: &Configuration) -> anyhow::Result<()> {
-    // Whoever connects to the API server needs one; with a second one compiled in, rustls would not choose by itself.
+    // Clients of the API server need a provider; with a second one compiled in, rustls would not choose by itself.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         anyhow::bail!("another provider of cryptography is installed already");
     }
@@ -87,7 +87,7 @@ fn serve(configuration: &Configuration) -> anyhow::Result<()> {
     };
     let served = runtime.block_on(until_stopped(configuration));
     telemetry.end();
-    // What runs on threads of its own, such as the lookup of a name, does not keep the process.
+    // Blocking threads, such as the lookup of a name, do not delay the exit.
     runtime.shutdown_background();
     served
 }

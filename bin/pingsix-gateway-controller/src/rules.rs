@@ -1,4 +1,4 @@
-//! What values have to be like, beyond what their types say. Messages continue a line that begins with the key.
+//! The rules of values, beyond their types. Messages continue a line that begins with the key.
 
 #![expect(
     clippy::ref_option,
@@ -111,7 +111,7 @@ pub(crate) fn between(least: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule 
     }
 }
 
-/// What an authority has signed is replaced, and then the authority is, before it expires.
+/// Certificates of an authority are replaced before the authority, and the authority before its expiry.
 pub(crate) fn outlives(certificate: Span, overlap: Span) -> impl FnOnce(&Span, &()) -> Rule {
     move |authority, ()| {
         let times = Lifetimes::new(authority.duration(), certificate.duration(), overlap.duration());

@@ -108,7 +108,7 @@ async fn connect(kube: &Kube) -> anyhow::Result<(Client, String)> {
         ),
     }?;
     info!(server = %config.cluster_url, "using the API server");
-    // Who asks knows best how long to wait before asking again.
+    // The callers choose their own delays of retries.
     config.default_retry = false;
     let namespace = config.default_namespace.clone();
     Ok((Client::try_from(config).context("cannot make a client of the API server")?, namespace))

@@ -26,7 +26,7 @@ use strsim::levenshtein;
 use crate::configuration::Configuration;
 use crate::values::{SinkChoice, StatusTarget};
 
-/// What variables begin with.
+/// The prefix of variables.
 const PREFIX: &str = "PINGSIX_GATEWAY_";
 
 /// Serves the Gateways, routes and Ingresses of a Kubernetes cluster with PingSIX.
@@ -60,14 +60,14 @@ struct Arguments {
     configuration: Configuration,
 }
 
-/// What is asked for.
+/// The command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) task: Task,
     pub(crate) configuration: Configuration,
 }
 
-/// What to do with the configuration.
+/// The action with the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Run,
@@ -80,11 +80,11 @@ pub(crate) enum Task {
 pub(crate) enum Rejection {
     /// The arguments are not such as the program has, or ask for help.
     Usage(clap::Error),
-    /// Everything that is wrong with the configuration.
+    /// All faults of the configuration.
     Faults(Vec<Fault>),
 }
 
-/// What is wrong with one key. Displays as `--feed-address: message`.
+/// The fault of one key. Displays as `--feed-address: message`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fault {
     /// The key as it was given.
@@ -118,7 +118,7 @@ pub(crate) fn command() -> Command {
         }
         let flag = arg.get_id().as_str().replace('.', "-");
         let variable = format!("{PREFIX}{}", flag.replace('-', "_").to_uppercase());
-        // What a variable holds is nobody's business in a help text.
+        // The help text must not show the values of variables.
         arg.long(flag).env(variable).hide_env_values(true)
     })
 }
@@ -167,7 +167,7 @@ impl Settings {
     }
 }
 
-/// What flags and variables say.
+/// The values of flags and variables.
 fn from_command_line(command: &Command, matches: &ArgMatches) -> BTreeMap<String, Given> {
     let mut given = BTreeMap::new();
     for arg in command.get_arguments().filter(|arg| is_key(arg)) {
@@ -251,7 +251,7 @@ fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fau
     faults
 }
 
-/// What is wrong with a text. One with user information is not repeated, nor are the parameters of a URL.
+/// The message about a text. User information and the parameters of a URL are not repeated.
 fn told(text: &str, reason: &str) -> String {
     if let Some((url, _)) = text.split_once('?').filter(|_| text.contains(':')) {
         return told(url, reason);

@@ -24,7 +24,7 @@ pub(crate) struct Sinks {
 }
 
 impl Configuration {
-    /// Where each data plane is published to.
+    /// The sinks of each data plane.
     pub(crate) fn sinks(&self) -> Sinks {
         let mut sinks = Sinks { others: Vec::new(), chosen: BTreeMap::new() };
         for SinkChoice { data_plane, target } in &self.sink {
@@ -107,9 +107,9 @@ async fn start_server(
     }
     let clients = feed.clients_file.as_ref().map(Access::from_file);
     if feed.authority.secret.is_some() {
-        // Whoever holds a certificate of the authority, and whom the file names on top.
+        // Holders of a certificate of the authority have access, and so do the clients in the file.
         let access = clients.unwrap_or_else(|| Access::of(Clients::new())).certificate_uris();
-        // What it proves itself with comes from the authority, once there is one.
+        // The authority issues the server certificate later.
         builder = builder.access(access).tls(ServerTls::to_come());
     } else {
         if let Some(access) = clients {

@@ -1,4 +1,4 @@
-//! What the running program tells of itself: a log, and traces where they are asked for.
+//! The telemetry of the program: a log, and optional traces.
 
 #[cfg(feature = "otel")]
 mod traces;
@@ -15,7 +15,7 @@ use crate::configuration::Configuration;
 use crate::log;
 use traces::Traces;
 
-/// What takes in events and spans.
+/// The subscriber layer of events and spans.
 pub(crate) type Layer = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
 
 /// Has to be ended, so that what was told last arrives.

@@ -93,7 +93,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Where data planes reach the feed, as PingSIX takes it.
+/// The endpoints of the feed for data planes, in PingSIX's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FeedEndpoint(String);
 
@@ -208,7 +208,7 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// Where an instance of a data plane shows its status.
+/// The address of the status page of a data plane's instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusTarget {
     pub(crate) data_plane: DataPlaneKey,
@@ -239,7 +239,7 @@ impl fmt::Display for StatusTarget {
     }
 }
 
-/// Where a data plane is published to, or all that are not named.
+/// The sink of a data plane, or of all data planes without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SinkChoice {
     pub(crate) data_plane: Option<DataPlaneKey>,
@@ -273,7 +273,7 @@ impl fmt::Display for SinkChoice {
     }
 }
 
-/// Where a collector takes traces.
+/// The address of a collector of traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectorUrl(Uri);
 

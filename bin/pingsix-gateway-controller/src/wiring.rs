@@ -20,7 +20,7 @@ use pingsix_translate::{Budget, DataPlaneKey, ObjectName, Options};
 use crate::configuration::{Authority, Configuration, Leader, Publish, Tls, Watch};
 use crate::values::{SecretChoice, Span, StatusTarget};
 
-/// Who this process is, and where.
+/// The identity of this process, and its namespace.
 pub(crate) struct Replica {
     /// The namespace it runs in, or that of the kubeconfig.
     pub(crate) namespace: String,
@@ -35,7 +35,7 @@ pub(crate) fn instance() -> String {
 }
 
 impl Configuration {
-    /// How objects are translated.
+    /// The options of translation.
     pub(crate) fn translation(&self) -> Options {
         Options {
             controller_name: self.controller_name.clone(),
@@ -50,7 +50,7 @@ impl Configuration {
         }
     }
 
-    /// How often owners are reconsidered.
+    /// The pace of reconciliations.
     pub(crate) fn pace(&self) -> Pace {
         Pace {
             rest_factor: self.pace.rest_factor,
@@ -71,7 +71,7 @@ impl Configuration {
 }
 
 impl Tls {
-    /// Nothing for plaintext.
+    /// `None` for plaintext.
     pub(crate) fn server(&self) -> Option<ServerTls> {
         let tls = ServerTls::from_files(self.cert.as_ref()?, self.key.as_ref()?);
         Some(match &self.client_ca {
@@ -113,7 +113,7 @@ pub(crate) fn controller_options(
     Ok(options)
 }
 
-/// How data planes are run; nothing without an endpoint of the feed that they could reach.
+/// The options of managed data planes; `None` without an endpoint of the feed that they could reach.
 fn provisioning(
     configuration: &Configuration,
     place: &Replica,

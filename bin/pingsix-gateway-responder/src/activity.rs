@@ -10,10 +10,10 @@ use crate::options::Options;
 /// Longer than any connection lives, short enough to be added to any time.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
-/// What one connection is doing, as far as its time limits depend on it.
+/// The activity of one connection, for its time limits.
 ///
-/// hyper's own limit for heads also counts the time between two requests, and HTTP/2 has none at all;
-/// so the limits are kept here, in one place for both.
+/// hyper's own limit for heads also counts the time between two requests, and HTTP/2 has none at all; so the limits are
+/// kept here, in one place for both.
 #[derive(Debug)]
 pub(crate) struct Activity {
     state: Mutex<State>,
@@ -32,7 +32,7 @@ struct State {
     head_since: Option<Instant>,
 }
 
-/// What a connection without a request in flight waits for.
+/// The awaited event of a connection without a request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// For the rest of a head, or the first one: past this time the client is not worth an answer.
@@ -87,7 +87,7 @@ impl Activity {
         self.lock().body_left
     }
 
-    /// What is waited for; `None` while a request is in flight.
+    /// The awaited event; `None` while a request is in flight.
     pub(crate) fn waiting(&self, options: &Options) -> Option<Waiting> {
         let state = self.lock();
         match (state.in_flight, state.served, state.head_since) {

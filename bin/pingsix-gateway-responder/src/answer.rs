@@ -6,7 +6,7 @@ use http::{Method, Response, StatusCode, Version};
 use http_body_util::Full;
 use pingsix_translate::responder::{RedirectInstruction, host_without_port, parse_status_host};
 
-/// What the responder says to a request.
+/// The answer of the responder to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The status whose name was asked for.

@@ -32,12 +32,12 @@ const LEAST_HEADER_BYTES: usize = 8 * 1024;
 const MAX_HEADERS: usize = 256;
 const MAX_STREAMS: u32 = 128;
 const WINDOW: u32 = 64 * 1024;
-/// How long a connection that was asked to close may take: a client that answers needs a round trip.
+/// The time limit of a connection that was asked to close: a client that answers needs a round trip.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// After an answer without its body, at most so many times `max_body_bytes` are read before the connection is cut.
 const LINGER_FACTOR: usize = 16;
 
-/// What all connections of a responder share.
+/// The shared state of all connections of a responder.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: Options,

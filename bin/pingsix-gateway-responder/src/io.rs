@@ -36,7 +36,7 @@ impl Io {
 impl Drop for Io {
     fn drop(&mut self) {
         if let (Some(read), Some(give_back)) = (self.read.take(), self.give_back.take()) {
-            // Nobody waits for it when the connection was cut.
+            // The receiver is gone after the connection was cut.
             let _ = give_back.send(read);
         }
     }

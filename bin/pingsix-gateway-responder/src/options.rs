@@ -13,18 +13,18 @@ pub struct Options {
     ///
     /// PingSIX lets pass far larger heads than most backends, hence a generous default: 64 KiB.
     pub max_header_bytes: usize,
-    /// How long the head of a request may take, and a new connection until the end of its first one.
+    /// The time limit of the head of a request, and of a new connection until the end of its first one.
     pub header_timeout: Duration,
     /// Bytes of a request body that are read before an HTTP/1 request is answered; 64 KiB.
     ///
     /// A larger body does not change the answer, but costs its connection. So that the answer is not lost with it,
     /// up to 16 times as many bytes are read after the answer; in HTTP/2, where nothing is read before it, too.
     pub max_body_bytes: usize,
-    /// How long a body is read before the answer, and how long after it.
+    /// The time limit of reading a body before the answer, and of reading it after the answer.
     pub body_timeout: Duration,
-    /// How long a connection without a request stays open.
+    /// The time limit of a connection without a request.
     pub idle_timeout: Duration,
-    /// How long connections may take to end after shutdown was asked for; then they are cut.
+    /// The time limit of connections at a shutdown; then they are cut.
     pub shutdown_grace: Duration,
 }
 
@@ -43,12 +43,12 @@ impl Default for Options {
     }
 }
 
-/// Who may reach a responder.
+/// The clients that may reach a responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// Processes of this machine, or of this Pod: any other address is refused.
     #[default]
     Loopback,
-    /// Whoever can reach the address.
+    /// All clients that reach the address.
     Anywhere,
 }

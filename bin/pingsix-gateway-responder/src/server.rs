@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use crate::connection::{self, Shared};
 use crate::options::{Options, Reach};
 
-/// How long to wait after a connection could not be accepted, most likely for want of file descriptors.
+/// The delay after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// A responder with a listener of its own.
@@ -35,7 +35,7 @@ pub enum BindError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },

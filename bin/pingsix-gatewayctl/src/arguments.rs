@@ -351,7 +351,7 @@ pub(crate) struct TlsArguments {
 }
 
 impl TlsArguments {
-    /// None for plaintext.
+    /// `None` for plaintext.
     pub(crate) fn server(&self) -> Option<ServerTls> {
         let tls = ServerTls::from_files(self.tls_cert.as_ref()?, self.tls_key.as_ref()?);
         Some(match &self.client_ca {

@@ -89,7 +89,7 @@ fn print_text(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::R
         for Difference { key, owner, change } in &differences.changes {
             match change {
                 Change::Created(value) => block(&mut out, '+', key.as_str(), &owner.to_string(), value),
-                // What is held does not say whom it was for.
+                // Stored documents do not contain their origins.
                 Change::Deleted(value) => block(&mut out, '-', key.as_str(), "", value),
                 Change::Updated(fields) => {
                     push_line(&mut out, '~', key.as_str(), &owner.to_string());

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
     match arguments.output {
         ReportOutput::Text => {
             if explanations.is_empty() {
-                // Whoever asks about a request wants to know why nobody is there to serve it.
+                // The reason for a missing listener is relevant to the request.
                 let findings: Vec<_> = translated
                     .findings
                     .into_iter()
@@ -64,12 +64,12 @@ pub(crate) struct Inquiry {
     pub(crate) owner: Option<ObjectKey>,
 }
 
-/// What is known about the port of a request.
+/// The known port of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
-    /// It is this one.
+    /// The port is this one.
     Known(u16),
-    /// It is this one, if any listener has it: the URL says so, but a port may be mapped.
+    /// The port is this one if any listener has it: the URL names it, but a port may be mapped.
     Likely(u16),
     Unknown,
 }
@@ -84,7 +84,7 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
         Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
     };
     let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
-    // What stands before an @ is for the client, which never sends it as part of the host.
+    // Clients keep the user information before an @ to themselves, and never send it in the host.
     let sent = authority.as_str().rsplit('@').next().unwrap_or_default();
     let written = sent.strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
     if written.is_some_and(|port| !port.is_empty() && authority.port_u16().is_none()) {
@@ -162,7 +162,7 @@ impl Inquiry {
         Ok(explanations)
     }
 
-    /// What Gateways make of the connection whose listeners of the port are for streams.
+    /// The explanations of Gateways for a connection to a stream port.
     fn connections(&self, translated: &Translated) -> Vec<Explanation> {
         let (Port::Known(port) | Port::Likely(port)) = self.port else { return Vec::new() };
         let all = translated.stream_ports();

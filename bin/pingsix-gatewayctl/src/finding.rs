@@ -1,4 +1,4 @@
-//! What is wrong, where, and how it is printed.
+//! The findings, their places and their output.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use pingsix_translate::status::{Problem, Severity};
 use serde::Serialize;
 
-/// Where a document stands.
+/// The place of a document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct DocumentLocation {
     /// The file as it was named, or found below what was named.
@@ -24,13 +24,13 @@ impl fmt::Display for DocumentLocation {
     }
 }
 
-/// How much a finding costs.
+/// The level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// Something that is asked for is not served.
     Error,
-    /// It is served, but not quite as asked, or less of it than one may expect.
+    /// The object is served in part, or in another way than its text suggests.
     Warning,
     /// Good to know.
     Info,
@@ -120,7 +120,7 @@ impl Finding {
         printable(format!("{}: {field}{colon}{message} [{reason}]", severity.as_str()))
     }
 
-    /// What the finding is about, for a heading.
+    /// The subject of the finding, for a heading.
     fn subject(&self) -> String {
         printable(match (&self.place, self.object.is_empty()) {
             (Some(place), true) => format!("{place} (document {})", place.document),
@@ -148,7 +148,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many findings there are of each level.
+/// The number of findings of each level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) errors: usize,

@@ -32,7 +32,7 @@ use clap::error::ErrorKind;
 
 use arguments::{Arguments, Command};
 
-/// How a subcommand ends.
+/// The outcome of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     /// Success.
@@ -41,7 +41,7 @@ enum Exit {
     Problems,
 }
 
-/// Where a subcommand writes.
+/// The output streams of a subcommand.
 struct Streams<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Nobody is left to be told when this fails.
+            // Standard error is closed, so a failure cannot be reported.
             let _ = error.print();
             return ExitCode::from(if asked_for { 0 } else { 2 });
         }
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     match result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::from)) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Problems) => ExitCode::FAILURE,
-        // Whoever read the output has seen enough.
+        // The reader of the output has closed it early.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(err, "error: {error:#}");

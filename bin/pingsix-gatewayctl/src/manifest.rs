@@ -18,7 +18,7 @@ use decode::{Decoded, decode};
 pub(crate) use endpoints::SuppliedEndpoints;
 pub(crate) use files::{FileText, Origin, list, read_all};
 
-/// What one file holds.
+/// The content of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileObjects {
     /// The objects in order.
@@ -159,7 +159,7 @@ pub(crate) struct Manifests {
     pub(crate) objects: Objects,
     pub(crate) places: BTreeMap<ObjectKey, DocumentLocation>,
     pub(crate) findings: Vec<Finding>,
-    /// How many objects there are, without those made up.
+    /// The number of objects, without generated ones.
     pub(crate) count: usize,
 }
 
@@ -219,7 +219,7 @@ impl Manifests {
         services
     }
 
-    /// Where an object stands, with its key.
+    /// The place of an object, with its key.
     pub(crate) fn place(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
         self.places.get(key)
     }

@@ -92,8 +92,8 @@ fn config(
             "etcd": etcd,
             "status": {
                 "address": SocketAddr::new(arguments.status.ip(), status_port).to_string(),
-                // It goes on with what it has. Otherwise all of them would turn unready, and be taken out of service,
-                // five minutes after the last of those who feed them.
+                // PingSIX keeps serving its configuration. Otherwise all instances would turn unready, and lose their
+                // traffic, five minutes after a failure of all feed servers.
                 "fail_readiness_when_stale": false,
             },
             "defaults": { "dns_refresh_interval": arguments.dns_refresh },

@@ -30,7 +30,7 @@ fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item =
     problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)))
 }
 
-/// What keeps the data planes of an owner from being published where its parameters say.
+/// The fault that prevents publication of an owner's data planes to the sink of its parameters.
 fn fault_of_sink(manifests: &Manifests, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
     let objects = &manifests.objects;
     let secret =
@@ -45,7 +45,7 @@ fn proxies(manifests: &Manifests) -> Proxies {
     manifests.objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect()
 }
 
-/// Everything manifests amount to.
+/// The result of all manifests.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
@@ -71,7 +71,7 @@ pub(crate) struct Translated {
 pub(crate) struct ServedPlane {
     verdicts: Arc<Verdicts>,
     data_plane: DataPlane,
-    /// None when nothing can be published; a finding says why.
+    /// `None` without a publication; a finding has the reason.
     pub(crate) bridged: Option<Bridged>,
 }
 
@@ -85,7 +85,7 @@ impl ServedPlane {
         }
     }
 
-    /// Where a document comes from.
+    /// The provenance of a document.
     pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
         self.data_plane.provenance.get(key)
     }
@@ -95,7 +95,7 @@ impl ServedPlane {
 #[derive(Debug)]
 pub(crate) struct ServedStreams {
     pub(crate) provenance: BTreeMap<StreamKey, StreamProvenance>,
-    /// None when nothing can be published; a finding says why.
+    /// `None` without a publication; a finding has the reason.
     pub(crate) bridged: Option<BridgedStream>,
 }
 
@@ -167,7 +167,7 @@ impl Translated {
         }
     }
 
-    /// What is said of routes that are no HTTP is true of PingSIX, and not all there is.
+    /// The problems of stream routes hold for PingSIX alone, and stream proxies may serve them.
     fn hint_at_streams(&mut self, manifests: &Manifests) {
         let routes = manifests.objects.routes().map(|route| route.key());
         for object in routes.filter(|key| !key.kind.has_requests()) {
@@ -183,7 +183,7 @@ impl Translated {
 
     /// Sorts findings, and keeps one of those that say the same.
     fn drop_repetitions(&mut self) {
-        // Where no EndpointSlices are given at all, it goes without saying that no endpoint is ready.
+        // Manifests without any EndpointSlice imply that no endpoint is ready.
         let without_slices: BTreeSet<String> = self
             .findings
             .iter()

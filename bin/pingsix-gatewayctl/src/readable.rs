@@ -21,7 +21,7 @@ pub(crate) fn write_field(out: &mut String, indent: usize, name: &str, value: &V
     write_value(out, indent, value);
 }
 
-/// What follows a colon, up to the end of the line or over several lines.
+/// The value after a colon, up to the end of the line or over several lines.
 fn write_value(out: &mut String, indent: usize, value: &Value) {
     match value {
         Value::String(text) if text.contains('\n') => write_text(out, indent + 2, text),

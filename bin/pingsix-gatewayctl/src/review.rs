@@ -1,5 +1,5 @@
-//! What manifests amount to, for people to read and to keep under version control: every document with the rules it
-//! comes from, the status of every object, and what is wrong. Private keys are never in it.
+//! The review of manifests, for people to read and to keep under version control: every document with its rules, the
+//! status of every object, and the problems. Private keys never appear.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ fn problem(finding: &Finding) -> Value {
     value
 }
 
-/// Where a document comes from, in lines.
+/// The provenance of a document, in lines.
 fn origin(provenance: &Provenance) -> Vec<String> {
     match provenance {
         Provenance::Rules { listener, host, decisions, redirect, shadowed } => {
@@ -138,7 +138,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
     }
 }
 
-/// Where a stream document comes from, in lines.
+/// The provenance of a stream document, in lines.
 fn stream_origin(provenance: &StreamProvenance) -> Vec<String> {
     match provenance {
         StreamProvenance::Route { owner, listener, origin, shadowed } => {

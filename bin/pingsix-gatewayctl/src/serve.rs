@@ -28,7 +28,7 @@ use keeper::Keeper;
 use publisher::Publisher;
 use watcher::Watcher;
 
-/// How long clients may take to end at shutdown.
+/// The time limit of clients at shutdown.
 const DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {

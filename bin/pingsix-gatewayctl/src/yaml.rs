@@ -31,7 +31,7 @@ pub(crate) fn decode(text: &str) -> Result<Value, YamlError> {
     })
 }
 
-/// What the parser says, without what it quotes, the place, which is told apart, and advice to programmers.
+/// The message of the parser without its quotations, its position, which is shown apart, and its advice to programmers.
 fn readable(message: &str) -> String {
     let message = message.split_once(" at line ").map_or(message, |(message, _)| message);
     let message = message.split_once(", set DuplicateKeyPolicy").map_or(message, |(message, _)| message);
@@ -102,7 +102,7 @@ pub(crate) fn split(stream: &str) -> Vec<Chunk<'_>> {
             && (rest.is_empty() || rest.starts_with(char::is_whitespace))
         {
             push(stream, (start, at), first_line);
-            // What follows `--- ` on its line belongs to the document.
+            // Text after `--- ` on its line belongs to the document.
             start = at + 3;
             first_line = number + 1;
         }

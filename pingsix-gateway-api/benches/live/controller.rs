@@ -22,7 +22,7 @@ pub(crate) struct Controlled {
     child: Child,
     /// When it is closed, the process ends.
     _stdin: ChildStdin,
-    /// Where its feed is.
+    /// The address of its feed.
     pub(crate) address: String,
 }
 
@@ -74,7 +74,7 @@ impl Drop for Controlled {
     }
 }
 
-/// What such a process does.
+/// The task of the process.
 pub(crate) async fn run(kubeconfig: &str) {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let config =

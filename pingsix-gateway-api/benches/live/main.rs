@@ -1,11 +1,11 @@
-//! What a change costs on a real API server: from its answer to the bytes at a client that watches the feed, and the
-//! processor time and memory that the controller takes for it.
+//! The cost of a change on a real API server: the time from its answer to the bytes at a client that watches the feed,
+//! and the processor time and memory of the controller.
 //!
-//! The controller runs in a process of its own (this program again), so that nobody else's time is counted. Needs the
-//! test cluster (`just cluster`); `cargo bench -p pingsix-gateway-api --features controller --bench live [-- ROUTES ...]`.
+//! The controller runs in its own process (this program again), so the figures are its own. Needs the test cluster
+//! (`just cluster`); `cargo bench -p pingsix-gateway-api --features controller --bench live [-- ROUTES ...]`.
 //!
 //! HTTPRoutes have one rule each, on ten Services of one Gateway, as in the figures recorded in `docs/results`.
-//! `-- neighbours` measures what many Gateways cost each other, and nothing else (`neighbours.rs`).
+//! `-- neighbours` measures the mutual cost of many Gateways only (`neighbours.rs`).
 
 #![allow(
     clippy::unwrap_used,
@@ -30,10 +30,10 @@ use reader::Reader;
 use samples::Samples;
 use subject::Subject;
 
-/// How many changes of each kind are measured.
+/// The number of measured changes of each kind.
 const CHANGES: usize = 60;
 
-/// How many clients watch the feed where there are many.
+/// The number of watching clients in the rows with many.
 const CLIENTS: usize = 100;
 
 /// For how long nothing changes after a change, for each route of the largest number: longer than the feed lets a watch
@@ -77,7 +77,7 @@ async fn measure(counts: &[usize]) {
             started.elapsed(),
             controlled.cpu()
         );
-        // What the start leaves to do, statuses above all, is not part of any change.
+        // The work after the start, mainly statuses, is not part of any change.
         controlled.settle().await;
         report(
             count,

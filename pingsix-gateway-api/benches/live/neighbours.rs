@@ -1,5 +1,5 @@
-//! What Gateways cost each other: an endpoint of a Service that many of them share, and the changes of one while others burn
-//! all they can.
+//! The mutual cost of Gateways: an endpoint of a Service that many of them share, and the changes of one beside others
+//! at full load.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use super::subject::{self, Subject};
 /// The argument that asks for this.
 pub(crate) const MODE: &str = "neighbours";
 
-/// How many Gateways share a Service.
+/// The number of Gateways that share a Service.
 const GATEWAYS: usize = 300;
 
-/// How many routes the one has that is measured while others burn, and how many each of these has.
+/// The number of routes of the measured Gateway, and of each Gateway at full load.
 const QUIET: usize = 100;
 const BURNING: usize = 3_000;
 
-/// How many changes are measured in a row, and how often.
+/// The number of changes in a row, and of rows.
 const CHANGES: usize = 60;
 const ROUNDS: usize = 3;
 

@@ -1,4 +1,4 @@
-//! What a process has used, from `/proc`.
+//! The resources of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;

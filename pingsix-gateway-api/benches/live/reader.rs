@@ -12,7 +12,7 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
-/// How long a change may take to arrive.
+/// The time limit of a change.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Reads one prefix.
@@ -78,7 +78,7 @@ impl Reader {
         tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{text} does not arrive"))
     }
 
-    /// How many responses with events have arrived and were not looked at.
+    /// The number of unread responses with events.
     pub(crate) fn drain(&mut self) -> usize {
         let mut count = 0;
         while let Ok((_, response)) = self.arrivals.try_recv() {

@@ -8,13 +8,13 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-/// How many Services the routes share.
+/// The number of Services that the routes share.
 pub(crate) const SERVICES: usize = 10;
 
-/// Where the documents are.
+/// The prefix of the documents.
 pub(crate) const PREFIX: &str = "/pingsix/default/web";
 
-/// How many requests are on their way at once.
+/// The number of concurrent requests.
 const CONCURRENCY: usize = 32;
 
 /// Objects of one Gateway.

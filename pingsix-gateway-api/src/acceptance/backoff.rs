@@ -21,13 +21,13 @@ impl Backoff {
         now >= *self.due.get_or_insert_with(|| now + pause)
     }
 
-    /// It was tried in vain.
+    /// Counts a failed try.
     pub(super) const fn failed(&mut self) {
         self.tries = self.tries.saturating_add(1);
         self.due = None;
     }
 
-    /// It was not tried to the end.
+    /// Postpones an unfinished try.
     pub(super) const fn postpone(&mut self) {
         self.due = None;
     }

@@ -1,15 +1,16 @@
-//! What replicas tell each other of what PingSIX refuses.
+//! The exchange of findings between replicas.
 //!
-//! A replica finds out what those refuse who read from it; the statuses are written by the one that leads, from which maybe
-//! nobody reads. So each tells what it has found, once PingSIX has taken everything else, and the others **adopt** it: what
-//! is in quarantine at one is so at all of them. They serve the same then, and whoever reads from one of them may go to
-//! another; statuses and Events follow as from anything in quarantine.
+//! A replica finds the refusals of its own readers, but the leader writes the statuses, and may have no readers. So
+//! each replica reports its findings after PingSIX has accepted the rest, and the other replicas **adopt** them: a
+//! source in quarantine at one replica is so at all. All replicas then serve the same documents, and readers may move
+//! between them. Statuses and Events follow as from any quarantine.
 //!
-//! What was adopted goes with what is said by whoever has found it, and stays when that one goes: somebody has to know.
-//! It ends for each when its object changes, as what was found here. Only the same version of an object is adopted.
+//! An adopted finding ends with that of the replica that reported it, and stays if that replica disappears, because the
+//! finding must survive. A change of the object ends the finding at each replica, as with findings of its own. A
+//! replica adopts the same version of an object only.
 //!
-//! What is held back as it was before cannot be adopted, for nobody else knows how that was. Of that, others say what there
-//! is to say, and no more.
+//! Objects that are held back in a former version cannot be adopted, because other replicas do not have that version.
+//! Other replicas report the problem only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,32 +26,32 @@ use crate::world::OwnerSnapshot;
 /// Something that PingSIX refuses, as one replica tells it to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is at fault.
+    /// The culprit.
     pub culprit: Culprit,
-    /// What PingSIX said.
+    /// The message of PingSIX.
     pub said: Arc<str>,
-    /// What stands for the objects as they are at fault.
+    /// The digest of the faulty objects.
     pub version: String,
 }
 
-/// What is at fault.
+/// The culprit of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Culprit {
-    /// It is in quarantine.
+    /// A source in quarantine.
     Source(Origin),
     /// They are held back as they were before, those that are there.
     Parts {
-        /// Those that were there before, and are served as they were.
+        /// The objects with a former version, which is served.
         served: BTreeSet<ObjectKey>,
         /// All others.
         absent: BTreeSet<ObjectKey>,
     },
 }
 
-/// What the other replicas have found, by replica and owner. Those that are there and found nothing are among them.
+/// The findings of the other replicas, by replica and owner. Replicas without findings are included.
 pub type Findings = BTreeMap<String, BTreeMap<ObjectKey, Vec<Finding>>>;
 
-/// What another replica has found, and is in quarantine here as well.
+/// A finding of another replica that is in quarantine here as well.
 #[derive(Debug)]
 pub(super) struct Adopted {
     pub(super) held: Quarantined,
@@ -58,7 +59,7 @@ pub(super) struct Adopted {
     from: String,
 }
 
-/// What another replica holds back.
+/// The objects that another replica holds back.
 #[derive(Debug)]
 pub(super) struct ToldBack {
     pub(super) said: Arc<str>,
@@ -67,7 +68,8 @@ pub(super) struct ToldBack {
 }
 
 impl Acceptance {
-    /// What was found here, for others. Not before PingSIX has taken everything else: it may refuse whatever it is given.
+    /// The findings of this replica, for others. Empty until PingSIX has accepted the rest, because PingSIX may refuse
+    /// any publication at the moment.
     pub fn findings(&self) -> Vec<Finding> {
         let quarantined = self.quarantined.iter().filter(|(_, held)| held.is_proven);
         let quarantined = quarantined.map(|(source, held)| Finding {
@@ -86,7 +88,7 @@ impl Acceptance {
     /// Takes in what other replicas have found of an owner, of which this is the newest.
     pub fn learn(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
         self.told_back.clear();
-        // What is being looked for here is found here.
+        // A running search here finds the fault itself.
         if self.search.is_some() {
             return;
         }
@@ -113,7 +115,7 @@ impl Acceptance {
                 // Of which version is not asked: this replica may be behind.
                 self.adopted.insert(source, Adopted { from: (*replica).clone(), ..adopted });
             } else if !findings.contains_key(&adopted.from) {
-                // Nobody else is left who knows.
+                // No other replica has the finding any more.
                 self.quarantined.entry(source).or_insert(adopted.held);
             }
         }
@@ -140,7 +142,7 @@ impl Acceptance {
         Some(Quarantined { said, retries, parts, version, is_proven: true })
     }
 
-    /// What other replicas hold back, with what PingSIX said.
+    /// The objects that other replicas hold back, with the message of PingSIX.
     pub(super) fn told_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.told_back.iter().flat_map(|told| told.served.union(&told.absent).map(|part| (part, &*told.said)))
     }

@@ -1,4 +1,4 @@
-//! What PingSIX complains about, as far as it says so.
+//! The sources that a message of PingSIX names.
 
 use std::collections::BTreeSet;
 

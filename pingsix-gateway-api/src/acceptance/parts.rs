@@ -14,12 +14,12 @@ use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, SharedMap};
 use crate::digest::short_digest;
 use crate::world::OwnerSnapshot;
 
-/// What can be compared with another version of itself.
+/// A part of a snapshot that can be compared with another version.
 trait Part: Clone {
-    /// Whether both say the same. One of them may have been read anew.
+    /// Whether both have equal content. One of them may be a new reading.
     fn says_the_same(&self, other: &Self) -> bool;
 
-    /// What it says, as a text that is the same for all that say the same, whoever has read it. It may be secret.
+    /// The content as a text, equal for equal content in every process. The text may be secret.
     fn text(&self) -> String;
 }
 
@@ -53,7 +53,7 @@ impl Part for Vec<Arc<EndpointSlice>> {
     }
 }
 
-/// What of a snapshot is different from another one of the same owner.
+/// The differences between two snapshots of one owner.
 pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeSet<ObjectKey> {
     let mut parts = BTreeSet::new();
     match (now, before) {
@@ -230,18 +230,18 @@ fn copy<N: Ord + Clone, V: Clone>(into: &mut SharedMap<N, V>, from: &SharedMap<N
     };
 }
 
-/// What stands for these parts as they are, wherever they were read.
+/// The digest of these parts, equal in every replica.
 pub(super) fn version(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> String {
     let texts = parts.iter().map(|part| format!("{part} {}", text(of, part).unwrap_or_default()));
     short_digest(&texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether a part is there.
+/// Whether a part exists.
 pub(super) fn has(of: &OwnerSnapshot, part: &ObjectKey) -> bool {
     text(of, part).is_some()
 }
 
-/// What a part says; `None` when it is not there.
+/// The content of a part; `None` for an absent part.
 #[allow(clippy::wildcard_enum_match_arm, reason = "all others are referents, or no parts")]
 fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Option<String> {
     match of {
@@ -306,7 +306,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
     only
 }
 
-/// Everything but routes and Ingresses: what is left answers 404.
+/// The snapshot without routes and Ingresses, which answers 404.
 pub(super) fn without_routes(snapshot: &OwnerSnapshot) -> OwnerSnapshot {
     let mut without = snapshot.clone();
     match &mut without {

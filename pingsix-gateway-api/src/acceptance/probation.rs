@@ -24,10 +24,10 @@ use super::search::Content;
 use super::sources::parts_of;
 use crate::world::OwnerSnapshot;
 
-/// How many findings have no consequence but quarantine, until [`MEMORY`] has passed without any.
+/// The number of findings without a consequence beyond quarantine, until [`MEMORY`] has passed without a finding.
 const FREE: u32 = 3;
 
-/// How long the first probation lasts.
+/// The length of the first probation.
 const FIRST: Duration = Duration::from_secs(10);
 
 const MOST: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ pub(super) struct Record {
 /// A probation.
 #[derive(Debug)]
 struct OnProbation {
-    /// What PingSIX took last when it began.
+    /// The last snapshot that PingSIX accepted at its begin.
     content: Content,
     said: Arc<str>,
     /// When it ends; `None` until the next beat.

@@ -1,8 +1,8 @@
-//! What statuses tell of whoever published before: another process, or this one before a restart.
+//! The statuses from before the first publication: of another process, or of this one before a restart.
 //!
-//! Nothing else is left of it, and nothing else is needed: PingSIX goes on with what it took, and the statuses of routes say
-//! what was at fault then, and which routes have come or changed since. So if PingSIX refuses the first thing that is
-//! published, these are suspected before all those that it has served all the time.
+//! PingSIX still serves the last accepted configuration, and the statuses of routes tell the faults of that time, and
+//! the routes that have come or changed since. So if PingSIX refuses the first publication, these routes are suspected
+//! before the routes that were served all the time.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::world::OwnerSnapshot;
 
-/// What statuses told before anything was published. Kinds without conditions tell nothing.
+/// The statuses from before the first publication. Kinds without conditions have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recollection {
@@ -38,7 +38,7 @@ impl Recollection {
     }
 }
 
-/// What was said of a route.
+/// The last verdict on a route.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgement {
     None,

@@ -1,9 +1,9 @@
-//! What is held is tried again once in a while, though it has not changed: it may have been held by mistake, and what was wrong
-//! with it may have been outside of it, as a name that does not resolve.
+//! Retries of held objects from time to time without a change: the finding may be wrong, or its cause may be outside of
+//! the object, such as a name that does not resolve.
 //!
-//! A retry is a trial of everything that is in force and one thing that is held. While it is made, PingSIX goes on with what it
-//! has, and nothing else is to be delivered: a retry begins when what is wanted is in force, and whatever changes ends it. It
-//! is made rarely all the same, for a PingSIX that starts in that second begins with what it refuses.
+//! A retry is a trial with the content in force and one held object. Meanwhile PingSIX keeps its configuration, and no
+//! other delivery is pending: a retry begins when the wanted content is in force, and any change ends the retry.
+//! Retries are rare, because a PingSIX that starts in that second begins with a refused configuration.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::parts::differences;
 use super::search::Content;
-use super::{Acceptance, DraftNumber, Heard, RefusedParts, Verdict, verdict};
+use super::{Acceptance, AcceptanceOutcome, DraftNumber, RefusedParts, Verdict, verdict};
 use crate::world::OwnerSnapshot;
 
-/// What is tried again.
+/// The object of a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tried {
     Source(Origin),
@@ -27,17 +27,17 @@ enum Tried {
 #[derive(Debug)]
 pub(super) struct Retry {
     what: Tried,
-    /// What there was when it began to be published.
+    /// The newest snapshot at the begin of the publication.
     newest: Option<OwnerSnapshot>,
     pub(super) number: Option<DraftNumber>,
 }
 
 impl Acceptance {
     /// Tries something again, if it is time and all is quiet.
-    pub(super) fn retry(&mut self, now: Instant) -> Heard {
-        let Some(last) = self.published.back() else { return Heard::Nothing };
+    pub(super) fn retry(&mut self, now: Instant) -> AcceptanceOutcome {
+        let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
         if self.is_restoring || verdict(&self.heard, last) != Verdict::Accepted {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         }
         let sources = self.quarantined.iter_mut();
         let mut sources = sources.filter_map(|(source, held)| held.retries.is_due(now).then_some(source));
@@ -46,12 +46,12 @@ impl Acceptance {
             let mut parts = parts.filter_map(|held| held.retries.is_due(now).then_some(&held.parts));
             parts.next().map(|parts| Tried::Parts(parts.clone()))
         });
-        let Some(what) = what else { return Heard::Nothing };
+        let Some(what) = what else { return AcceptanceOutcome::Nothing };
         self.retry = Some(Box::new(Retry { what, newest: None, number: None }));
-        Heard::Search
+        AcceptanceOutcome::Search
     }
 
-    /// What is to be published for a retry, if there is one and nothing disturbs it.
+    /// The content of a retry, if one is due and undisturbed.
     pub(super) fn retried(&mut self, newest: &OwnerSnapshot, wanted: &Content) -> Option<Content> {
         let is_in_force = self.accepted.as_ref().is_some_and(|accepted| accepted.content.is_same(wanted));
         self.is_restoring &= is_in_force;
@@ -77,7 +77,7 @@ impl Acceptance {
         }
         if content.is_none() {
             self.stop_retry();
-            // What is published next is something else.
+            // The next publication has other content.
             self.is_restoring = is_in_force;
         }
         content
@@ -92,11 +92,11 @@ impl Acceptance {
         }
     }
 
-    /// What was tried again is taken or refused.
-    pub(super) fn judge_retry(&mut self) -> Heard {
+    /// Ends a retry that PingSIX has accepted or refused.
+    pub(super) fn judge_retry(&mut self) -> AcceptanceOutcome {
         let number = self.retry.as_ref().and_then(|retry| retry.number);
         let Some(trial) = self.published.back().filter(|last| Some(last.number) == number) else {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         };
         match (verdict(&self.heard, trial), self.retry.take()) {
             (Verdict::Accepted, Some(retry)) => {
@@ -111,23 +111,23 @@ impl Acceptance {
                         parts.iter().cloned().collect()
                     }
                 };
-                Heard::Released(objects)
+                AcceptanceOutcome::Released(objects)
             }
             (Verdict::Refused(_), Some(retry)) => {
                 self.restore(&retry);
                 if let Some(retries) = self.retries_of(&retry.what) {
                     retries.failed();
                 }
-                Heard::Search
+                AcceptanceOutcome::Search
             }
             (_, retry) => {
                 self.retry = retry;
-                Heard::Nothing
+                AcceptanceOutcome::Nothing
             }
         }
     }
 
-    /// What was there before is to be published again, and nothing is known of that before it is.
+    /// Publishes the former content again; its acceptance is unknown until then.
     fn restore(&mut self, retry: &Retry) {
         self.is_restoring = true;
         self.published.retain(|published| Some(published.number) != retry.number);

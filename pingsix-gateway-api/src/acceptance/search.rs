@@ -1,17 +1,17 @@
-//! The search for what PingSIX refuses.
+//! The search for the objects that PingSIX refuses.
 //!
-//! It knows something that PingSIX takes, the **base**, and something that it refuses, the **goal**. What lies between the
-//! two are **steps**. A **trial** is the base with some of the steps done: when PingSIX takes it, it is the next base,
-//! and the fault is in a step that was not done; when PingSIX refuses it, the fault is in one that was. Each trial halves
-//! the steps that are suspected, until one is left.
+//! A search has content that PingSIX accepts, the **base**, and content that PingSIX refuses, the **goal**. The
+//! differences between the two are **steps**. A **trial** is the base with some of the steps. An accepted trial is the
+//! next base, and the fault is in one of the other steps. A refused trial contains the fault. Each trial halves the
+//! suspected steps, until one is left.
 //!
-//! A step is a group of parts of the snapshot that are put in their place, or a source that leaves quarantine. A group
-//! that is found is looked into: then the base is the group with all its sources in quarantine, and each step lets one of
-//! them out. So nothing answers an error for a trial but the other sources of a group that is at fault.
+//! A step replaces a group of parts of the snapshot, or releases a source from quarantine. A faulty group is searched
+//! further: the base is the group with all its sources in quarantine, and each step releases one of them. So a trial
+//! costs answers only of the other sources of a faulty group.
 //!
-//! Whoever says what is refused may be mistaken, once. So nothing is found without a contrast: in the same search, something
-//! was taken, and something was refused. What has shown neither by the time a single suspect is left is tried: the base,
-//! and the base with the suspect.
+//! One report of a refusal may be mistaken. So a search blames an object only after PingSIX has accepted one trial and
+//! refused another. If one of both is missing when a single suspect is left, the search tries the base, or the base
+//! with the suspect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::parts::{differences, put, without_routes};
 use super::sources::{all_sources, parts_of, sources};
 use crate::world::OwnerSnapshot;
 
-/// What a data plane is made of.
+/// The content of a data plane's translation.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     /// Without quarantine.
@@ -36,11 +36,11 @@ pub(super) struct Content {
 enum Step {
     /// These parts become what they are in the goal.
     Put(BTreeSet<ObjectKey>),
-    /// It leaves quarantine.
+    /// The source leaves quarantine.
     Release(Origin),
 }
 
-/// What is being tried.
+/// The content of the running trial.
 #[derive(Clone, Debug)]
 enum Trial {
     /// The base itself.
@@ -49,7 +49,7 @@ enum Trial {
     Part { done: Vec<Step>, left: Vec<Step> },
 }
 
-/// What a search has come to.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Another trial is to be made.
@@ -58,18 +58,18 @@ pub(super) enum Outcome {
     Source(Origin),
     /// These parts are at fault, and nothing of them that could be put into quarantine.
     Parts(BTreeSet<ObjectKey>),
-    /// PingSIX refuses everything, also what it took before: the fault is nowhere between the two.
+    /// PingSIX refuses every publication, also documents that it accepted before: the fault is nowhere between the two.
     Nowhere,
     /// PingSIX takes everything by now.
     Taken,
 }
 
-/// What of the base may not be as it seems.
+/// The unconfirmed assumption about the base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doubt {
     #[default]
     Nothing,
-    /// It is to be made sure first that PingSIX takes the base.
+    /// A trial has to confirm that PingSIX accepts the base.
     Base,
     /// The same; and if PingSIX refuses the base, the search begins again with everything as a suspect.
     Everything,
@@ -82,7 +82,7 @@ pub(super) struct Search {
     goal: Content,
     suspects: Vec<Step>,
     trial: Trial,
-    /// What a group that is looked into consists of.
+    /// The parts of the group that is searched.
     group: Option<BTreeSet<ObjectKey>>,
     /// The base before a group was looked into.
     before: Option<Content>,
@@ -92,18 +92,18 @@ pub(super) struct Search {
     /// Whether the base is what is left when there is nothing that PingSIX took: first everything in quarantine, then
     /// nothing at all.
     bottom: Option<Bottom>,
-    /// What is tried before that, the last first.
+    /// The guesses before the search, the last one first.
     guesses: Vec<Guess>,
-    /// What is being tried of it.
+    /// The running guess.
     guess: Option<Guess>,
     doubt: Doubt,
     /// Sources in quarantine that were found by mistake if the base is refused.
     unproven: BTreeSet<Origin>,
-    /// Those of which it has turned out that they were found by mistake.
+    /// The findings that turned out to be mistaken.
     disproved: BTreeSet<Origin>,
-    /// Whether PingSIX has taken anything since the search began, or began again.
+    /// Whether PingSIX has accepted a trial since the search began, or began again.
     has_accepted: bool,
-    /// Whether it has refused any of the steps since then.
+    /// Whether PingSIX has refused a trial since then.
     has_refused: bool,
     trials: u32,
 }
@@ -114,10 +114,10 @@ enum Bottom {
     Empty,
 }
 
-/// What it may be enough to leave out, when nothing is known that PingSIX takes.
+/// The sources to leave out at first, without a known accepted content.
 ///
-/// It goes on with what it took from whoever published before, so what it refuses costs nobody anything but time, while
-/// everything in quarantine would cost everybody an answer.
+/// PingSIX serves the configuration of an earlier process meanwhile, so a refused trial costs only time. A trial with
+/// all sources in quarantine would cost all answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Guess {
     /// These sources, put into quarantine.
@@ -126,10 +126,10 @@ struct Guess {
     absent: BTreeSet<Origin>,
 }
 
-/// What is known before a search.
+/// The known facts before a search.
 #[derive(Debug)]
 pub(super) struct Clues<'c> {
-    /// What PingSIX took last.
+    /// The last content that PingSIX accepted.
     pub(super) accepted: Option<&'c Content>,
     /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
     /// time.
@@ -142,7 +142,7 @@ pub(super) struct Clues<'c> {
 }
 
 impl Content {
-    /// Whether nothing is different.
+    /// Whether the step has no difference.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.quarantine == other.quarantine && differences(&self.snapshot, &other.snapshot).is_empty()
     }
@@ -219,7 +219,7 @@ impl Search {
         self.among_everything()
     }
 
-    /// What PingSIX is to be given for the trial.
+    /// The content for the trial.
     pub(super) fn content(&self) -> Content {
         match &self.trial {
             Trial::Base => self.with(&[]),
@@ -227,12 +227,12 @@ impl Search {
         }
     }
 
-    /// What PingSIX is to take in the end.
+    /// The goal of the search.
     pub(super) const fn goal(&self) -> &Content {
         &self.goal
     }
 
-    /// What the parts that were found were before.
+    /// The former version of the parts in the finding.
     pub(super) fn before(&self) -> &OwnerSnapshot {
         &self.before.as_ref().unwrap_or(&self.base).snapshot
     }
@@ -242,12 +242,12 @@ impl Search {
         &self.disproved
     }
 
-    /// How many trials were begun.
+    /// The number of trials so far.
     pub(super) const fn trials(&self) -> u32 {
         self.trials
     }
 
-    /// How many steps are suspected.
+    /// The number of suspected steps.
     pub(super) const fn suspects(&self) -> usize {
         self.suspects.len()
     }
@@ -292,12 +292,12 @@ impl Search {
                     if !self.has_accepted
                         && let Some(before) = self.before.take()
                     {
-                        // What it came to may be refused as well.
+                        // The result may be refused as well.
                         self.base = before;
                         self.suspects = vec![Step::Put(group)];
                         return self.try_base();
                     }
-                    // It is refused although all of it that could be is in quarantine.
+                    // PingSIX refuses the group although all its sources are in quarantine.
                     return Outcome::Parts(group);
                 }
                 // Also without them everything is refused.
@@ -309,7 +309,7 @@ impl Search {
                     self.bottom = None;
                     return self.fall_back();
                 }
-                // What is refused is how requests are matched, which quarantine leaves as it is.
+                // The fault is in the matching of requests, which quarantine does not change.
                 self.bottom = Some(Bottom::Empty);
                 let snapshot = without_routes(&self.goal.snapshot);
                 self.base = Content { snapshot, quarantine: self.goal.quarantine.clone() };
@@ -352,7 +352,7 @@ impl Search {
         Outcome::Trial
     }
 
-    /// What is still to be tried before the last suspect is found to be at fault.
+    /// The trials that are missing before the last suspect is blamed.
     fn confirm(&mut self) -> Option<Outcome> {
         if !self.has_accepted {
             return Some(self.try_base());
@@ -449,8 +449,8 @@ impl Search {
         }
     }
 
-    /// What of a group could be put into quarantine: rules, or what they refer to when there are none. While a Service is in
-    /// quarantine nothing comes of its rules, so that both at once would hide what is at fault.
+    /// The sources of a group that can be put into quarantine: rules, or the referenced objects without rules. A
+    /// Service in quarantine suppresses its rules, so both at once would hide the culprit.
     fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> impl Iterator<Item = Origin> + use<> {
         let of_parts: BTreeSet<Origin> =
             group.iter().flat_map(|part| sources(&self.goal.snapshot, part)).collect();
@@ -466,7 +466,7 @@ impl Search {
             match step {
                 Step::Put(group) => {
                     put(&mut snapshot, &self.goal.snapshot, group);
-                    // What it was in quarantine for is not there any more.
+                    // The object of this quarantine is gone.
                     let of_group = quarantine.keys().filter(|source| !parts_of(source).is_disjoint(group));
                     for source in of_group.cloned().collect::<Vec<_>>() {
                         quarantine.remove(&source);
@@ -488,12 +488,12 @@ impl Search {
     }
 }
 
-/// Whether there is no route.
+/// Whether the snapshot has no route.
 fn is_empty(snapshot: &OwnerSnapshot) -> bool {
     differences(snapshot, &without_routes(snapshot)).is_empty()
 }
 
-/// Everything in quarantine.
+/// The goal with all sources in quarantine.
 fn quarantined(goal: &Content) -> Content {
     let mut quarantine = goal.quarantine.clone();
     for source in all_sources(&goal.snapshot) {
@@ -504,7 +504,7 @@ fn quarantined(goal: &Content) -> Content {
     Content { snapshot: goal.snapshot.clone(), quarantine }
 }
 
-/// What is said of a source that is in quarantine for a trial; nobody gets to read it.
+/// The message of a source in quarantine during a trial; never shown.
 fn held() -> Arc<str> {
     Arc::from("It is being found out what PingSIX refuses.")
 }
@@ -514,7 +514,7 @@ fn steps(base: &Content, goal: &Content) -> Vec<Step> {
     let parts = differences(&goal.snapshot, &base.snapshot);
     let groups = groups(&parts, &goal.snapshot, &base.snapshot).into_iter().map(Step::Put);
     let released = base.quarantine.keys().filter(|source| !goal.quarantine.contains_key(*source));
-    // What comes with a part that is put in its place is released with it.
+    // The sources of a replaced part are released with the part.
     let released = released.filter(|source| parts_of(source).is_disjoint(&parts)).cloned().map(Step::Release);
     groups.chain(released).collect()
 }

@@ -1,4 +1,4 @@
-//! What can be put into quarantine, and the parts of a snapshot that it is made of.
+//! The sources that can be put into quarantine, and the parts of a snapshot that contain them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
 
-/// What of a part can be put into quarantine: the rules of a route, the sections of an Ingress, a Service, a Secret or
-/// a SecurityPolicy as a whole. Nothing of what is not there, nor of a part that all others depend on.
+/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret or a SecurityPolicy as
+/// a whole. Absent parts have none, and neither do parts on which all others depend.
 pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
     let name = &part.name;
     let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
@@ -67,8 +67,8 @@ fn sections(ingress: &Ingress) -> Vec<Section> {
     sections
 }
 
-/// Everything of a snapshot that can be put into quarantine without hiding something else: no Services, and of Ingresses no
-/// Secrets.
+/// The sources of a snapshot that can be put into quarantine without hiding others: no Services, and no Secrets of
+/// Ingresses.
 pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
     let keys = |kind: Kind, names: Vec<&ObjectName>| -> Vec<ObjectKey> {
         names.into_iter().map(|name| ObjectKey { kind, name: name.clone() }).collect()

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::waiting::{ALONE, UNANSWERED};
 use super::*;
 
-/// What a rule or a Service has in it.
+/// The content of a rule or a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Good,
@@ -49,9 +49,9 @@ struct Lab {
     routes: BTreeMap<String, Vec<Rule>>,
     acceptance: Acceptance,
     revision: i64,
-    /// What was published last.
+    /// The last publication.
     content: Option<OwnerSnapshot>,
-    /// What PingSIX has in force, and the revision of it.
+    /// The content in force at PingSIX, and its revision.
     in_force: Option<(OwnerSnapshot, i64)>,
     refused: Option<(i64, String)>,
     /// Refuses everything.
@@ -183,7 +183,7 @@ impl Lab {
         OwnerSnapshot::Gateway(Box::new(snapshot))
     }
 
-    /// Everything poisonous that PingSIX finds in a snapshot.
+    /// The poisonous parts that PingSIX finds in a snapshot.
     fn poison(snapshot: &OwnerSnapshot) -> Vec<String> {
         let OwnerSnapshot::Gateway(snapshot) = snapshot else { panic!("it is a Gateway's") };
         let quarantine = &snapshot.referents.quarantine;
@@ -202,7 +202,7 @@ impl Lab {
         for (name, service) in &snapshot.referents.services {
             let object = Arc::new(ObjectKey { kind: Kind::Service, name: name.clone() });
             let is_held = quarantine.contains_key(&Origin { object, section: Section::Whole });
-            // Nothing comes of one that no rule leads to.
+            // A Service without a rule has no effect.
             let key = ObjectKey { kind: Kind::HttpRoute, name: name.clone() };
             let rules = http_route(snapshot, &key).and_then(|route| route.spec().rules);
             let rules = rules.map_or(0, |rules| rules.len());
@@ -215,7 +215,7 @@ impl Lab {
     }
 
     /// Publishes what is to be published, and has PingSIX take or refuse it.
-    fn turn(&mut self) -> Heard {
+    fn turn(&mut self) -> AcceptanceOutcome {
         if !self.remembers {
             self.acceptance.records.clear();
         }
@@ -233,7 +233,7 @@ impl Lab {
         let _ = writeln!(self.log, "{}: {:?}", self.revision, draft.trial);
         let revision = Revision::new(self.revision).unwrap();
         let early = self.acceptance.published(draft.number, &plane(), revision);
-        if early != Heard::Nothing {
+        if early != AcceptanceOutcome::Nothing {
             return early;
         }
         self.look();
@@ -258,7 +258,7 @@ impl Lab {
         }
     }
 
-    /// What is there of those that are outlawed.
+    /// The outlawed objects in a snapshot.
     fn outlawed_in(&self, snapshot: &OwnerSnapshot) -> Vec<String> {
         let OwnerSnapshot::Gateway(gateway) = snapshot else { panic!("it is a Gateway's") };
         let outlawed = self.outlawed.iter().filter(|name| {
@@ -268,7 +268,7 @@ impl Lab {
         outlawed.map(|name| format!("{name} 0")).collect()
     }
 
-    fn say(&mut self) -> Heard {
+    fn say(&mut self) -> AcceptanceOutcome {
         let accepted = self.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
         let refused = self.refused.clone().filter(|_| !self.is_paused);
         let refused = refused.map(|(at, said)| (Revision::new(at).unwrap(), said.into()));
@@ -282,7 +282,7 @@ impl Lab {
         self.acceptance.hears(&plane(), Some(Reception { accepted, refused }), &named)
     }
 
-    /// Whatever comes into force, nobody suffers but who has poison.
+    /// Content in force harms only objects with poison.
     fn check(&self, content: &OwnerSnapshot) {
         let Some((before, _)) = &self.in_force else { return };
         for source in quarantine(content).keys() {
@@ -304,13 +304,13 @@ impl Lab {
     /// Goes on until nothing more is to be published. Returns how many publications it took.
     fn settle(&mut self) -> usize {
         (self.publications, self.turns) = (0, 0);
-        while self.turn() != Heard::Nothing || self.acceptance.search.is_some() {
+        while self.turn() != AcceptanceOutcome::Nothing || self.acceptance.search.is_some() {
             assert!(self.turns < 1_000, "{}", self.log);
         }
         self.publications
     }
 
-    /// Whoever is in quarantine for a while, or absent, need not be at fault.
+    /// An object in quarantine, or an absent one, may be innocent.
     fn forgive(&mut self) {
         self.unjudged.extend(self.routes.keys().cloned());
         self.recalled.extend(self.routes.keys().cloned());
@@ -321,7 +321,7 @@ impl Lab {
         let end = self.now + time;
         while self.now < end {
             self.now += Duration::from_secs(5);
-            if self.acceptance.beat(self.now) != Heard::Nothing {
+            if self.acceptance.beat(self.now) != AcceptanceOutcome::Nothing {
                 self.settle();
             }
         }

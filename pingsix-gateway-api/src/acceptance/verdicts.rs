@@ -1,4 +1,4 @@
-//! What there is to say of routes that are held back.
+//! The verdicts on routes that are held back.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ impl Acceptance {
     /// they were before, or not at all.
     pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
         let OwnerSnapshot::Gateway(newest) = newest else { return };
-        // What is held back here is in translation as it was; what others hold back is there as it is.
+        // The translation has the former version of objects held back here, and the present version of those held back
+        // by others.
         let here: Vec<_> =
             self.held_back().map(|(part, said)| (part, said, verdicts.get(part).cloned())).collect();
         let elsewhere = self.told_back.iter().flat_map(|told| {

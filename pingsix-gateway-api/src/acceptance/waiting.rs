@@ -1,17 +1,17 @@
-//! What becomes of trials that nobody says anything of, and of what was given up.
+//! The timeouts of trials without a confirmation, and the end of a given-up search.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Acceptance, DraftNumber, Heard};
+use super::{Acceptance, AcceptanceOutcome, DraftNumber};
 
-/// How long a trial waits when there is nobody who would say anything of it: longer than PingSIX takes to come back, which is
-/// three seconds and the time it reads.
+/// The timeout of a trial without a connected instance: longer than PingSIX takes to reconnect, which is three seconds
+/// and the time to read.
 pub(super) const ALONE: Duration = Duration::from_secs(10);
 
-/// How long it waits for somebody who is there and says nothing of it.
+/// The timeout of a trial with a connected instance that does not confirm.
 pub(super) const UNANSWERED: Duration = Duration::from_mins(2);
 
 /// A trial that nothing is said of yet.
@@ -27,12 +27,12 @@ pub(super) struct Waiting {
 impl Acceptance {
     /// Does what the time has come for: ends a trial that nobody says anything of, looks into what is refused for a reason
     /// that was not found, and tries something again that is held. To be called every few seconds.
-    pub fn beat(&mut self, now: Instant) -> Heard {
+    pub fn beat(&mut self, now: Instant) -> AcceptanceOutcome {
         let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
             self.waiting = None;
             if is_released {
-                return Heard::Search;
+                return AcceptanceOutcome::Search;
             }
             return if self.fault.is_some() { self.reconsider(now) } else { self.retry(now) };
         }
@@ -41,31 +41,31 @@ impl Acceptance {
         let waiting = waiting.unwrap_or(Waiting { trial, since: now, alone_since: None });
         let alone_since = self.heard.is_empty().then(|| waiting.alone_since.unwrap_or(now));
         self.waiting = Some(Waiting { alone_since, ..waiting });
-        // Nobody waits for a retry, and whoever comes while it is published begins with it.
+        // A retry does not wait, and an instance that connects during its publication begins with its content.
         let (alone, unanswered) =
             if self.is_retrying() { (Duration::ZERO, 3 * ALONE) } else { (ALONE, UNANSWERED) };
         let is_alone = alone_since.is_some_and(|since| now.duration_since(since) >= alone);
         if !is_alone && now.duration_since(waiting.since) < unanswered {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         }
         self.waiting = None;
         self.is_restoring = false;
         self.stop_retry();
         if self.search.take().is_some() {
-            // Whoever comes may take it, and if not, that will show.
+            // A new instance may accept the content; a refusal would show again.
             self.fault = None;
             self.published.clear();
         }
-        Heard::Unanswered
+        AcceptanceOutcome::Unanswered
     }
 
     /// Looks once more into what is refused for a reason that was not found.
-    fn reconsider(&mut self, now: Instant) -> Heard {
+    fn reconsider(&mut self, now: Instant) -> AcceptanceOutcome {
         let Some(fault) = self.fault.as_mut().filter(|fault| fault.given_up.is_some()) else {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         };
         if !fault.again.is_due(now) {
-            return Heard::Nothing;
+            return AcceptanceOutcome::Nothing;
         }
         fault.again.failed();
         fault.given_up = None;

@@ -30,12 +30,12 @@ struct Last {
     config: Config,
     provenance: SharedMap<DocumentKey, Provenance>,
     desired: Desired,
-    /// How often documents name an upstream.
+    /// The number of references to each upstream in documents.
     references: BTreeMap<Box<str>, usize>,
 }
 
 impl Bridge {
-    /// Nothing is remembered yet.
+    /// A bridge without a former conversion.
     pub const fn new() -> Self {
         Self { last: None }
     }
@@ -93,7 +93,7 @@ impl Last {
         let owner = Arc::new(self.key.owner());
         let mut delivery: BTreeMap<Key, Option<Document>> = BTreeMap::new();
         let mut gone: BTreeSet<&str> = BTreeSet::new();
-        // Nothing is to stay decoded of what is looked at.
+        // The decoded documents are dropped after the inspection.
         let mut looked_at = plane.config.clone();
         for change in changes {
             let (key, document) = match change {

@@ -1,4 +1,4 @@
-//! What becomes of documents that PingSIX would refuse.
+//! The measures against documents that PingSIX would refuse.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +18,9 @@ const NOWHERE: &str = "127.0.0.1:9";
 pub struct Quarantined {
     /// The document.
     pub key: DocumentKey,
-    /// What became of it.
+    /// The measure.
     pub measure: Measure,
-    /// What a Route in quarantine answers: 500, or 503 when all its rules are those of GRPCRoutes.
+    /// The status code of a Route in quarantine: 500, or 503 when all its rules are those of GRPCRoutes.
     pub status: u16,
     /// The field at fault, empty for the document itself.
     pub field: String,
@@ -28,7 +28,7 @@ pub struct Quarantined {
     pub because: String,
 }
 
-/// What becomes of a document in quarantine.
+/// The measure against a document in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     /// The Route keeps its place and answers an error itself.
@@ -61,7 +61,7 @@ pub(super) struct Guarded {
     pub(super) quarantined: Vec<Quarantined>,
     /// Why PingSIX would refuse even that.
     pub(super) refused: Vec<Violation>,
-    /// What PingSIX accepts and then handles otherwise than it seems to say.
+    /// Documents that PingSIX accepts and handles in another way than their text suggests.
     pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
 }
 

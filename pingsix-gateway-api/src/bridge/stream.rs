@@ -27,11 +27,11 @@ use super::{BridgeError, Measure};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BridgedStream {
-    /// What the sink shall hold, under the prefix of the stream documents.
+    /// The desired documents, under the prefix of the stream documents.
     pub desired: Desired,
     /// The same documents, decoded: the configuration after quarantine.
     pub config: StreamConfig,
-    /// What breaks a rule; normally nothing.
+    /// The documents that break a rule; normally none.
     pub quarantined: Vec<QuarantinedStream>,
     /// The same, by object.
     pub problems: Vec<Problem>,
@@ -42,7 +42,7 @@ pub struct BridgedStream {
 pub struct QuarantinedStream {
     /// The document.
     pub key: StreamKey,
-    /// What became of it: where a Route of PingSIX answers 500, a stream route rejects connections.
+    /// The measure: where a Route of PingSIX answers 500, a stream route rejects connections.
     pub measure: Measure,
     /// The field at fault, empty for the document itself.
     pub field: String,
@@ -119,7 +119,7 @@ pub fn bridge_stream(
     Ok(BridgedStream { desired, config, quarantined, problems })
 }
 
-/// Who asked for a document.
+/// The origin of a document.
 fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> Origin {
     match provenance {
         Some(StreamProvenance::Route { origin, .. }) => origin.clone(),

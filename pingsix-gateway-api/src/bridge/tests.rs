@@ -172,7 +172,7 @@ fn a_closed_route_keeps_the_hosts_of_its_service() {
     let plane = DataPlane { config, ..DataPlane::default() };
     let bridged = bridge(&key, &plane, &options()).unwrap();
     assert_eq!(bridged.config.route("r").unwrap().hosts, ["a.test"]);
-    // Nobody asked for it, so the Gateway hears of it.
+    // The document has no origin, so the Gateway gets the problem.
     assert_eq!(bridged.problems[0].object.to_string(), "Gateway infra/web");
 }
 
@@ -351,7 +351,7 @@ fn a_bridge_that_remembers_gives_what_a_fresh_one_does() {
     let upstream = DocumentKey::new(ResourceKind::Upstream, upstream);
     plane.config.remove(&upstream);
     assert_eq!(check(&plane).0, 1);
-    // It goes together with the route that names it, and the other way round it is not named at all.
+    // The upstream goes together with its route, and comes before the route.
     check(&sound);
     plane.config.remove(&route);
     plane.provenance.remove(&route);

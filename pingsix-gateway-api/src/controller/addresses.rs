@@ -55,7 +55,7 @@ pub(super) fn start(
 async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Vec<Address>>>) {
     let api: Api<Service> = Api::namespaced(client, &name.namespace);
     let mut versions = std::pin::pin!(watcher::watch_object(api, &name.name).default_backoff());
-    // What was last complained about: a fault that stays is said once.
+    // The last complaint: a lasting fault is logged once.
     let mut complaint = None;
     while let Some(version) = versions.next().await {
         let fault = match &version {

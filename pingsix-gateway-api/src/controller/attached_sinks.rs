@@ -99,7 +99,7 @@ impl AttachedSinks {
         self.open.send_modify(|open| {
             open.insert(id, handle);
         });
-        tracing::info!(url = sink.url, proxy = %sink.proxy, "a sink that parameters name is opened");
+        tracing::info!(url = sink.url, proxy = %sink.proxy, "opening a sink of parameters");
         Ok(id)
     }
 

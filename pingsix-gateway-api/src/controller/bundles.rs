@@ -35,7 +35,7 @@ async fn follow(client: Client, known: watch::Sender<Bundles>) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listing = BTreeMap::new();
-    // What was last complained about: a fault that stays is said once.
+    // The last complaint: a lasting fault is logged once.
     let mut complaint = None;
     while let Some(event) = events.next().await {
         let fault = event.as_ref().err().map(|error| Fault::from(error).to_string());

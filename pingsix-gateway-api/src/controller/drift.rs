@@ -22,7 +22,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
 
 /// The number of pauses without drift after which the pause starts anew.
-const PEACE: u32 = 3;
+const CALM_INTERVALS: u32 = 3;
 
 /// Follows the drift of sinks, and of the open sinks of parameters, until it is stopped. The receiver gets each scope to
 /// publish again.
@@ -90,7 +90,7 @@ async fn follow(mut source: watch::Receiver<BTreeSet<Scope>>, scopes: mpsc::Send
         let drifted = source.borrow_and_update().clone();
         let now = Instant::now();
         repairs.retain(|scope, repair| {
-            drifted.contains(scope) || now.duration_since(repair.at) < repair.pause * PEACE
+            drifted.contains(scope) || now.duration_since(repair.at) < repair.pause * CALM_INTERVALS
         });
         let mut next: Option<Instant> = None;
         for scope in drifted {
@@ -159,7 +159,7 @@ mod tests {
             });
         }
 
-        /// How long it takes until a scope is to be repaired.
+        /// The delay until the next repair of a scope.
         async fn repaired(&mut self, name: &str) -> Duration {
             let from = Instant::now();
             let repaired = timeout(LONGEST * 2, self.repairs.recv()).await.expect("nothing is repaired");
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(rig.repaired("a").await, Duration::ZERO);
         let mut waited = Vec::new();
         for _ in 0..8 {
-            // It is repaired, and changed by the other.
+            // The repair succeeds, and the other publisher changes the scope again.
             rig.set("a", false);
             tokio::task::yield_now().await;
             rig.set("a", true);
@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(waited, [1, 2, 4, 8, 16, 32, 60, 60]);
         rig.set("a", false);
-        advance(LONGEST * PEACE).await;
+        advance(LONGEST * CALM_INTERVALS).await;
         rig.set("a", true);
         assert_eq!(rig.repaired("a").await, Duration::ZERO, "there is peace");
     }
@@ -238,7 +238,7 @@ mod tests {
         router.attach(&scope("a"), Some(id));
         assert_eq!(timeout(LONGEST, repairs.recv()).await.unwrap(), Some(scope("a")));
         router.attach(&scope("a"), None);
-        // What was on its way may still come.
+        // Events on their way may still arrive.
         tokio::task::yield_now().await;
         while repairs.try_recv().is_ok() {}
         assert!(timeout(LONGEST * 3, repairs.recv()).await.is_err(), "it is closed");

@@ -15,16 +15,16 @@
 
 mod acceptance;
 mod delivered;
+mod encryption;
 mod ingest;
 mod jobs;
-mod opening;
 mod parameters;
 mod parts;
 mod peers;
 mod provisioning;
 mod publishing;
+mod readiness;
 mod report;
-mod sealing;
 mod settling;
 mod sinks;
 mod start;
@@ -63,16 +63,16 @@ pub(super) use provisioning::Provisioning;
 use publishing::Publish;
 use report::{Report, View};
 
-/// How many inputs are taken in before others get their turn.
+/// The number of inputs in one batch, before other work of the task.
 const BATCH: usize = 512;
 
-/// How many owners get their turn, and how many translations are taken in, before others get theirs.
+/// The number of owners, and of finished translations, in one batch, before other work of the task.
 const TURNS: usize = 8;
 
-/// How often everything is reconsidered though nothing has changed: certificates come of age, and targets are mended.
+/// The interval of reconciliations without a change, for certificates that become valid and for repaired targets.
 const RECONSIDER: Duration = Duration::from_hours(1);
 
-/// How often metrics are told how things stand, and the longest time between two beats.
+/// The interval of metrics, and the longest time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// The message for an owner whose translation has panicked.
@@ -87,14 +87,14 @@ pub(super) struct Engine {
     report: Report,
     managed: Managed,
     deliveries: Deliveries,
-    /// What the status pages of data planes have said.
+    /// The status pages of data planes over time.
     pages: BTreeMap<DataPlaneKey, PageReader>,
     others: Peers,
 }
 
 /// The time that a reconsideration has taken so far.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct ProcessorTimer {
     /// When it began.
     started: Instant,
     /// Processor time until it went on.
@@ -103,7 +103,7 @@ struct Taken {
     since: Instant,
 }
 
-impl Taken {
+impl ProcessorTimer {
     fn from(started: Instant) -> Self {
         Self { started, before: Duration::ZERO, since: started }
     }
@@ -114,7 +114,7 @@ impl Taken {
     }
 }
 
-/// What an engine reports on, beside a part of it that changes.
+/// The inputs of a report, beside a part of the engine that changes.
 macro_rules! view {
     ($engine:expr) => {
         $crate::controller::engine::View {
@@ -175,17 +175,17 @@ impl Engine {
                         self.job_ended(ended);
                     }
                 }
-                attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
-                () = changed(readers.as_mut()) => self.look_at_readers(),
-                () = changed(replicas.as_mut()) => self.look_at_replicas(),
-                Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
+                attempt = self.publish.publisher.ended() => self.record_attempt(attempt.map_err(ControllerError::Task)?),
+                () = changed(readers.as_mut()) => self.refresh_readers(),
+                () = changed(replicas.as_mut()) => self.refresh_replicas(),
+                Some((data_plane, instances)) = sources.pages.recv() => self.observe_status_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
                 Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),
-                Ok(()) = addresses.changed() => self.look_at_addresses(),
-                () = changed(provisioned.as_mut()) => self.look_at_provisioned(),
-                () = changed(key.as_mut()) => self.look_at_all_instances(),
+                Ok(()) = addresses.changed() => self.refresh_addresses(),
+                () = changed(provisioned.as_mut()) => self.apply_provisioned(),
+                () = changed(key.as_mut()) => self.refresh_all_instances(),
                 Ok(()) = bundles.changed() => {
-                    // What was absent may have come with them.
+                    // An absent kind may have come with the new definitions.
                     watches.look_again();
                     self.report.tell_classes(self.view());
                 }
@@ -213,10 +213,10 @@ impl Engine {
 
     fn take(&mut self, effects: Effects) {
         let Effects { owners, classes, touched, removed, mut undecodable, sliced } = effects;
-        self.look_at_sliced(&sliced);
+        self.refresh_instances_of_services(&sliced);
         for key in &removed {
             self.report.status.removed(key);
-            self.note_shape(key, None);
+            self.record_decode_problem(key, None);
         }
         for class in &classes {
             self.report.tell_class(self.view(), class);
@@ -225,15 +225,15 @@ impl Engine {
             self.report.tell_proxy(self.view(), key);
         }
         for key in &touched {
-            self.note_shape(key, undecodable.remove(key));
+            self.record_decode_problem(key, undecodable.remove(key));
         }
         self.report.touched(self.view(), &touched);
         self.ingest.changed(owners);
     }
 
     /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
-    fn note_shape(&mut self, object: &ObjectKey, problem: Option<Problem>) {
-        if self.ingest.note_shape(object, problem.as_ref()) {
+    fn record_decode_problem(&mut self, object: &ObjectKey, problem: Option<Problem>) {
+        if self.ingest.record_decode_problem(object, problem.as_ref()) {
             self.report.events.undecodable(object, problem);
         }
     }
@@ -273,7 +273,7 @@ impl Engine {
             Prepared::Withdrawn(reconciled) => {
                 self.ingest.awaits(owner, reconciled.awaited.clone());
                 self.follow_parameters(owner);
-                self.publish_owner(owner, reconciled, false, Taken::from(started));
+                self.publish_owner(owner, reconciled, false, ProcessorTimer::from(started));
             }
         }
         None
@@ -289,9 +289,9 @@ impl Engine {
         let reconciled = done.map(|done| self.parts.reconciler.finish(done));
         match reconciled {
             Some(Some(reconciled)) => {
-                self.act_on(&owner, reconciled, Taken { started, before: took, since: now });
+                self.act_on(&owner, reconciled, ProcessorTimer { started, before: took, since: now });
             }
-            // What has happened meanwhile has made it useless.
+            // A later change has outdated the translation.
             Some(None) => {
                 Span::current().record("outcome", Outcome::Superseded.as_str());
                 self.count(&owner, Outcome::Superseded, started);
@@ -306,7 +306,7 @@ impl Engine {
     }
 
     /// Does what follows from what was made of an owner.
-    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
+    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: ProcessorTimer) {
         self.ingest.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish_owner(owner, reconciled, true, taken);
@@ -378,7 +378,7 @@ impl Engine {
         self.report.settle(view!(self), leads, now);
         self.catch_up();
         self.stop_listening();
-        self.look_at_trials(now);
+        self.advance_trials(now);
         self.ingest.end_waits(&mut self.parts.reconciler, now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
-use super::turns::{Turn, Turns};
+use super::request_limits::{RequestLimits, Turn};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
@@ -36,7 +36,7 @@ pub(super) type Pages = (DataPlaneKey, Instances);
 
 /// Polls the status pages at every replica: the leader reports publications, and each replica searches for refusals of
 /// its own readers. Each data plane has its own interval, so a silent instance delays only its own data plane, and is
-/// polled less and less often. [`Turns`] limits concurrent requests. The pages may change at any time.
+/// polled less and less often. [`RequestLimits`] limits concurrent requests. The pages may change at any time.
 pub(super) fn start(
     targets: watch::Receiver<TargetsByOwner>,
     client: &StatusClient,
@@ -45,7 +45,7 @@ pub(super) fn start(
 ) -> mpsc::Receiver<Pages> {
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
-    let polls = Polls { client, for_strangers, turns: Turns::default(), answers };
+    let polls = Polls { client, for_strangers, turns: RequestLimits::default(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(polls.follow(targets)).await;
@@ -57,7 +57,7 @@ pub(super) fn start(
 struct Polls {
     client: StatusClient,
     for_strangers: StatusClient,
-    turns: Turns,
+    turns: RequestLimits,
     answers: mpsc::Sender<Pages>,
 }
 
@@ -161,7 +161,7 @@ struct Poll {
 impl Poll {
     /// Runs until the senders of revisions, or the receiver of results, are dropped.
     async fn run(mut self) {
-        // What is awaited, and since when.
+        // The awaited revision, and the time since when.
         let mut awaited: Option<(Option<i64>, Instant)> = None;
         loop {
             let Ok(revision) = self.published.wait_for(Option::is_some).await.map(|revision| *revision)
@@ -182,7 +182,7 @@ impl Poll {
             let pause = if read.values().flatten().any(is_behind) {
                 impatience(now - since)
             } else {
-                // Nothing else is awaited than pages that could not be read.
+                // Only unreadable pages are awaited.
                 let failed = self.heard.values().filter(|heard| heard.failures > 0);
                 failed.map(|heard| heard.due - now).fold(IDLE_POLL_INTERVAL, Duration::min)
             };
@@ -244,7 +244,7 @@ mod tests {
     use pingsix_sink::Revision;
 
     use super::super::poll_targets::{PagesByPlane, PollTargets};
-    use super::super::turns::PER_NAMESPACE;
+    use super::super::request_limits::PER_NAMESPACE;
     use super::*;
     use crate::operations::server::serve;
 
@@ -418,7 +418,7 @@ mod tests {
                 urls.insert(silent.start().await);
             }
             if gateway == 0 {
-                // Nobody listens there, which is not told.
+                // No process listens at this port; the fault is left out.
                 urls.insert(format!("http://{}", pingsix_test_programs::free_address()).parse().unwrap());
             }
             let asked = StatusPages { urls, coming: BTreeSet::new(), key: PageKey::None };
@@ -471,7 +471,7 @@ mod tests {
         ask(&mut targets, "b", asked([instance.start(&stop).await]));
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        // Nobody is asked before there is something to ask for.
+        // No poll starts before the first publication.
         sleep(FAST_POLL_INTERVAL * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
         for revision in 1..5 {

@@ -157,7 +157,7 @@ impl OrphanCollector {
             });
             // Logged once: publications to such a target fail, too, and are logged.
             if let Some(error) = error.as_ref().filter(|_| complaint != fault) {
-                tracing::warn!(%error, fault, "it is not known what an earlier process may have left at targets");
+                tracing::warn!(%error, fault, "cannot search targets for publications of an earlier process");
             }
             complaint = fault;
             if error.is_some_and(|error| error.may_pass()) {

@@ -1,12 +1,11 @@
-//! Publications, beside the task that owns the picture.
+//! Publications to targets, outside of the engine's task.
 //!
-//! A target may take its time, or not answer at all. So each target of each data plane has a lane of its own: at most one
-//! publication is under way in it, and at most one waits behind that, which is the newest; what came between is not worth
-//! publishing any more. A lane that is stuck keeps no other one waiting.
-//! A publication has ended when it has in all lanes.
+//! A target may be slow or silent, so each target of each data plane has its own lane. A lane has at most one running
+//! publication and one waiting publication. A newer publication replaces the waiting one. A stuck lane delays no other
+//! lane. A publication has ended when it has ended in all lanes.
 //!
-//! What a target takes at once (the embedded server does) is published before [`Publisher::submit`] returns, without the
-//! detour of a task.
+//! [`Publisher::submit`] completes an immediate publication, such as one to the embedded server, before it returns,
+//! without a task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::reconcile::Publication;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// How a publication ended, or how far it is.
+/// The outcome or the progress of a publication.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) data_plane: DataPlaneKey,
@@ -35,21 +34,21 @@ pub(super) struct Attempt {
     pub(super) stage: Stage,
 }
 
-/// How far a publication is.
+/// The progress of a publication.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The target that the data plane is read from has it, and another one does not yet.
     Read(Published),
     /// A target that it is not read from has it, and another one does not yet.
     Held,
-    /// It cannot be made at one target, and has not ended at another.
+    /// One target has failed, and another one has not ended.
     Failing {
         /// Why.
         why: String,
-        /// Whether it may help to try it again.
+        /// Whether a retry may succeed.
         is_retryable: bool,
     },
-    /// It has ended.
+    /// The publication has ended.
     Over(Result<Published, SinkError>),
 }
 
@@ -72,16 +71,16 @@ struct Lane {
     next: Option<Order>,
 }
 
-/// What is to be published at one target.
+/// The documents for one target.
 #[derive(Debug)]
 struct Order {
     ticket: Ticket,
     desired: Desired,
-    /// What it is traced as a part of.
+    /// The parent span.
     cause: Span,
 }
 
-/// What a target has made of a publication.
+/// The result of one target.
 #[derive(Debug)]
 struct Made {
     lane: LaneKey,
@@ -93,7 +92,7 @@ struct Made {
 #[derive(Debug)]
 struct Round {
     ticket: Ticket,
-    /// What has come of it, by target.
+    /// The results by target.
     results: BTreeMap<usize, Option<Result<Published, SinkError>>>,
 }
 
@@ -110,7 +109,7 @@ impl Publisher {
         self.submitted += 1;
         let ticket = Ticket(self.submitted);
         let targets = self.sinks.targets(desired.scope());
-        // Who leads may have changed since that was looked at; then the first one says so.
+        // Leadership may have changed since the lookup; then the first target reports the error.
         let targets = if targets.is_empty() { vec![0] } else { targets };
         let results = targets.iter().map(|target| (*target, None)).collect();
         self.rounds.insert(data_plane.clone(), Round { ticket, results });
@@ -121,7 +120,7 @@ impl Publisher {
             if let Some(made) = self.begin(lane, order) {
                 let attempt = self.note(made);
                 if matches!(attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
-                    // It says all that was said before.
+                    // The newest attempt contains the earlier ones.
                     attempts.clear();
                 }
                 attempts.extend(attempt);
@@ -137,7 +136,7 @@ impl Publisher {
             return None;
         }
         let mut attempt = Box::pin(self.attempt(lane.clone(), order));
-        // Whatever it waits for wakes the task that it goes on in: a task looks at its future when it starts.
+        // A poll outside of the task is safe: a task polls its future when it starts, and registers its own waker.
         let made = attempt.as_mut().now_or_never();
         if made.is_none() {
             self.lanes.insert(lane, Lane::default());
@@ -221,7 +220,7 @@ impl Publisher {
     }
 }
 
-/// Whether nothing else is to come of it.
+/// Whether the publication has ended.
 fn is_settled(result: &Result<Published, SinkError>) -> bool {
     result.as_ref().err().is_none_or(|error| !error.is_retryable())
 }
@@ -392,7 +391,7 @@ mod tests {
         submit_partly(&mut publisher, 2);
         let last = submit_partly(&mut publisher, 3);
         let from = Instant::now();
-        // What comes of one that was overtaken is told, but says nothing of the newest.
+        // An outdated publication reports its end, and does not count for the newest one.
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, true));
         assert_eq!(ended(&mut publisher).await, (plane("web"), first, false));
         assert_eq!((slow.held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));

@@ -88,12 +88,12 @@ impl Inner {
 
 /// The part of a publication that this replica makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum PublishScope {
     /// All of it.
     All,
     /// The part at sinks that replicas do not share. The leader makes the rest.
     Part,
-    /// None of it: the leader makes it.
+    /// No part: the leader publishes all.
     Nothing,
 }
 
@@ -191,15 +191,15 @@ impl SinkRouter {
     }
 
     /// The part of a publication that this replica makes now. It makes the rest as soon as it leads.
-    pub(super) fn reach(&self, scope: &Scope) -> Reach {
+    pub(super) fn reach(&self, scope: &Scope) -> PublishScope {
         let sinks = self.sinks(scope);
         let shared = sinks.iter().filter(|sink| sink.is_shared()).count();
         if shared == 0 || self.leads() {
-            Reach::All
+            PublishScope::All
         } else if shared < sinks.len() {
-            Reach::Part
+            PublishScope::Part
         } else {
-            Reach::Nothing
+            PublishScope::Nothing
         }
     }
 
@@ -425,9 +425,13 @@ mod tests {
             .with(scope("both"), vec![own, other.clone()])
             .with(scope("shared"), vec![other]);
         let reach = |router: &SinkRouter| ["own", "both", "shared"].map(|name| router.reach(&scope(name)));
-        assert_eq!(reach(&router), [Reach::All, Reach::Part, Reach::Nothing], "without a leader");
+        assert_eq!(
+            reach(&router),
+            [PublishScope::All, PublishScope::Part, PublishScope::Nothing],
+            "without a leader"
+        );
         let (held, router) = led(router, false);
-        assert_eq!(reach(&router), [Reach::All, Reach::Part, Reach::Nothing]);
+        assert_eq!(reach(&router), [PublishScope::All, PublishScope::Part, PublishScope::Nothing]);
         publish(&router, "both").await.unwrap();
         let error = publish(&router, "shared").await.unwrap_err();
         assert!(error.is_retryable());
@@ -435,7 +439,7 @@ mod tests {
         assert_eq!(etcd.scopes().len(), 1);
 
         held.send_replace(Some(Instant::now() + SLOW));
-        assert_eq!(reach(&router), [Reach::All; 3]);
+        assert_eq!(reach(&router), [PublishScope::All; 3]);
         publish(&router, "both").await.unwrap();
         assert_eq!(kept.begun().len(), 1);
         // The end of the lease ends a publication.

@@ -1,4 +1,4 @@
-//! How the sinks that parameters name are opened.
+//! The opener of sinks that parameters name.
 
 use std::fmt;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{Feed, SinkHandle, SinkRouter};
 
-/// What becomes of publications of a scope.
+/// The fate of publications to a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// They are made at once.
@@ -35,9 +35,9 @@ pub(super) enum Fate {
 pub(super) struct SlowFeed {
     pub(super) sink: MemorySink,
     pub(super) fates: Mutex<BTreeMap<String, Fate>>,
-    /// What has begun: scopes, and how many documents they shall hold.
+    /// The publications that have begun: the scope, and its number of documents.
     pub(super) begun: Mutex<Vec<(String, usize)>>,
-    /// Whose each scope was when documents were last published there.
+    /// The owner mark of each scope at its last publication.
     pub(super) owners: Mutex<BTreeMap<String, Option<Arc<str>>>>,
     pub(super) open: watch::Sender<bool>,
     /// Scopes that nobody follows any more.
@@ -71,7 +71,7 @@ impl SlowFeed {
         self.forgotten.lock().clone()
     }
 
-    /// How many documents a scope holds.
+    /// The number of documents in a scope.
     pub(super) fn held(&self, scope: &str) -> Option<usize> {
         Some(self.sink.documents(&Scope::new(scope).unwrap())?.len())
     }

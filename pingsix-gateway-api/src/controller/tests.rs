@@ -46,7 +46,7 @@ impl Running {
         self.feed.sink.history()
     }
 
-    /// Whether what is needed to be ready is told to be there, by all who tell it alike.
+    /// Whether the conditions of readiness are reported, by all sources alike.
     fn is_ready(&self) -> bool {
         let is_ready = self.progress.borrow().is_ready();
         assert!(self.feed.is_open() || !is_ready);

@@ -16,14 +16,15 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tower_service::Service;
 
-/// How many lookups are under way at a time.
+/// The number of concurrent lookups.
 const LOOKUPS: usize = 8;
 
 /// Which of the addresses of a name may be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addresses {
     All,
-    /// Those of other machines: neither this one's nor those of its link, where clouds answer for a machine's credentials. A
+    /// Addresses of other machines: neither of this machine nor of its link, where clouds serve the credentials of a
+    /// machine. A Service may stand for any name.
     /// Service may stand for any name.
     OfOthers,
 }
@@ -40,7 +41,7 @@ impl Addresses {
     }
 }
 
-/// How a name becomes addresses.
+/// The function that resolves a name.
 type Resolve = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
 /// Looks up names, for a client.
@@ -113,7 +114,7 @@ mod tests {
         let lookups = Lookups { resolve: stuck, ..Lookups::new(Addresses::All) };
         let name = |index: usize| format!("name-{index}.test").parse::<Name>().unwrap();
         for index in 0..LOOKUPS * 4 {
-            // Whoever asks gives up, and the next one asks.
+            // The first caller gives up, and the next one asks.
             let asked = lookups.clone().call(name(index));
             assert!(timeout(Duration::from_millis(5), asked).await.is_err());
         }

@@ -1,9 +1,9 @@
-//! What status pages say, read over time: which revisions were taken, and which was refused.
+//! The content of status pages over time: accepted revisions, and the refused one.
 //!
-//! PingSIX keeps the text of a fault until it publishes something, and shows a revision as observed before it judges it
-//! (`src/core/status.rs`), so the page may show a new revision with the fault of an old one for as long as PingSIX takes. There
-//! is nothing on it that tells when a fault was found. What comes after a moment without it is new; what stood there before
-//! counts for a later revision when the page has said the same for longer than PingSIX has ever been seen to take.
+//! PingSIX keeps the text of a fault until its next publication, and shows a revision as observed before it judges the
+//! revision (`src/core/status.rs`). So the page may show a new revision with an old fault for as long as PingSIX takes.
+//! The page has no time of the fault. A fault that appears after a moment without one is new. A fault that was there
+//! before counts for a later revision after a time longer than PingSIX was ever observed to take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::acceptance::Reception;
 /// For how long a page has to say the same at least.
 const STABLE: Duration = Duration::from_millis(500);
 
-/// How long PingSIX takes for a document, at four times what it needs of one core; a thousand Routes take it 22 ms.
+/// The time of PingSIX for a document, at four times its need of one core; a thousand Routes take 22 ms.
 const PER_DOCUMENT: Duration = Duration::from_micros(100);
 
-/// How many times as long as before it may take.
+/// The tolerated multiple of the longest observed time.
 const MARGIN: u32 = 3;
 
-/// It is never waited longer.
+/// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The pages of a data plane, as they were when they last said something else.
 #[derive(Clone, Debug, Default)]
 pub struct PageReader {
     instances: BTreeMap<StatusUrl, Instance>,
-    /// How many documents the data plane has.
+    /// The number of documents of the data plane.
     documents: usize,
 }
 
@@ -44,7 +44,7 @@ struct Instance {
     observed: i64,
     /// Since when it may have been at it, unless it was published or refused since.
     since: Option<Instant>,
-    /// How long it took at most to publish what it had observed, the last few times.
+    /// The longest time from observation to publication, of the last few times.
     slowest: Duration,
 }
 
@@ -54,7 +54,7 @@ struct Fault {
     published: i64,
     said: Arc<str>,
     since: Instant,
-    /// Whether it was said of an earlier revision too, and may be no more than that.
+    /// Whether the fault was reported for an earlier revision too, and may be outdated.
     is_older: bool,
 }
 
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// What was accepted, and what was refused at which revision.
+    /// The accepted revision, and the refused one with its fault.
     type Read = (Option<i64>, Option<(i64, String)>);
 
     fn read(reader: &mut PageReader, pages: &[Option<StatusPage>], now: Instant) -> Option<Read> {
@@ -223,14 +223,14 @@ mod tests {
             page_at(took / 2, page(7, 8, None));
             page_at(took, page(8, 8, None));
             let base = took + 1_000;
-            // It was not there before: it is new.
+            // The fault was absent before, so it is new.
             assert_eq!(page_at(base, page(8, 9, Some("bad"))), None);
             assert_eq!(page_at(base + 500, page(8, 9, Some("bad"))), Some(9));
             let base = base + 1_000;
             assert_eq!(page_at(base, page(8, 12, Some("bad"))), None);
             assert_eq!(page_at(base + patience - 1, page(8, 12, Some("bad"))), None, "{documents} {took}");
             assert_eq!(page_at(base + patience, page(8, 12, Some("bad"))), Some(12));
-            // It has published something since, and that has taken the fault away.
+            // PingSIX has published since, which has cleared the fault.
             let base = base + patience + 1_000;
             assert_eq!(page_at(base, page(12, 13, Some("bad"))), None);
             assert_eq!(page_at(base + 500, page(12, 13, Some("bad"))), Some(13));

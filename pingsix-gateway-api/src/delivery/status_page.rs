@@ -14,10 +14,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::lookup::{Addresses, Lookups};
 
-/// How large a status page may be, in bytes.
+/// The size limit of a status page, in bytes.
 const PAGE_LIMIT: usize = 64 * 1024;
 
-/// How long an instance may take to answer.
+/// The timeout of a request to an instance.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The address of a status page, `http://HOST:PORT/status/config`.
@@ -28,13 +28,13 @@ pub struct StatusUrl(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatusUrlError {
-    /// It is no URL at all.
+    /// The text is no URL.
     #[error("it is not a URL")]
     NotAUrl,
-    /// It has another scheme; PingSIX's status server speaks plaintext alone.
+    /// The scheme is unsupported; PingSIX's status server speaks plaintext alone.
     #[error("its scheme is not http")]
     Scheme,
-    /// It names no host.
+    /// The URL has no host.
     #[error("it names no host")]
     Host,
 }
@@ -64,7 +64,7 @@ impl fmt::Display for StatusUrl {
     }
 }
 
-/// What a status page says, as far as it matters here.
+/// The used part of a status page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct StatusPage {
@@ -106,7 +106,7 @@ impl StatusPage {
     }
 }
 
-/// What is said when there is no keyring, and when no key of it fits (`src/utils/encryption.rs` of PingSIX).
+/// The messages for a missing keyring, and for a keyring without the right key (`src/utils/encryption.rs` of PingSIX).
 const LACKS_KEY: [&str; 2] =
     ["Encrypted value found but data_encryption is disabled", "Failed to decrypt value with any configured"];
 
@@ -114,7 +114,7 @@ const LACKS_KEY: [&str; 2] =
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatusPageError {
-    /// Nobody answered in time.
+    /// The instance did not answer in time.
     #[error("no answer within {} s", TIMEOUT.as_secs())]
     Timeout,
     /// The connection failed.

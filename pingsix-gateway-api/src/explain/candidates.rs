@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::{CATCH_ALL, Plane, Source, Step, listener, path_in_words};
 
-/// How many are shown.
+/// The number of shown candidates.
 const SHOWN: usize = 20;
 
 /// A match that did not decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loser {
-    /// Whose match it is.
+    /// The source of the match.
     pub source: Source,
     /// Why it did not decide.
     #[serde(flatten)]
@@ -26,12 +26,12 @@ pub struct Loser {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase")]
 pub enum Loss {
-    /// It matches, but another match comes first.
+    /// The match comes after another one.
     Outranked {
-        /// What the other has that it has not, in words.
+        /// The advantage of the other match, in words.
         by: String,
     },
-    /// It redirects requests that come without TLS, and this one has TLS.
+    /// The match redirects requests without TLS, and this one has TLS.
     Plaintext {},
     /// The method differs.
     Method {
@@ -43,12 +43,12 @@ pub enum Loss {
         /// The path it serves, in words.
         path: String,
     },
-    /// It has the path and the host, but a listener with a more specific hostname serves the host.
+    /// Path and host match, but a listener with a more specific hostname serves the host.
     Listener {
         /// The hostname of its listener.
         hostname: String,
     },
-    /// It has the path, but the host differs.
+    /// The path matches, and the host differs.
     Host {
         /// The host it serves.
         host: String,
@@ -86,7 +86,7 @@ pub(super) fn losers(
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-        // What redirects requests without TLS stands before all others of the Route, and is not asked about this one.
+        // A redirect of requests without TLS precedes all others of the Route, and does not apply to this request.
         let passed = matches!(loss, Loss::Outranked { .. }) && request.tls;
         let of_redirect = if passed { Loss::Plaintext {} } else { loss.clone() };
         let redirects = redirect.as_deref().into_iter().map(|origin| (origin, &of_redirect));
@@ -152,7 +152,7 @@ fn loss(
     }
 }
 
-/// What the Route that was taken has that another has not.
+/// The advantage of the chosen Route over another.
 fn advantage(
     plane: &Plane<'_>,
     taken: Option<&DocumentKey>,
@@ -197,7 +197,7 @@ fn path_matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// How much of the path a Route's own pattern shares with the request.
+/// The length of the common prefix of a Route's own pattern and the path.
 fn common_prefix(route: &Route, path: &str) -> usize {
     let widest = route.path_patterns().last().map(String::as_str).unwrap_or_default();
     let literal = widest.split_once(CATCH_ALL).map_or(widest, |(prefix, _)| prefix);

@@ -1,4 +1,4 @@
-//! What becomes of a connection to a port for streams, on which there are no requests.
+//! The handling of a connection to a stream port, which has no requests.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use super::request_line;
 pub struct StreamPorts<'a> {
     /// The Gateway.
     pub gateway: &'a ObjectKey,
-    /// What is published, and where it comes from; none when nothing reads stream documents.
+    /// The published documents and their provenance; none without a reader of stream documents.
     pub documents: Option<(&'a StreamConfig, &'a BTreeMap<StreamKey, StreamProvenance>)>,
     /// The verdicts of the translation.
     pub verdicts: &'a Verdicts,
 }
 
-/// What becomes of a request to a port whose listeners are for TCP, UDP or TLS; `None` for any other port.
+/// The explanation of a request to a port whose listeners are for TCP, UDP or TLS; `None` for any other port.
 ///
-/// PingSIX never sees such a connection. The stream documents decide about it, by port and server name; a request is
-/// no more to them than the connection it would come over.
+/// PingSIX never sees such a connection. The stream documents decide by port and server name, and the request inside of
+/// the connection does not count.
 pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16) -> Option<Explanation> {
     let on_port: Vec<&ListenerVerdict> =
         ports.verdicts.listeners().filter(|listener| listener.port == i32::from(port)).collect();

@@ -12,19 +12,19 @@ use super::{Plane, Source};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Whose match it is; none is the 404 at the end of a list of conditions.
+    /// The source of the match; `None` for the 404 at the end of a list of conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// What happens.
+    /// The result.
     #[serde(flatten)]
     pub result: StepResult,
 }
 
-/// What happens at a step.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "camelCase")]
 pub enum StepResult {
-    /// It decides.
+    /// The step decides.
     Decides,
     /// A condition fails, so the next step is tried. One entry per spelling of the condition.
     Fails {
@@ -38,9 +38,9 @@ pub enum StepResult {
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedCondition {
-    /// What is asked for, in words.
+    /// The expected value, in words.
     pub expected: String,
-    /// What the request has; empty when it has nothing.
+    /// The value of the request; empty without one.
     pub found: String,
 }
 

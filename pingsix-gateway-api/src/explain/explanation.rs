@@ -1,4 +1,4 @@
-//! What an explanation says.
+//! The parts of an explanation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Listener, Loser, Step};
 
-/// What happens to a request, and why.
+/// The handling of a request, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -25,7 +25,7 @@ pub struct Explanation {
     /// The Route's decision list: the matches that are tried, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// What the client gets.
+    /// The answer to the client.
     pub answer: Answer,
     /// Sentences on what is wrong with the object that decides, or with objects that would have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +33,7 @@ pub struct Explanation {
     /// Matches that could have been meant and did not decide, nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losers: Vec<Loser>,
-    /// How many further matches were left out of `losers`.
+    /// The number of further matches that `losers` leaves out.
     pub more_losers: usize,
 }
 
@@ -119,7 +119,7 @@ pub struct PolicyPlugins {
     pub plugins: Vec<String>,
 }
 
-/// What the client gets.
+/// The answer to the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Answer {
@@ -132,7 +132,7 @@ pub enum Answer {
     Status {
         /// The status.
         status: u16,
-        /// Who gives it.
+        /// The program that answers.
         by: &'static str,
         /// Why, in one sentence.
         why: String,
@@ -160,7 +160,7 @@ pub enum Answer {
     Closed {
         /// Why, in sentences.
         why: String,
-        /// What PingSIX answers if it has the port open all the same: it cannot tell ports apart.
+        /// The answer of PingSIX on an open port all the same: PingSIX cannot tell ports apart.
         #[serde(rename = "ifOpen", skip_serializing_if = "Option::is_none")]
         if_open: Option<Box<Answer>>,
     },
@@ -193,7 +193,7 @@ pub enum NotFoundCause {
 pub struct Backend {
     /// The share, in proportion to the other weights.
     pub weight: u32,
-    /// What it is.
+    /// The target.
     #[serde(flatten)]
     pub target: Target,
     /// The PingSIX upstream; none when it is written inline.
@@ -203,7 +203,7 @@ pub struct Backend {
     pub endpoints: BTreeMap<String, u32>,
 }
 
-/// What a backend is.
+/// A backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Target {

@@ -110,7 +110,7 @@ pub(super) struct Closed {
     pub(super) may_be_open: bool,
 }
 
-/// What keeps a request from arriving at a data plane that has no port for it.
+/// The reason why a request cannot reach a data plane without a port for it.
 pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Closed {
     let protocol = if request.tls { "HTTPS" } else { "HTTP" };
     let at = port.map(|port| format!(" on port {port}")).unwrap_or_default();

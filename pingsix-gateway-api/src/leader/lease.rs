@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::clock::{Clock, LeaseClock};
 use crate::digest::short_digest;
 
-/// How much later than planned a request may be made: timers are no more exact than that.
+/// The tolerated delay of a request, as a factor: the accuracy of timers.
 const DRIFT: f64 = 1.2;
 
 /// Longest name of an object in Kubernetes that every use of it allows.
@@ -17,24 +17,24 @@ const LONGEST_NAME: usize = 63;
 /// Which Lease to stand for, as whom, and how long it lasts.
 #[derive(Clone, Debug)]
 pub struct LeaseOptions {
-    /// Where the Lease is.
+    /// The namespace of the Lease.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who we are: different for every process there ever is.
+    /// Our identity, unique for every process.
     pub identity: String,
-    /// How long others leave the Lease to a holder of whom they hear nothing; in whole seconds.
+    /// The time after which other replicas take over the Lease of a silent holder; in whole seconds.
     pub duration: Duration,
-    /// How long a holder considers itself one after it asked for a renewal that succeeded.
+    /// The time of leadership after the request of a successful renewal.
     pub renew_deadline: Duration,
-    /// How often the Lease is renewed, or looked at.
+    /// The interval of renewals and of observations.
     ///
-    /// Others count [`duration`](Self::duration) from when they see a renewal, which is up to this much after it was made. So
-    /// a holder that crashes is followed no later than after the two together, and what three requests take.
+    /// Other replicas count [`duration`](Self::duration) from their observation of a renewal, up to this interval after
+    /// the renewal. So the succession of a crashed holder takes at most both times and three requests.
     pub retry: Duration,
-    /// What is written as the time of renewals. Nothing is decided by it.
+    /// The clock of the written renewal times. No decision depends on it.
     pub clock: Clock,
-    /// What leases are judged by.
+    /// The clock of decisions.
     pub lease_clock: LeaseClock,
 }
 
@@ -54,7 +54,7 @@ impl LeaseOptions {
         }
     }
 
-    /// Whether the times go together.
+    /// Whether the times are consistent.
     ///
     /// # Errors
     ///

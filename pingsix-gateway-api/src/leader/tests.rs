@@ -71,7 +71,7 @@ async fn pausing(process: impl Future<Output = ()>, pauses: Vec<(Instant, Instan
             () = sleep_until(from) => {}
             () = &mut process => return,
         }
-        // Nobody polls it.
+        // The elector is not polled.
         sleep_until(to).await;
     }
     process.await;
@@ -133,7 +133,7 @@ async fn a_holder_that_crashes_at_the_worst_moment_is_followed_within_fifteen_se
         while api.writes(PATH).len() == renewals {
             tokio::time::sleep(ms(1)).await;
         }
-        // It is stored, and nobody knows yet.
+        // The write is stored, and its answer is pending.
         tokio::time::sleep(ANSWER / 2).await;
         one.crash();
         let crashed = Instant::now();
@@ -207,7 +207,7 @@ async fn a_holder_that_is_stopped_while_it_renews_lets_go_all_the_same() {
         one.leads_within(ms(10)).await;
         api.script(|_| Fate::Slow { before: ms(20), after: ms(20) });
         tokio::time::sleep(secs(10) + ms(at * 10)).await;
-        // What is on its way is dropped here, and arrives there.
+        // The client drops the request in flight, and the request arrives.
         one.stop.cancel();
         one.task.await.unwrap();
         tokio::time::sleep(secs(1)).await;
@@ -241,7 +241,7 @@ async fn a_holder_that_cannot_renew_gives_up_before_others_take_over() {
     assert!(last.elapsed() <= secs(8), "{:?}", last.elapsed());
     assert!(last.elapsed() >= secs(6), "{:?}", last.elapsed());
     api.script(|_| Fate::Served);
-    // Nobody has taken it.
+    // The lease is free.
     one.leads_within(secs(3)).await;
     assert_eq!(lease(&api)["leaseTransitions"], 0);
 }
@@ -292,7 +292,7 @@ async fn what_a_process_was_about_when_it_was_stopped_is_not_done_when_it_contin
     };
     assert_eq!(write(secs(7)).await, Some(()));
     assert!(done.swap(false, Ordering::Relaxed));
-    // It is polled for the first time when both are over, the write and the leadership.
+    // The first poll comes after the write and after the leadership.
     sleep_until(start + secs(9)).await;
     assert_eq!(write(ms(7_500)).await, None);
     assert!(!done.load(Ordering::Relaxed));

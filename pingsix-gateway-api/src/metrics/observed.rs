@@ -1,4 +1,4 @@
-//! What parts of the controller count for themselves, and is read when somebody asks.
+//! The counters of parts of the controller, read at each scrape.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::{PerKind, Stored, World, with_kind};
 
-/// What the watches of a kind have been through.
+/// The counters of the watches of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchTotals {
     /// Which kind.
@@ -236,7 +236,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     )
 }
 
-/// How many objects there are, and how many of them cannot be decoded.
+/// The number of objects, and the number of undecodable ones.
 type Count = Box<dyn Fn() -> (usize, usize) + Send + Sync>;
 
 struct Counting;

@@ -34,7 +34,7 @@ where
     }
 }
 
-/// What it writes them to.
+/// The encoder of the page.
 pub(super) struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {

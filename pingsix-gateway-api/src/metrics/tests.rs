@@ -1,4 +1,4 @@
-//! What the metrics count, and that they are the documented ones.
+//! The values of the metrics, and the comparison with their documentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -43,7 +43,7 @@ async fn feed_with_one_document() -> EmbeddedEtcd {
     etcd
 }
 
-/// Everything has happened once.
+/// Metrics after one event of each sort.
 async fn eventful() -> Metrics {
     let metrics = Metrics::new("1.2.3");
     metrics.event(Kind::HttpRoute, 2);
@@ -153,7 +153,7 @@ fn revisions_do_not_go_back_and_problems_go_away() {
 /// A row of the table: name as one asks for it, type, labels, meaning.
 type Row = (String, String, String, String);
 
-/// What the text has, apart from values.
+/// The text without values.
 fn described(text: &str) -> BTreeSet<Row> {
     let mut kinds = BTreeMap::new();
     let mut helps = BTreeMap::new();
@@ -224,7 +224,7 @@ async fn the_documentation_lists_every_metric() {
         "docs/reference/operations.md should have these rows:\n{}",
         table.join("\n")
     );
-    // Those of expressions are among them.
+    // Names in expressions are included.
     for text in document.split("pingsix_gateway_").skip(1) {
         let end = text.find(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric()).unwrap();
         let name = format!("pingsix_gateway_{}", &text[..end]);

@@ -22,21 +22,21 @@ use crate::delivery::Deliveries;
 use crate::reconcile::{Queue, Reconciler};
 use crate::replicas::Replicas;
 
-/// How many questions may wait.
+/// The number of requests that may wait.
 const CAPACITY: usize = 8;
 
-/// What a dump is of.
+/// The content of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
     /// The objects that are known; with an object, the object.
     World,
     /// The secondary maps; with an object, what it refers to and who refers to it.
     Index,
-    /// Who waits to be reconsidered.
+    /// The owners that wait for reconciliation.
     Queue,
-    /// What was made of Gateways and IngressClasses; with one of these, its documents.
+    /// The translations of Gateways and IngressClasses; with one of these, its documents.
     Translation,
-    /// What is published, and how far it has come; with a Gateway or an IngressClass, its documents without content.
+    /// The publications and their delivery; with a Gateway or an IngressClass, its documents without content.
     Sink,
 }
 
@@ -83,11 +83,11 @@ impl FromStr for About {
 /// A question, to be answered by the task that holds what it is about.
 #[derive(Debug)]
 pub struct DebugRequest {
-    /// What is asked for.
+    /// The requested dump.
     pub dump: Dump,
     /// Of which object, if not in general.
     pub about: Option<ObjectKey>,
-    /// Where the answer goes. Nobody may be waiting for it any more.
+    /// The channel of the answer. The receiver may be gone.
     pub reply: oneshot::Sender<Value>,
 }
 
@@ -95,7 +95,7 @@ impl DebugRequest {
     /// Answers it.
     pub fn answer(self, state: &DebugState<'_>) {
         let answer = state.dump(self.dump, self.about.as_ref());
-        // Whoever asked may have given up.
+        // The receiver may be gone.
         let _ = self.reply.send(answer);
     }
 }
@@ -116,7 +116,7 @@ pub enum DebugError {
     /// Too many ask already.
     #[error("too many requests wait already")]
     Busy,
-    /// Nobody answers: the controller starts or stops.
+    /// The controller starts or stops, and does not answer.
     #[error("the controller does not answer")]
     Gone,
 }
@@ -137,16 +137,16 @@ impl DebugClient {
     }
 }
 
-/// What dumps are made of.
+/// The sources of dumps.
 #[derive(Clone, Copy, Debug)]
 pub struct DebugState<'a> {
     /// The picture of the cluster, and what was made of it.
     pub reconciler: &'a Reconciler,
-    /// Who waits.
+    /// The waiting owners.
     pub queue: &'a Queue,
-    /// How far publications have come.
+    /// The delivery of publications.
     pub deliveries: &'a Deliveries,
-    /// What is served, if the sink is one that serves.
+    /// The embedded server, if there is one.
     pub etcd: Option<&'a EmbeddedEtcd>,
     /// The other replicas that serve the same, if there may be any.
     pub replicas: Option<&'a Replicas>,

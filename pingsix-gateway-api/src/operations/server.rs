@@ -40,22 +40,22 @@ use crate::metrics::{CONTENT_TYPE, Metrics};
 /// Connections at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long the head of a request may take, from when the connection could carry one.
+/// The time limit of a request's head, from the time when the connection could carry one.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection is kept; the request that is under way then is still answered.
+/// The lifetime of a connection; a request in progress is still answered.
 const CONNECTION_LIFETIME: Duration = Duration::from_mins(5);
 
-/// How long connections may take to end.
+/// The time limit of the end of connections.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Bytes of a request's head.
 const HEAD_LIMIT: usize = 16 * 1024;
 
-/// How long a dump may take; the task that answers has other work, too.
+/// The time limit of a dump; the task that answers has other work, too.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long to wait after a connection could not be accepted, most likely for want of file descriptors.
+/// The delay after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// `/livez`, `/readyz` and `/metrics`.
@@ -91,7 +91,7 @@ async fn local_only(request: Request, next: Next) -> Response {
 
 fn page(report: Report) -> Response {
     let status = if report.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    // What is in between must not answer for us.
+    // Proxies must not cache the answer.
     (status, [(header::CACHE_CONTROL, "no-store")], report.text).into_response()
 }
 

@@ -19,7 +19,7 @@ use super::certificate::Certificate;
 use super::record::RecordFault;
 use crate::digest::short_digest;
 
-/// How long before it is made a certificate is good already, for those whose clocks are behind.
+/// The age of a certificate at its issue, for clients with slow clocks.
 const BACKDATED: Duration = Duration::from_mins(5);
 
 /// At most this part of its time.
@@ -46,7 +46,7 @@ impl PartialEq for Authority {
 
 impl Eq for Authority {}
 
-/// What a certificate is for.
+/// The purpose of a certificate.
 pub(super) enum Purpose {
     Server,
     Client,

@@ -12,7 +12,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 use x509_cert::name::Name;
 
-/// How much of its time a certificate has left when it is to be renewed: this part of it.
+/// The divisor of the lifetime that is left at the renewal of a certificate.
 const LEFT: i32 = 3;
 
 /// A certificate, as PEM and as what matters of it.
@@ -84,12 +84,12 @@ impl Certificate {
         self.not_after.checked_sub(left).unwrap_or(self.not_before)
     }
 
-    /// Whether it is to be replaced now: it is time, or it is of a time that has yet to come.
+    /// Whether the renewal is due: by age, or because the certificate is from the future.
     pub fn needs_renewal(&self, now: Timestamp) -> bool {
         now >= self.renewal() || now < self.not_before
     }
 
-    /// Whether its time is over.
+    /// Whether the certificate has expired.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         now > self.not_after
     }
@@ -98,7 +98,7 @@ impl Certificate {
         &self.der
     }
 
-    /// Whether it is a certificate of whoever has this common name, and no other attribute.
+    /// Whether the subject is this common name, without other attributes.
     pub(super) fn is_of(&self, name: &str) -> bool {
         self.common_name.as_deref() == Some(name)
     }

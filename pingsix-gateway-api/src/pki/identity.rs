@@ -1,4 +1,4 @@
-//! What a data plane proves itself with: whether it is good as it is, and another one where it is not.
+//! The identity of a data plane at the feed: its validity and its renewal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ const KEY: &str = "tls.key";
 /// The longest common name that there may be.
 const LONGEST_NAME: usize = 64;
 
-/// What a PingSIX needs to read a feed: what it trusts, and what it proves itself with. The key is never shown.
+/// The trust anchors and the client certificate of a PingSIX that reads a feed. The key is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FeedIdentity {
     ca_bundle: String,
@@ -75,39 +75,39 @@ impl FeedIdentity {
     }
 }
 
-/// What is to be done about the identity of a data plane.
+/// The decision about the identity of a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientIdentity {
-    /// It is good as it is.
+    /// The identity is valid.
     Keep,
     /// This one has to be put in its place, as a whole.
     Write {
-        /// What to write.
+        /// The identity to write.
         identity: FeedIdentity,
-        /// What is the matter with the one that is there.
+        /// The fault of the former identity.
         because: IdentityFault,
     },
 }
 
-/// What is the matter with an identity.
+/// The fault of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityFault {
     /// There is none.
     Missing,
-    /// It is not a certificate with its key.
+    /// The text is no certificate with its key.
     Unusable,
-    /// It names other prefixes, or another owner.
+    /// The certificate names other prefixes, or another owner.
     OtherPrefixes,
     /// The authority that signs now would not have signed it, or it has expired.
     OtherAuthority,
-    /// It is time for another one.
+    /// The renewal is due.
     Renewal,
     /// The certificate is good; the authorities beside it are others than they should be.
     OtherBundle,
 }
 
 impl IdentityFault {
-    /// What it is, for logs and Events.
+    /// The text for logs and Events.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "there is none",
@@ -121,10 +121,11 @@ impl IdentityFault {
 }
 
 impl Authorities {
-    /// What is to be done about the identity of `owner`, a name for people, which may read what these URIs name and nothing
-    /// else ([`feed_uri_of_owner`](pingsix_sink::embedded::feed_uri_of_owner)). `in_force` is what its Secret holds.
+    /// The decision about the identity of `owner`, a name for people. The identity may read exactly the prefixes of
+    /// these URIs ([`feed_uri_of_owner`](pingsix_sink::embedded::feed_uri_of_owner)). `in_force` is the content of its
+    /// Secret.
     ///
-    /// A certificate that is good is kept, also when the authorities beside it have to be others.
+    /// A valid certificate is kept, even if the authorities beside it change.
     ///
     /// # Errors
     /// [`IssueError`] when a certificate cannot be made.

@@ -24,17 +24,17 @@ use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
-/// How long a write may take.
+/// The timeout of a write.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether there is something to do, in parts of the overlap, and at most.
-const LOOKS: u32 = 4;
+/// The number of checks per overlap. The longest pause bounds the interval.
+const CHECKS_PER_OVERLAP: u32 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How many owners the Secret names that a rotation waits for.
+/// The number of owners in the Secret for which a rotation waits.
 const NAMED: usize = 8;
 
-/// How long to wait after a write that failed, or was not seen yet.
+/// The delay after a write that failed or was not observed yet.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which Secret holds the authorities, and what they are for. [`new`](Self::new) has the defaults, and fields are set on it.
@@ -46,7 +46,7 @@ pub struct AuthorityOptions {
     /// The DNS names that the server is reached by. A client that reaches it otherwise has to verify one of them:
     /// `pingsix.etcd.tls.domain`.
     pub server_names: Vec<String>,
-    /// How long certificates are good.
+    /// The lifetimes of certificates.
     pub lifetimes: Lifetimes,
     /// The time of day.
     pub clock: Clock,
@@ -61,7 +61,7 @@ impl AuthorityOptions {
     }
 }
 
-/// What is known of the authorities. Clones are the same.
+/// The known authorities. Clones share them.
 #[derive(Clone, Debug)]
 pub struct FeedAuthority {
     options: Arc<AuthorityOptions>,
@@ -70,14 +70,14 @@ pub struct FeedAuthority {
     waits_for: Arc<watch::Sender<BTreeSet<ObjectKey>>>,
 }
 
-/// What a data plane is to hold.
+/// The identity for a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedIdentity {
     /// That which it held, or another one.
     pub identity: FeedIdentity,
     /// When to ask again, even if the authorities stay.
     pub renewal: Option<Timestamp>,
-    /// What it was asked of: to be [told](FeedAuthority::told) when every data plane holds what it is to hold.
+    /// The edition of the identity, for [told](FeedAuthority::told) after every data plane has its identity.
     pub edition: Edition,
 }
 
@@ -113,11 +113,11 @@ impl FeedAuthority {
         self.known.clone()
     }
 
-    /// What `owner`, a name for people, is to hold, which may read what these URIs name and nothing else: what it holds, as long as
-    /// that is good, else what [`client_identity`](Authorities::client_identity) makes now.
+    /// The identity of `owner`, a name for people, which may read exactly the prefixes of these URIs. A valid identity
+    /// is kept; else [`client_identity`](Authorities::client_identity) issues one.
     ///
     /// # Errors
-    /// [`IdentityError`] when there is nothing; then what it holds stays.
+    /// [`IdentityError`] without an authority; the former identity stays.
     pub fn issue(
         &self,
         owner: &str,
@@ -128,7 +128,11 @@ impl FeedAuthority {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let identity = match (authorities.client_identity(owner, uris, held, now, lifetimes)?, held) {
             (ClientIdentity::Write { identity, because }, _) => {
-                tracing::info!(owner, reason = because.as_str(), "a data plane is to prove itself otherwise");
+                tracing::info!(
+                    owner,
+                    reason = because.as_str(),
+                    "issuing a new client certificate for a data plane"
+                );
                 identity
             }
             (ClientIdentity::Keep, Some(held)) => held.clone(),
@@ -177,8 +181,8 @@ pub struct Keeper {
 
 /// The Secret as it was last seen.
 #[derive(Clone, Debug)]
-enum Sight {
-    /// Nothing was seen yet.
+enum SecretState {
+    /// The Secret was not observed yet.
     Unknown,
     Absent,
     There(Box<ObservedSecret>),
@@ -203,7 +207,7 @@ impl ObservedSecret {
     }
 }
 
-/// What keeps the Secret, and what tells of it. Nothing is asked of the API server before the keeper runs.
+/// The task that maintains the Secret, and its handle. No request to the API server comes before the start of the task.
 pub fn start(client: Client, options: AuthorityOptions) -> (Keeper, FeedAuthority) {
     let options = Arc::new(options);
     let (known, knowing) = watch::channel(None);
@@ -222,12 +226,12 @@ pub fn start(client: Client, options: AuthorityOptions) -> (Keeper, FeedAuthorit
 impl Keeper {
     /// Follows the Secret, and writes it while it leads, until it is stopped.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (sights, mut sight) = watch::channel(Sight::Unknown);
+        let (sights, mut sight) = watch::channel(SecretState::Unknown);
         let live = async { tokio::join!(self.follow(&sights), self.lead(leadership, &mut sight)) };
         stop.run_until_cancelled(Box::pin(live)).await;
     }
 
-    async fn follow(&self, sights: &watch::Sender<Sight>) {
+    async fn follow(&self, sights: &watch::Sender<SecretState>) {
         let name = &*self.options.secret.name;
         let mut versions = std::pin::pin!(watcher::watch_object(self.api.clone(), name).default_backoff());
         let mut complaint = None;
@@ -249,9 +253,9 @@ impl Keeper {
         }
     }
 
-    /// What is not there, or cannot be used, leaves everybody with what was known.
-    fn see(&self, secret: Option<Secret>, before: &Sight) -> Sight {
-        let Some(mut secret) = secret else { return Sight::Absent };
+    /// A missing or invalid Secret leaves the known authorities in force.
+    fn see(&self, secret: Option<Secret>, before: &SecretState) -> SecretState {
+        let Some(mut secret) = secret else { return SecretState::Absent };
         match Authorities::from_data(&secret.data.take().unwrap_or_default()) {
             Ok(authorities) => {
                 let authorities = Arc::new(authorities);
@@ -260,17 +264,17 @@ impl Keeper {
                     *known = Some(Arc::clone(&authorities));
                     is_new
                 });
-                Sight::There(Box::new(ObservedSecret { secret, authorities }))
+                SecretState::There(Box::new(ObservedSecret { secret, authorities }))
             }
             Err(fault) => {
                 self.complain(fault, before);
-                Sight::Wrong
+                SecretState::Wrong
             }
         }
     }
 
-    fn complain(&self, fault: RecordFault, before: &Sight) {
-        if !matches!(before, Sight::Wrong) {
+    fn complain(&self, fault: RecordFault, before: &SecretState) {
+        if !matches!(before, SecretState::Wrong) {
             tracing::error!(
                 secret = %self.options.secret, error = %fault,
                 "the Secret with the feed's authority cannot be used; the feed goes on with the one before. To delete the \
@@ -279,10 +283,10 @@ impl Keeper {
         }
     }
 
-    async fn lead(&self, mut leadership: Leadership, sight: &mut watch::Receiver<Sight>) {
+    async fn lead(&self, mut leadership: Leadership, sight: &mut watch::Receiver<SecretState>) {
         let mut told = self.told.clone();
-        let look =
-            (self.options.lifetimes.overlap() / LOOKS).clamp(Duration::from_millis(100), LONGEST_PAUSE);
+        let look = (self.options.lifetimes.overlap() / CHECKS_PER_OVERLAP)
+            .clamp(Duration::from_millis(100), LONGEST_PAUSE);
         let mut complaint = None;
         loop {
             leadership.gained().await;
@@ -315,15 +319,15 @@ impl Keeper {
     }
 
     /// Does what there is to do; whether something was written, which will be seen.
-    async fn act(&self, sight: &Sight, told: Option<&Edition>) -> Result<bool, WriteError> {
+    async fn act(&self, sight: &SecretState, told: Option<&Edition>) -> Result<bool, WriteError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match sight {
-            Sight::Unknown | Sight::Wrong => return Ok(false),
-            Sight::Absent => {
+            SecretState::Unknown | SecretState::Wrong => return Ok(false),
+            SecretState::Absent => {
                 let made = Authorities::new(now, None, lifetimes)?;
                 (None, made)
             }
-            Sight::There(seen) => {
+            SecretState::There(seen) => {
                 let next = match seen.authorities.step(now, seen.request(), lifetimes)? {
                     Some(next) => Some(next),
                     None => told.and_then(|edition| seen.authorities.told(edition, now)),

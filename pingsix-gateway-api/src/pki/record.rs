@@ -20,22 +20,22 @@ const SIGNING: [&str; 2] = ["tls.crt", "tls.key"];
 const NEXT: [&str; 2] = ["next.crt", "next.key"];
 /// The one that signed before.
 const PREVIOUS: &str = "previous.crt";
-/// Where the rotation is.
+/// The entry with the state of the rotation.
 const ROTATION: &str = "rotation.json";
 /// All that are to be trusted. Written for people and programs that copy it, and never read.
 const BUNDLE: &str = "ca.crt";
 
-/// What a Secret holds is not what the controller has written. Never shows what it holds.
+/// The Secret has content of another author. The error never shows the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its key {key} {problem}")]
 pub struct RecordFault {
     /// The key of the Secret's data.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: &'static str,
 }
 
-/// What there is besides certificates and keys.
+/// The record beside certificates and keys.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rotation {

@@ -9,21 +9,21 @@
 //!                                                                  nothing that A signed is in use any more ─┘
 //! ```
 //!
-//! Whoever writes the Secrets of data planes says when all of them hold what the present edition asks for
-//! ([`Authorities::told`]). A file follows its Secret, and a replica of the server follows ours, within the overlap
-//! ([`Lifetimes::overlap`]), which also has to cover how far clocks of leaders are apart. So an overlap after that was said,
-//! everybody knows it, and the next step may be made.
+//! The writer of the Secrets of data planes reports when all of them hold the present edition ([`Authorities::told`]).
+//! Files follow their Secret, and the servers of replicas follow ours, within the overlap ([`Lifetimes::overlap`]). The
+//! overlap also covers the clock skew between leaders. So one overlap after the report, all processes have the edition,
+//! and the next step is safe.
 //!
-//! **A data plane that cannot be told.** A step waits for a data plane only while that has something to lose: while its
-//! Secret holds a certificate that a trusted authority has signed and that has not expired ([`Authorities::waits_for`]).
-//! After that its feed is closed for another reason, and the step takes nothing from it. All certificates from before a
-//! phase expire within their lifetime, so a phase ends a lifetime and an overlap after its begin, whatever happens
-//! ([`Authorities::latest_step`]); also when there is no leader who could say anything.
+//! **An unreachable data plane.** A step waits for a data plane only while its Secret holds an unexpired certificate of
+//! a trusted authority ([`Authorities::waits_for`]). Without such a certificate, its feed is closed for another reason,
+//! and the step takes nothing from it. All certificates from before a phase expire within their lifetime. So a phase
+//! ends a lifetime and an overlap after its begin at the latest ([`Authorities::latest_step`]), even without a leader
+//! that reports.
 //!
-//! **Nobody who keeps to the rules refuses another.** While Introducing, only A has signed, and all trust A. B signs no
-//! sooner than all trust it. While Retiring, all trust both, until whoever had a certificate of A has one of B in its files.
-//! To be trusted no more is what is left, and by then nobody shows a certificate of A. The test
-//! `nobody_who_keeps_to_the_rules_refuses_another` goes through it with any clock and any order of events.
+//! **Processes that follow the rules accept each other.** While Introducing, only A signs, and all trust A. B signs
+//! after all trust B. While Retiring, all trust both, until each holder of a certificate of A has one of B in its
+//! files. Then the trust in A ends, and certificates of A are out of use. The test
+//! `nobody_who_keeps_to_the_rules_refuses_another` checks this with any clocks and any order of events.
 
 use std::time::Duration;
 
@@ -37,14 +37,14 @@ use super::certificate::Certificate;
 use super::identity::FeedIdentity;
 use crate::digest::short_digest;
 
-/// How many times as long as a certificate, with an overlap, an authority has to be good: a third of its time is left when
-/// its rotation begins, and that has two steps, each of which may have to wait for certificates to expire.
+/// The lifetime of an authority in multiples of a certificate's lifetime and an overlap. The rotation begins with a
+/// third of the lifetime left, and each of its two steps may have to wait until certificates expire.
 const TIMES: u32 = 6;
 
 /// No authority is good for longer.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// How long certificates are good, and how long it takes until everybody knows something.
+/// The lifetime of certificates, and the time of their distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     authority: Duration,
@@ -100,23 +100,23 @@ impl Lifetimes {
         Ok(Self { authority, certificate, overlap })
     }
 
-    /// How long an authority is good.
+    /// The lifetime of an authority.
     pub const fn authority(&self) -> Duration {
         self.authority
     }
 
-    /// How long a certificate is good.
+    /// The lifetime of a certificate.
     pub const fn certificate(&self) -> Duration {
         self.certificate
     }
 
-    /// How long it takes at most until everybody knows what was written.
+    /// The longest time from a write until all processes know it.
     pub const fn overlap(&self) -> Duration {
         self.overlap
     }
 }
 
-/// What the data planes have to be told: the authorities to trust, and the one that signs.
+/// The edition for data planes: the trusted authorities, and the signing one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edition(String);
 
@@ -129,7 +129,7 @@ pub struct Authorities {
     heard: Option<String>,
 }
 
-/// Where a rotation is.
+/// The phase of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Settled,
@@ -137,7 +137,7 @@ pub(super) enum Phase {
     Retiring { previous: Certificate, pace: Pace },
 }
 
-/// How far a phase has come.
+/// The progress of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pace {
     /// When it began.
@@ -187,7 +187,7 @@ impl Authorities {
         &self.phase
     }
 
-    /// Where a rotation is, for logs.
+    /// The phase of the rotation, for logs.
     pub(super) const fn phase_name(&self) -> &'static str {
         match &self.phase {
             Phase::Settled => "settled",
@@ -215,7 +215,7 @@ impl Authorities {
         self.trusted().map(Certificate::pem).collect()
     }
 
-    /// What the data planes have to be told.
+    /// The edition for data planes.
     pub fn edition(&self) -> Edition {
         // The one that signs is the first.
         Edition(short_digest(&self.bundle()))
@@ -243,8 +243,7 @@ impl Authorities {
         accepts_client(self.trusted(), certificate, now)
     }
 
-    /// What becomes of them as time passes; `None` as long as they stay. `request` asks for a rotation when it is another
-    /// than the one before.
+    /// The authorities after the next step; `None` while no step is due. A new `request` asks for a rotation.
     ///
     /// # Errors
     /// [`IssueError`] when no certificate can be made.
@@ -254,7 +253,7 @@ impl Authorities {
         request: Option<&str>,
         lifetimes: &Lifetimes,
     ) -> Result<Option<Self>, IssueError> {
-        // Nothing that it signed is good for anything, so nobody is refused for another.
+        // All certificates of this authority have expired, so its removal causes no refusal.
         if self.signing.certificate().has_expired(now) {
             return Self::new(now, request, lifetimes).map(Some);
         }

@@ -1,4 +1,4 @@
-//! What a replica proves itself with.
+//! The server certificate of a replica.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use super::keeper::{AuthorityOptions, FeedAuthority};
 use super::rotation::{Authorities, Edition, Lifetimes};
 use crate::health::Gate;
 
-/// How often it is looked whether a certificate has to be renewed, in parts of its lifetime, and at most.
-const LOOKS: u32 = 20;
+/// The number of checks per lifetime. The longest pause bounds the interval.
+const CHECKS_PER_LIFETIME: u32 = 20;
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// How long to wait after a failure.
+/// The delay after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// A server's certificate and key, and the authorities that its clients need. The key is never shown.
@@ -95,7 +95,7 @@ pub async fn serve(
 
 async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>) {
     let options = authority.options().clone();
-    let look = (options.lifetimes.certificate() / LOOKS).min(LONGEST_PAUSE);
+    let look = (options.lifetimes.certificate() / CHECKS_PER_LIFETIME).min(LONGEST_PAUSE);
     let mut changes = authority.changes();
     let mut identity: Option<ServerIdentity> = None;
     loop {
@@ -109,7 +109,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
                     Ok(made) => {
                         tracing::info!(
                             until = %made.certificate.not_after(),
-                            "the feed proves itself with a new certificate"
+                            "the feed has a new server certificate"
                         );
                         if let Some(gate) = &ready {
                             gate.open();
@@ -119,7 +119,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
                     Err(error) => {
                         tracing::error!(
                             %error,
-                            "the feed cannot be given a certificate; it goes on with the one before"
+                            "cannot issue the feed's server certificate; the previous certificate stays"
                         );
                         pause = RETRY;
                     }
@@ -128,7 +128,7 @@ async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>)
         }
         tokio::select! {
             news = changes.changed() => if news.is_err() {
-                // Nobody keeps the authority any more; certificates are made of the one that is known.
+                // The keeper has ended; the known authority issues further certificates.
                 sleep(pause).await;
             },
             () = sleep(pause) => {}

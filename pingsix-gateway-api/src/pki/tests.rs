@@ -39,7 +39,7 @@ fn plus(time: Timestamp, by: Duration) -> Timestamp {
     time + SignedDuration::try_from(by).unwrap()
 }
 
-/// What has to be written for a data plane that holds this.
+/// The identity to write for a data plane with this one.
 fn written(authorities: &Authorities, held: Option<&FeedIdentity>, now: Timestamp) -> FeedIdentity {
     decide(authorities, held, now).unwrap().0
 }
@@ -247,7 +247,7 @@ fn a_rotation_waits_for_everybody_or_for_certificates_to_expire() {
     assert_eq!(introducing.trusted().count(), 2);
     assert_eq!(step(&introducing, plus(now, lifetimes.overlap()), Some("after")), None, "nobody was told");
 
-    // What was told of an edition before says nothing.
+    // A report about a former edition does not count.
     assert_eq!(introducing.told(&settled.edition(), now), None);
     let later = plus(now, Duration::from_hours(5));
     let told = introducing.told(&introducing.edition(), later).unwrap();
@@ -287,7 +287,7 @@ fn authorities_are_the_same_after_they_were_written_and_read() {
         let read = Authorities::from_data(&authorities.to_data()).unwrap();
         assert_eq!(&read, authorities);
         assert_eq!(read.edition(), authorities.edition());
-        // What was read signs as what was written: one issues, the other keeps.
+        // The parsed authority equals the written one: one issues, and the other keeps.
         let identity = written(&read, Some(&held).filter(|_| authorities.trusted().count() > 2), start());
         assert_eq!(decide(authorities, Some(&identity), start()), None);
     }
@@ -401,7 +401,7 @@ struct Plane {
 }
 
 struct Story {
-    /// What the leader goes by when it makes a step.
+    /// The lifetimes by which the leader makes steps.
     rules: Lifetimes,
     now: Timestamp,
     truth: Authorities,
@@ -489,12 +489,12 @@ impl Story {
         }
     }
 
-    /// Whoever refuses another, though both keep to the rules.
+    /// A refusal between processes that follow the rules.
     fn refusal(&self) -> Option<String> {
         for server in &self.servers {
             for plane in &self.planes {
                 let certificate = Certificate::read(plane.files.certificate()).unwrap();
-                // It has broken the rules who has not renewed for so long.
+                // A process without a renewal for so long has broken the rules.
                 if certificate.has_expired(self.now) {
                     continue;
                 }

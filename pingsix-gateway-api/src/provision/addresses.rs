@@ -1,4 +1,4 @@
-//! Where a Service is reached, and whether that is where a Gateway asks to be reached.
+//! The addresses of a Service, and the judgement on the requested addresses of a Gateway.
 
 use std::net::IpAddr;
 
@@ -12,12 +12,12 @@ use pingsix_translate::status::Address;
 pub enum AddressFault {
     /// There is none yet, or none of the type that is asked for.
     NotAssigned(String),
-    /// What is asked for cannot be had: others were given.
+    /// The requested addresses are not available: others were assigned.
     NotUsable(String),
 }
 
-/// Where a Service is reached from outside: at its load balancer, else at its external addresses, else, for one without
-/// either, at its cluster address.
+/// The external addresses of a Service: those of its load balancer, else its external addresses, else its cluster
+/// address.
 pub(crate) fn addresses_of_service(service: &Service) -> Vec<Address> {
     let ingress = service.status.iter().flat_map(|status| &status.load_balancer).flat_map(|balancer| {
         balancer.ingress.iter().flatten().filter_map(|ingress| {
@@ -90,7 +90,7 @@ pub(super) fn asked_for(requested: &[RequestedAddress]) -> Option<&RequestedAddr
         .find(|address| address.kind == RequestedAddressKind::IpAddress && address.value.is_some())
 }
 
-/// What is said of addresses that nothing need be awaited for: one Service has one address of a family at most.
+/// The messages on addresses that will never be available: a Service has one address of a family at most.
 fn beyond(requested: &[RequestedAddress]) -> Vec<String> {
     let ip = |address: &RequestedAddress| address.value.as_deref()?.parse::<IpAddr>().ok();
     let Some((first, asked)) = asked_for(requested).and_then(|first| Some((first, ip(first)?))) else {
@@ -180,7 +180,7 @@ mod tests {
                 judged(&[(IP, Some("192.0.2.1")), (IP, Some(other)), (HOSTNAME, Some("a.example"))], &[]);
             assert!(matches!(judged, Err(AddressFault::NotAssigned(_))), "{judged:?}");
         }
-        // What is there after all is usable.
+        // The requested address is usable after all.
         let both = [ip(), Address::Ip([192, 0, 2, 9].into())];
         assert_eq!(judged(&[(IP, Some("192.0.2.1")), (IP, Some("192.0.2.9"))], &both), Ok(()));
     }

@@ -16,53 +16,53 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 
-use super::children::{AsSeen, ChildKey, Noted, Observed, scaled_by};
+use super::children::{AsSeen, ChildChange, ChildKey, Observed, scaled_by};
 use super::object::encoded;
 use super::{Child, ChildKind, Objects, certificate};
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
-/// How often a write is made anew whose object has changed meanwhile.
+/// The number of attempts of a write after conflicts.
 const ATTEMPTS: usize = 3;
 
-/// What the manager of fields is called by in addition that keeps the number of Pods.
+/// The suffix of the field manager of the number of Pods.
 const SCALE: &str = "-scale";
 
-/// What was applied, and what the object was after that.
+/// The applied object, and its version after that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Applied {
     intent: String,
     result: String,
 }
 
-/// How requests are made.
-pub(super) struct Hand {
+/// The writer of objects.
+pub(super) struct ApiWriter {
     pub(super) client: Client,
     pub(super) field_manager: String,
     pub(super) timeout: Duration,
     pub(super) leadership: Leadership,
 }
 
-/// What a pass is about.
+/// The input of a pass.
 #[derive(Debug)]
 pub(super) struct Work {
     /// The UID of the owner; nothing is applied without one.
     pub(super) uid: Option<String>,
-    /// What should be there; `None` when everything is to go.
+    /// The desired objects; `None` to delete all.
     pub(super) objects: Option<Objects>,
-    /// What is there, of this owner or by these names.
+    /// The observed objects of this owner or with these names.
     pub(super) observed: BTreeMap<ChildKey, Observed>,
-    /// What was applied before.
+    /// The objects applied before.
     pub(super) applied: BTreeMap<ChildKey, Applied>,
 }
 
-/// What came of a pass.
+/// The outcome of a pass.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// What is known of objects now.
-    pub(super) seen: Vec<(ChildKey, Noted)>,
-    /// What was applied, in this pass and before.
+    /// The new observations.
+    pub(super) seen: Vec<(ChildKey, ChildChange)>,
+    /// The applied objects, of this pass and before.
     pub(super) applied: BTreeMap<ChildKey, Applied>,
     /// Why the pass has stopped.
     pub(super) fault: Option<PassFault>,
@@ -79,12 +79,12 @@ pub(super) enum PassFault {
     Certificate,
     /// Another replica holds the Lease.
     Led,
-    /// It could not be confirmed who holds the Lease.
+    /// The holder of the Lease could not be confirmed.
     Unconfirmed(Fault),
 }
 
 impl PassFault {
-    /// How long the API server asks to be left alone.
+    /// The delay that the API server asks for.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request { fault, .. } | Self::Unconfirmed(fault) => fault.retry_after,
@@ -136,13 +136,17 @@ fn sentence(fault: &Fault) -> String {
 
 impl Work {
     /// Does what is to be done, up to the first fault.
-    pub(super) async fn pass(mut self, hand: &Hand) -> Outcome {
+    pub(super) async fn pass(mut self, hand: &ApiWriter) -> Outcome {
         let mut seen = Vec::new();
         let fault = self.try_pass(hand, &mut seen).await.err();
         Outcome { seen, applied: self.applied, fault }
     }
 
-    async fn try_pass(&mut self, hand: &Hand, seen: &mut Vec<(ChildKey, Noted)>) -> Result<(), PassFault> {
+    async fn try_pass(
+        &mut self,
+        hand: &ApiWriter,
+        seen: &mut Vec<(ChildKey, ChildChange)>,
+    ) -> Result<(), PassFault> {
         let objects = self.objects.take();
         let mut is_confirmed = false;
         if let (Some(objects), Some(uid)) = (&objects, &self.uid) {
@@ -155,7 +159,7 @@ impl Work {
                         hand.lead(&mut is_confirmed).await?;
                         let observed = hand.create(child).await?;
                         self.observed.insert(key.clone(), observed.clone());
-                        seen.push((key, Noted::There(Box::new(observed))));
+                        seen.push((key, ChildChange::There(Box::new(observed))));
                     }
                 }
                 let key = (child.kind, child.name.clone());
@@ -170,13 +174,13 @@ impl Work {
                 }
                 let there = match observed {
                     Some(observed) => Some(owned(child, observed, uid)?.as_seen()),
-                    // It may be there without our label.
+                    // The object may exist without our label.
                     None => hand.get(child, uid).await?,
                 };
                 hand.lead(&mut is_confirmed).await?;
                 if let Some(AsSeen { uid, .. }) = there.as_ref().filter(|_| leaves_scale(child)) {
                     let is_scaled = |observed: &Observed| observed.scaled_by.contains(&hand.field_manager);
-                    // What nobody has seen may be ours as well.
+                    // An unobserved Deployment may have a scaler as well.
                     if observed.is_none_or(is_scaled) {
                         hand.hand_over_scale(child, uid).await?;
                     }
@@ -184,7 +188,7 @@ impl Work {
                 let observed = hand.apply_as_seen(child, there, uid).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
-                seen.push((key, Noted::There(Box::new(observed))));
+                seen.push((key, ChildChange::There(Box::new(observed))));
             }
         }
         let wanted = |key: &ChildKey| {
@@ -209,13 +213,13 @@ impl Work {
             hand.lead(&mut is_confirmed).await?;
             hand.delete_as_seen(&key, there.clone()).await?;
             self.applied.remove(&key);
-            seen.push((key, Noted::Deleted { uid: there.uid }));
+            seen.push((key, ChildChange::Deleted { uid: there.uid }));
         }
         Ok(())
     }
 }
 
-/// Whether an object is a Deployment that does not say how many Pods there are to be.
+/// Whether an object is a Deployment without a number of Pods.
 fn leaves_scale(child: &Child) -> bool {
     child.kind == ChildKind::Deployment && child.object.pointer("/spec/replicas").is_none()
 }
@@ -228,7 +232,7 @@ fn owned<'o>(child: &Child, observed: &'o Observed, uid: &str) -> Result<&'o Obs
     Err(PassFault::Foreign { kind: child.kind, name: child.name.to_string(), uid: observed.uid.clone() })
 }
 
-impl Hand {
+impl ApiWriter {
     fn api(&self, kind: ChildKind, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource())
     }
@@ -324,7 +328,7 @@ impl Hand {
         let patch = Patch::Apply(&object);
         let request = api.patch(&child.name.name, &params, &patch);
         self.ask("apply", (child.kind, &child.name), request).await?;
-        tracing::info!(object = %child, "it says no more how many Pods there are to be: the number stays until somebody changes it");
+        tracing::info!(object = %child, "handed over spec.replicas; the number of Pods stays until another writer changes it");
         Ok(())
     }
 
@@ -356,7 +360,7 @@ impl Hand {
             }
             let found = self.ask("get", (kind, name), api.get_opt(&name.name)).await?;
             let found = found.map(|object| Observed::of(kind, object).as_seen());
-            // It is gone already, or another one has its name.
+            // The object is deleted, or another one has its name.
             let Some(found) = found.filter(|found| found.uid == there.uid) else { return Ok(()) };
             there = found;
             self.lead(&mut false).await?;
@@ -377,7 +381,7 @@ impl Hand {
             }
         };
         self.ask("delete", (kind, name), request).await?;
-        tracing::info!(%kind, %name, "deleted, since it is not wanted any more");
+        tracing::info!(%kind, %name, "deleted an unwanted object");
         Ok(())
     }
 }

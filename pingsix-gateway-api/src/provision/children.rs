@@ -1,4 +1,4 @@
-//! What the API server holds of what was made for owners.
+//! The observed child objects of owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(super) struct Observed {
     pub(super) uid: String,
     /// Its `resourceVersion`: of two of one kind, the newer is the greater.
     version: u64,
-    /// Whose it is, and the UID of that; `None` when it is nobody's, or of a kind that we make nothing for.
+    /// The owner and its UID; `None` without an owner of our kinds.
     pub(super) owner: Option<(ObjectKey, String)>,
     /// Of everything but what the API server and controllers write about it.
     pub(super) digest: String,
@@ -83,7 +83,7 @@ impl Observed {
         }
     }
 
-    /// Whether nothing that matters is different.
+    /// Whether the relevant content is equal.
     fn says_the_same(&self, other: &Self) -> bool {
         let essence = |observed: &Self| {
             let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout, scaled_by: _ } =
@@ -93,7 +93,7 @@ impl Observed {
         essence(self) == essence(other)
     }
 
-    /// What a request has to say so that it is made only if nobody has changed the object since.
+    /// The precondition of a request that needs the object unchanged.
     pub(super) fn as_seen(&self) -> AsSeen {
         let version = (self.version > 0).then(|| self.version.to_string());
         AsSeen { uid: self.uid.clone(), version }
@@ -104,7 +104,7 @@ impl Observed {
     }
 }
 
-/// What an object is asked to be, by whomever: without its status, and without what changes with every write.
+/// The digest of the desired content of any author: without status, and without fields that change with every write.
 fn digest(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -118,7 +118,7 @@ fn digest(object: &Value) -> String {
     short_digest(&object.to_string())
 }
 
-/// Who has applied `spec.replicas`, as managers of fields are called.
+/// The field managers of `spec.replicas`.
 pub(super) fn scaled_by(deployment: &DynamicObject) -> BTreeSet<String> {
     let managers = deployment.managed_fields().iter().filter(|entry| {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
@@ -141,16 +141,16 @@ pub(super) struct AsSeen {
     pub(super) version: Option<String>,
 }
 
-/// What a request has found out about an object.
+/// The result of a request about an object.
 #[derive(Clone, Debug)]
-pub(super) enum Noted {
-    /// It is there.
+pub(super) enum ChildChange {
+    /// The object exists.
     There(Box<Observed>),
     /// That with this UID was deleted.
     Deleted { uid: String },
 }
 
-/// Everything that carries the label of an installation, as watches see it.
+/// All objects with the label of an installation, as watches observe them.
 pub(super) struct Children {
     known: BTreeMap<ChildKey, Observed>,
     watches: Vec<Watch>,
@@ -161,14 +161,14 @@ pub(super) struct Children {
 struct Watch {
     kind: ChildKind,
     namespace: Option<String>,
-    /// What a list has had so far.
+    /// The objects of the running list.
     listing: BTreeMap<ChildKey, Observed>,
     is_listed: bool,
-    /// Whether it was not allowed when it was last tried.
+    /// Whether the last try was forbidden.
     is_forbidden: bool,
     /// The newest version that it has told of.
     seen: u64,
-    /// What was last complained about: a fault that stays is said once.
+    /// The last complaint: a lasting fault is logged once.
     complaint: Option<FaultCategory>,
 }
 
@@ -204,7 +204,7 @@ impl Children {
         Self { known: BTreeMap::new(), watches, events: select_all(streams) }
     }
 
-    /// Whether everything was listed once.
+    /// Whether all lists are complete.
     pub(super) fn is_listed(&self) -> bool {
         self.watches.iter().all(|watch| watch.is_listed)
     }
@@ -218,7 +218,7 @@ impl Children {
         self.known.get(key).filter(|held| held.is_owned_by(uid))
     }
 
-    /// Whether the watch was allowed that tells of an object.
+    /// Whether the watch of an object is permitted.
     pub(super) fn is_seen(&self, key: &ChildKey) -> bool {
         self.watch_of(key).is_some_and(|watch| !watch.is_forbidden)
     }
@@ -228,9 +228,9 @@ impl Children {
     }
 
     /// Takes in what a request has found, or made. The watch may have told of it before that, and of what came after.
-    pub(super) fn note(&mut self, key: ChildKey, noted: Noted) {
+    pub(super) fn note(&mut self, key: ChildKey, noted: ChildChange) {
         match noted {
-            Noted::There(observed) => {
+            ChildChange::There(observed) => {
                 let is_news = match self.known.get(&key) {
                     Some(known) => known.version < observed.version,
                     // A watch that has come so far has told of its end as well.
@@ -240,7 +240,7 @@ impl Children {
                     self.known.insert(key, *observed);
                 }
             }
-            Noted::Deleted { uid } => {
+            ChildChange::Deleted { uid } => {
                 if self.known.get(&key).is_some_and(|known| known.uid == uid) {
                     self.known.remove(&key);
                 }
@@ -248,7 +248,7 @@ impl Children {
         }
     }
 
-    /// How far the watch has come that tells of an object.
+    /// The version that the watch of an object has reached.
     fn seen(&self, key: &ChildKey) -> u64 {
         self.watch_of(key).map_or(0, |watch| watch.seen)
     }
@@ -279,7 +279,7 @@ impl Children {
             Ok(event) => event,
             Err(error) => {
                 let fault = Fault::from(&error);
-                // What may not be watched is read before it is written; that somebody changes it is not seen.
+                // An object without permission to watch is read before each write; changes by others are not observed.
                 watch.is_forbidden |= fault.category == FaultCategory::Forbidden;
                 watch.is_listed |= watch.is_forbidden;
                 watch.complain(&fault);
@@ -331,7 +331,7 @@ impl Children {
                 watch.complaint = None;
                 let (key, observed) = read(object);
                 watch.seen = watch.seen.max(observed.version);
-                // What a request has found may be newer.
+                // The result of a request may be newer.
                 if self.known.get(&key).is_some_and(|known| known.version > observed.version) {
                     return Vec::new();
                 }
@@ -360,7 +360,7 @@ impl Watch {
             return;
         }
         let (resource, namespace) = (self.kind.resource(), self.namespace.as_deref().unwrap_or("*"));
-        tracing::warn!(resource, namespace, error = %fault, "what runs for Gateways cannot be watched");
+        tracing::warn!(resource, namespace, error = %fault, "the objects of managed data planes cannot be watched");
     }
 }
 
@@ -401,11 +401,11 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn noted(uid: &str, version: u64) -> Noted {
-        Noted::There(Box::new(Observed::of(ChildKind::Service, service(uid, version, None))))
+    fn noted(uid: &str, version: u64) -> ChildChange {
+        ChildChange::There(Box::new(Observed::of(ChildKind::Service, service(uid, version, None))))
     }
 
-    /// What is known of one Service after what its watch has told, and requests have found.
+    /// The known state of one Service after watch events and results of requests.
     struct Known(Children, ChildKey);
 
     impl Known {
@@ -420,7 +420,7 @@ mod tests {
             self.0.take(index, Ok(event));
         }
 
-        fn note(&mut self, noted: Noted) {
+        fn note(&mut self, noted: ChildChange) {
             self.0.note(self.1.clone(), noted);
         }
 
@@ -447,10 +447,10 @@ mod tests {
         known.note(noted("1", 9));
         assert_eq!(known.is(), None, "what is gone stays so");
         known.note(noted("2", 13));
-        known.note(Noted::Deleted { uid: "1".to_owned() });
+        known.note(ChildChange::Deleted { uid: "1".to_owned() });
         known.hear(watcher::Event::Delete(service("1", 11, None)));
         assert_eq!(known.is(), Some(("2", 13, 0)), "another one of its name");
-        known.note(Noted::Deleted { uid: "2".to_owned() });
+        known.note(ChildChange::Deleted { uid: "2".to_owned() });
         assert_eq!(known.is(), None);
     }
 

@@ -7,14 +7,14 @@ use http::HeaderValue;
 use pingsix_translate::ObjectKey;
 use sha2::{Digest as _, Sha256};
 
-/// What the keys of an installation are derived from, at least this many bytes.
+/// The shortest secret of an installation, in bytes.
 const LENGTH: usize = 32;
 
 /// The block of SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// What the keys of status pages are derived from: one secret of the installation, which all replicas share. So they know
-/// every key without keeping any.
+/// The secret from which the keys of status pages are derived. All replicas of an installation share the secret, so
+/// each knows every key without storage.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InstallationKey(Vec<u8>);
 

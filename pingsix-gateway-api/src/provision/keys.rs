@@ -1,17 +1,17 @@
-//! Which keys processes have, and which one secrets are handed out with: one that all of them have.
+//! The keys of processes, and the key that encrypts secrets: one that all processes have.
 //!
-//! PingSIX reads its keyring when it starts (`src/utils/encryption.rs`), and refuses a configuration with a secret that none
-//! of its keys opens; what is in plaintext it takes with any keyring, and with none. So a rollout goes before its key: Pods
-//! with the new keyring take the place of those with the old one, while secrets stay as both can read them.
+//! PingSIX reads its keyring at its start (`src/utils/encryption.rs`), and refuses a configuration with a secret that
+//! none of its keys decrypts. PingSIX accepts plaintext with any keyring. So the rollout of a key precedes its use:
+//! Pods with the new keyring replace those with the old one, while both can read the secrets.
 //!
-//! What all processes have that may run is [written down](KeyRecord) where it outlives the controller: in the Secret that they
-//! read at their start, so that both change in one write. It loses keys with the keyring there, for a Pod that is started
-//! again reads what is there then, of whichever template it is. It gains them when no Pod is left that was made before the
-//! keyring was, not even one that is about to end: each keyring has a number, and Pods have that of the one that was there
-//! before them. So it does not matter where the controller is killed, nor when a Pod is.
+//! The keys that all running processes have are [recorded](KeyRecord) where they outlive the controller: in the Secret
+//! that processes read at their start, so both change in one write. The record loses keys together with the keyring,
+//! because a restarted Pod reads the present Secret, whichever template it has. The record gains keys after the last
+//! Pod from before the keyring is gone, terminating Pods included: each keyring has a number, and each Pod has the
+//! number of the keyring at its creation. So a crash of the controller or of a Pod is safe at any time.
 //!
-//! That is enough at every moment, because what is [handed out](plan) is opened by a key that is in the keyring of before
-//! and in the next one, whatever that is asked to be.
+//! This is safe at every moment, because [encrypted](plan) secrets use a key of the former and of the next keyring,
+//! whatever the next request is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) const EDITION: &str = "pingsix.io/keyring";
 /// The entry of the Secret with what is written down.
 pub(super) const RECORD: &str = "keys";
 
-/// How long Pods have to end whose template does not say: what Kubernetes gives them, in seconds.
+/// The termination grace period without one in the template: the default of Kubernetes, in seconds.
 const USUAL_GRACE: u64 = 30;
 
 /// The keys that all processes of an owner have.
@@ -54,7 +54,7 @@ pub enum KeyringFault {
     NoKeys {
         /// The Secret.
         secret: ObjectName,
-        /// Where the keys should be.
+        /// The entry for the keys.
         entry: String,
     },
     /// Which keys follow depends on those that processes have, and these are not known yet.
@@ -62,7 +62,7 @@ pub enum KeyringFault {
     Unknown,
 }
 
-/// What follows from the keys that are asked for and from those that processes have.
+/// The plan for requested keys and the keys of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPlan {
     /// The key that encrypts what is handed out, `None` for plaintext; or why nothing is to be handed out.
@@ -116,19 +116,19 @@ pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, held: &HeldKey
     }
 }
 
-/// What is known of keys where processes read them.
+/// The record of keys in the Secret that processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRecord {
     /// Which keyring this is, of all that there were; 0 before the first that has a key.
     pub edition: u64,
-    /// What processes are started with.
+    /// The keyring at the start of processes.
     pub keyring: Keyring,
     /// Which of these keys all of them have that may run.
     pub held: Keyring,
 }
 
 impl KeyRecord {
-    /// What is to be written down when processes are to be started with these keys, and what they have is known.
+    /// The next record for processes that start with these keys.
     pub(super) fn next(&self, rollout: Option<&Rollout>, keyring: Keyring, held: &HeldKeys) -> Self {
         let last = rollout.map_or(0, |rollout| rollout.edition).max(self.edition);
         let edition = if keyring == self.keyring { self.edition } else { last + 1 };
@@ -167,14 +167,14 @@ impl KeyRecord {
     }
 }
 
-/// How far the Pods of a Deployment are those of its template.
+/// The progress of a Deployment's rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rollout {
     /// Which edition of what is asked of the Deployment this is about.
     pub(super) generation: i64,
-    /// Whether all Pods are of the template, but those that are about to end.
+    /// Whether all Pods are of the template, except terminating ones.
     pub(super) is_complete: bool,
-    /// How long these may take to end.
+    /// The termination grace period of the former Pods.
     pub(super) grace: Duration,
     /// Which keyring was there before the template was.
     edition: u64,
@@ -197,7 +197,7 @@ impl Rollout {
         }
     }
 
-    /// Whether Pods of the template may have keys that are not written down yet.
+    /// Whether Pods of the template may have unrecorded keys.
     pub(super) fn may_add_to(&self, record: &KeyRecord) -> bool {
         self.edition == record.edition && record.held != record.keyring
     }

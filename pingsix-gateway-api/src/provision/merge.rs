@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value};
 
-/// What takes an element out of a list.
+/// The field that deletes an element of a list.
 const DIRECTIVE: &str = "$patch";
 
 /// Merges a patch into a value.
@@ -68,7 +68,7 @@ fn is_same(keys: &[&str], one: &Value, other: &Value) -> bool {
     has_first && keys.iter().all(|name| key(one, name) == key(other, name))
 }
 
-/// What a value is when there is nothing to merge it into: nothing is taken out of nothing.
+/// The value for a missing target, without deletions.
 fn pruned(field: &str, value: &Value) -> Value {
     match value {
         Value::Object(_) => {
@@ -85,7 +85,7 @@ fn pruned(field: &str, value: &Value) -> Value {
     }
 }
 
-/// What elements of a list are told apart by; nothing when it is taken as a whole.
+/// The merge keys of a list; none for a list that is replaced as a whole.
 fn keys(field: &str) -> &'static [&'static str] {
     match field {
         "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets" => &["name"],

@@ -8,7 +8,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::digest::short_digest;
 
-/// How long the name of a Service, and the value of a label, may be.
+/// The length limit of the name of a Service, and of the value of a label.
 const LIMIT: usize = 63;
 
 /// Room for what names have behind that of the Service.

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 pub enum ChildKind {
     /// Of Pods.
     ServiceAccount,
-    /// What Pods read.
+    /// The configuration and keys of Pods.
     Secret,
     /// In front of Pods.
     Service,
     /// Of Pods.
     Deployment,
-    /// How many Pods may be taken away.
+    /// The limit of voluntary disruptions.
     PodDisruptionBudget,
 }
 
@@ -47,7 +47,7 @@ impl ChildKind {
         }
     }
 
-    /// How it is named in what may be asked of the API server.
+    /// The resource name in requests to the API server.
     pub const fn resource(self) -> &'static str {
         match self {
             Self::ServiceAccount => "serviceaccounts",
@@ -80,7 +80,7 @@ impl fmt::Display for ChildKind {
 pub struct Child {
     /// Its kind.
     pub kind: ChildKind,
-    /// Where it is, and its name.
+    /// The namespace and name.
     pub name: ObjectName,
     /// All of it.
     pub object: Value,
@@ -103,7 +103,7 @@ impl fmt::Debug for Child {
     }
 }
 
-/// What Secrets hold, as the API has it.
+/// The data of a Secret, encoded as in the API.
 pub(super) fn encoded(text: &str) -> Value {
     serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default()
 }

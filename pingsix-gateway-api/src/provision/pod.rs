@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use super::process::{CERTIFICATE, FEED, FOLDER, GRACE};
 use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge};
 
-/// How long a Pod goes on serving after it was told to stop, in seconds: PingSIX closes its sockets at once, and load
-/// balancers have to take it out before.
+/// The time of service after the stop signal, in seconds. PingSIX closes its sockets at once, so load balancers must
+/// remove the Pod before.
 const DELAY: u32 = 10;
 
-/// What is left of the time that a Pod has to end, in seconds.
+/// The remaining time for the end of a Pod, in seconds.
 const MARGIN: u32 = 5;
 
 /// The user and the group of all processes. Images name users by words, which nobody can tell from root.
 const USER: u32 = 65_532;
 
-/// Everything of the Deployment but what all objects have.
+/// The Deployment without the common fields.
 ///
-/// `digest` is that of what its processes are configured with, and `keyring` the number of that which they are given.
+/// `digest` is the digest of its configuration, and `keyring` the number of its keyring.
 pub(super) fn deployment(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
     let mut spec = json!({
         "revisionHistoryLimit": 3,
@@ -33,7 +33,7 @@ pub(super) fn deployment(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
     json!({ "spec": spec })
 }
 
-/// Everything of the `PodDisruptionBudget` but what all objects have.
+/// The `PodDisruptionBudget` without the common fields.
 pub(super) fn budget(plan: &Plan<'_>) -> Value {
     let (field, limit) = match &plan.infrastructure.parameters.disruption_budget {
         None => ("maxUnavailable", json!(1)),
@@ -184,7 +184,7 @@ fn config_volume(process: &Process) -> String {
     format!("config-{}", process.listener)
 }
 
-/// What a container sees: its own configuration, not that of others.
+/// The volume mounts of a container: its own configuration only.
 fn mounts(plan: &Plan<'_>, process: &Process) -> Value {
     let mount = |name: &str, path: String| json!({ "name": name, "mountPath": path, "readOnly": true });
     let mut mounts = vec![mount(&config_volume(process), format!("{FOLDER}/{}", process.listener))];

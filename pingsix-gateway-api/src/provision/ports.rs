@@ -11,21 +11,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The lowest port that takes no privilege.
 const FIRST: u16 = 1024;
-/// How many there are of these.
+/// The number of unprivileged ports.
 const COUNT: u16 = u16::MAX - FIRST + 1;
-/// What is added to the ports below that.
+/// The offset of privileged ports.
 const PRIVILEGED: u16 = 10_000;
-/// How far a status page is from what clients connect to.
+/// The offset of the status page from the traffic port.
 const STATUS: u16 = 20_000;
 
 /// The ports of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessPorts {
-    /// Where clients are served.
+    /// The port for clients.
     pub(super) traffic: u16,
-    /// Where the status page is.
+    /// The port of the status page.
     pub(super) status: u16,
-    /// Where metrics are, if there are any.
+    /// The port of metrics, if enabled.
     pub(super) metrics: Option<u16>,
 }
 

@@ -5,25 +5,24 @@ use serde_json::{Value, json};
 
 use super::{Material, Plan, Process};
 
-/// Where a container finds its own configuration, below it.
+/// The parent folder of a container's configuration.
 pub(super) const FOLDER: &str = "/etc/pingsix";
-/// Where containers find what they show the feed.
+/// The folder of the client certificate for the feed.
 pub(super) const FEED: &str = "/etc/pingsix/feed";
-/// Where containers find the certificate for clients that ask for no name, or for an unknown one.
+/// The folder of the certificate for clients without a server name, or with an unknown one.
 pub(super) const CERTIFICATE: &str = "/etc/pingsix/certificate";
 
-/// How long connections may go on after the listeners were closed, and after that, how long the process may take to end:
-/// seconds.
+/// The time limit of connections after the listeners have closed, and the limit of the remaining shutdown, in seconds.
 pub(super) const GRACE: u32 = 5;
 
-/// How many threads a process has, where parameters do not say.
+/// The default number of threads of a process.
 const THREADS: u16 = 2;
 
-/// How often upstreams are looked at again, in seconds. Their nodes are addresses, so that nothing comes of it; but without
-/// this, PingSIX does so every second, with lines in its log (`src/proxy/upstream/load_balancer.rs` of PingSIX).
+/// The interval of upstream resolution, in seconds. The nodes are addresses, so resolution has no effect; the default
+/// of PingSIX is one second, with lines in its log (`src/proxy/upstream/load_balancer.rs` of PingSIX).
 const DNS_REFRESH: u32 = 30;
 
-/// What a process reads. It is YAML in the notation of JSON.
+/// The configuration file of a process: YAML in the notation of JSON.
 pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) -> String {
     let parameters = &plan.infrastructure.parameters.process;
     let everywhere = |port: u16| format!("0.0.0.0:{port}");
@@ -36,7 +35,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) ->
             });
             listener["offer_h2"] = json!(true);
         }
-        // It would break HTTP/1.1 on listeners with TLS, of which this process has none.
+        // The option would break HTTP/1.1 on listeners with TLS, which this process does not have.
         PortProtocol::Plaintext => listener["offer_h2c"] = json!(true),
     }
     let mut status = json!({

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info_span};
 
-use super::apply::{Applied, Hand, Outcome, PassFault, Work};
+use super::apply::{ApiWriter, Applied, Outcome, PassFault, Work};
 use super::children::{ChildKey, Children};
 use super::keys::{KeyringFault, Rollout};
 use super::{
@@ -37,23 +37,23 @@ use crate::status::{EventBoard, Pace, Pacing};
 use crate::wait::changed;
 use crate::watch::Namespaces;
 
-/// How many owners are looked at once.
+/// The number of concurrent passes.
 const CONCURRENCY: usize = 8;
 
-/// How long a request may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often everything is looked at though nothing has changed, in case something has been missed.
+/// The interval of passes without a change, in case of a missed event.
 const RECONSIDER: Duration = Duration::from_hours(1);
 
-/// What a [`Provisioner`] is made of.
+/// The dependencies of a [`Provisioner`].
 pub(crate) struct Parts {
     pub(crate) client: Client,
     pub(crate) installation: Arc<Installation>,
-    /// Where owners are.
+    /// The namespaces of owners.
     pub(crate) namespaces: Namespaces,
     pub(crate) field_manager: String,
-    /// Where the feed has TLS.
+    /// The authority of the feed, with TLS.
     pub(crate) authority: Option<FeedAuthority>,
     pub(crate) key: watch::Receiver<Option<InstallationKey>>,
     pub(crate) wanted: watch::Receiver<Wanted>,
@@ -66,16 +66,16 @@ pub(crate) struct Parts {
 pub(crate) struct Provisioner {
     parts: Parts,
     children: Children,
-    desks: BTreeMap<ObjectKey, Desk>,
+    desks: BTreeMap<ObjectKey, OwnerState>,
     leads: bool,
     /// Whom a rotation of the feed's authority waits for that cannot be told of it.
     waited_for: BTreeSet<ObjectKey>,
 }
 
-/// What is known about an owner.
+/// The state of an owner.
 #[derive(Default)]
-struct Desk {
-    /// What is wanted, as of the last pass.
+struct OwnerState {
+    /// The need at the last pass.
     need: Option<Need>,
     is_due: bool,
     is_under_way: bool,
@@ -86,12 +86,12 @@ struct Desk {
     renewal: Option<Instant>,
     /// Since when all Pods are of the template, and of which generation of the Deployment.
     settled: Option<(i64, Instant)>,
-    /// What the pass that is under way brings, and what the last one that succeeded has brought.
+    /// The edition of the running pass, and the edition of the last successful one.
     coming: Option<Edition>,
     edition: Option<Edition>,
 }
 
-/// What is under way.
+/// The running passes.
 type Passes = FuturesUnordered<BoxFuture<'static, (ObjectKey, Outcome)>>;
 
 impl Provisioner {
@@ -114,24 +114,24 @@ impl Provisioner {
                 () = stop.cancelled() => return,
                 () = gained.gained(), if !self.leads => {
                     self.leads = true;
-                    self.look_at_all();
+                    self.mark_all_due();
                 }
                 () = lost.lost(), if self.leads => {
                     self.leads = false;
                     passes.clear();
-                    // What has become of requests on their way is not known.
+                    // The outcome of requests in progress is unknown.
                     self.desks.clear();
                     self.tell();
                 }
-                owners = self.children.next() => owners.into_iter().for_each(|owner| self.look_at(owner)),
+                owners = self.children.next() => owners.into_iter().for_each(|owner| self.mark_due(owner)),
                 Ok(()) = wanted.changed() => self.compare(),
-                Ok(()) = key.changed() => self.look_at_all(),
-                () = changed(issued.as_mut()) => self.look_at_all(),
+                Ok(()) = key.changed() => self.mark_all_due(),
+                () = changed(issued.as_mut()) => self.mark_all_due(),
                 Some((owner, outcome)) = passes.next(), if !passes.is_empty() => self.conclude(&owner, outcome),
                 () = sleep_until(due.unwrap_or(reconsider).min(reconsider)) => {
                     if Instant::now() >= reconsider {
                         reconsider = Instant::now() + RECONSIDER;
-                        self.look_at_all();
+                        self.mark_all_due();
                     }
                 }
             }
@@ -154,18 +154,18 @@ impl Provisioner {
         due.min()
     }
 
-    fn look_at(&mut self, owner: ObjectKey) {
+    fn mark_due(&mut self, owner: ObjectKey) {
         if self.leads {
             self.desks.entry(owner).or_default().is_due = true;
         }
     }
 
-    fn look_at_all(&mut self) {
+    fn mark_all_due(&mut self) {
         let wanted: BTreeSet<ObjectKey> = self.parts.wanted.borrow().needs.keys().cloned().collect();
         let held = self.children.iter().filter_map(|(_, child)| Some(child.owner.as_ref()?.0.clone()));
         let owners: BTreeSet<ObjectKey> = held.chain(wanted).chain(self.desks.keys().cloned()).collect();
         for owner in owners {
-            self.look_at(owner);
+            self.mark_due(owner);
         }
     }
 
@@ -184,7 +184,7 @@ impl Provisioner {
         others.extend(unwanted.cloned());
         drop(wanted);
         for owner in others {
-            self.look_at(owner);
+            self.mark_due(owner);
         }
     }
 
@@ -194,7 +194,7 @@ impl Provisioner {
             return;
         }
         let now = Instant::now();
-        let is_due = |desk: &Desk| {
+        let is_due = |desk: &OwnerState| {
             let may = desk.pace.next().is_none_or(|next| next <= now);
             !desk.is_under_way && (desk.is_due && may || desk.renewal.is_some_and(|renewal| renewal <= now))
         };
@@ -211,7 +211,7 @@ impl Provisioner {
                 Ok(Some(prepared)) => {
                     (desk.is_under_way, desk.renewal) = (true, prepared.renewal);
                     desk.coming.clone_from(&prepared.edition);
-                    let hand = Hand {
+                    let hand = ApiWriter {
                         client: self.parts.client.clone(),
                         field_manager: self.parts.field_manager.clone(),
                         timeout: TIMEOUT,
@@ -235,8 +235,8 @@ impl Provisioner {
                     }
                 }
                 Err(fault) => {
-                    // What is not known yet at the start, or when a Secret comes after what names it, is known a moment later:
-                    // nobody's status is to turn for that.
+                    // A fact that is unknown at the start, or while a Secret follows its reference, is usually known a
+                    // moment later. The status must not change for that moment.
                     if desk.pace.has_failed() {
                         desk.fault = Some(fault.to_string());
                     }
@@ -247,7 +247,7 @@ impl Provisioner {
         }
     }
 
-    /// What is to be done about an owner; nothing when it should be as it is, and an error when that cannot be said.
+    /// The work for an owner; `None` for an owner in its desired state.
     fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, Unprepared> {
         let wanted = self.parts.wanted.borrow();
         let (need, is_unwanted) = (wanted.needs.get(owner).cloned(), wanted.is_unwanted(owner));
@@ -279,7 +279,7 @@ impl Provisioner {
             diagnostics: key.diagnostics(owner),
             keys,
         };
-        // What runs for a Gateway that has no port for the time being stays, and with it the address.
+        // Processes of a Gateway without a port for the time being stay, and so does the address.
         let Some(objects) = objects(infrastructure, &self.parts.installation, &material) else {
             return Ok(None);
         };
@@ -294,7 +294,7 @@ impl Provisioner {
         Ok(Some(Prepared { work, renewal, edition }))
     }
 
-    /// What is to be written down of keys, and when to look again if nothing happens.
+    /// The next record of keys, and the time of the next check without an event.
     fn record(
         &mut self,
         owner: &ObjectKey,
@@ -326,7 +326,7 @@ impl Provisioner {
         desk.settled.map(|(_, since)| since + rollout.grace)
     }
 
-    /// What is written down of the keys of an owner, and how far the Pods of its Deployment are, if there is one.
+    /// The record of an owner's keys, and the rollout of its Deployment, if it exists.
     fn keys(&self, infrastructure: &Infrastructure) -> (&KeyRecord, Option<&Rollout>) {
         static NONE: KeyRecord =
             KeyRecord { edition: 0, keyring: Keyring(Vec::new()), held: Keyring(Vec::new()) };
@@ -349,7 +349,7 @@ impl Provisioner {
         }
     }
 
-    /// What an owner is to show the feed: nothing where that has no TLS.
+    /// The identity of an owner at the feed; `None` for a feed without TLS.
     fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<IssuedIdentity>, Unprepared> {
         let installation = &*self.parts.installation;
         if !installation.has_tls() {
@@ -433,7 +433,7 @@ impl Provisioner {
     }
 }
 
-/// It cannot be said what an owner needs. Its author reads this in a condition.
+/// The need of an owner cannot be determined. A condition contains the message for its author.
 #[derive(Debug, Error)]
 enum Unprepared {
     #[error("The key of status pages is not known yet.")]
@@ -458,7 +458,7 @@ struct Prepared {
     edition: Option<Edition>,
 }
 
-/// How long it is until then, no less than a second.
+/// The remaining time, at least a second.
 fn until(at: Timestamp) -> Duration {
     let left = at.duration_since(Timestamp::now());
     Duration::try_from(left).unwrap_or_default().max(Duration::from_secs(1))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Plan;
 use super::addresses::asked_for;
 
-/// Everything of the Service but its metadata.
+/// The Service without metadata.
 pub(super) fn service(plan: &Plan<'_>) -> Value {
     let parameters = &plan.infrastructure.parameters.service;
     let ports: Vec<Value> = plan
@@ -30,7 +30,7 @@ pub(super) fn service(plan: &Plan<'_>) -> Value {
         }
         let asked = asked_for(&plan.infrastructure.addresses);
         if let Some(ip) = asked.and_then(|address| address.value.as_deref()) {
-            // Whether it comes is judged by what the Service has then.
+            // The judgement comes from the addresses of the Service then.
             spec["loadBalancerIP"] = json!(ip);
         }
     }

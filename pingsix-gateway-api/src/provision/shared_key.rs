@@ -23,10 +23,10 @@ use crate::fault::{Fault, FaultCategory, within};
 /// The key of the Secret's data.
 const KEY: &str = "diagnostics";
 
-/// How long a request may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long after a failure it is tried again.
+/// The delay after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Follows the key, and makes one whenever there is none. It stays `None` until one is known; one that cannot be used, and

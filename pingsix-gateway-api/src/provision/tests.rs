@@ -260,7 +260,7 @@ fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
     assert!(!template(&encrypted).to_string().contains("CANARY"), "digests alone are shown");
 }
 
-/// Where the cluster chooses users, as `restricted-v2` of `OpenShift` has it, Pods must not name any.
+/// On clusters that choose users, such as `OpenShift` with `restricted-v2`, Pods must not name one.
 #[test]
 fn a_patch_leaves_users_and_groups_to_the_cluster() {
     let mut infrastructure = gateway(&[80]);

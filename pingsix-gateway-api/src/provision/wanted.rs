@@ -1,4 +1,4 @@
-//! What should run, and what has become of it.
+//! The wanted data planes, and their state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use pingsix_translate::status::Address;
 
 use super::{HeldKeys, Keyring, KeyringFault};
 
-/// What has to run for an owner.
+/// The wanted infrastructure of an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Need {
-    /// What the translation says of it.
+    /// The infrastructure from the translation.
     pub infrastructure: Arc<Infrastructure>,
     /// The keys that its processes are to be given, or why there are none.
     pub keyring: Result<Keyring, KeyringFault>,
 }
 
-/// What has to run, by owner.
+/// The wanted infrastructure, by owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Wanted {
-    /// What has to run.
+    /// The needs by owner.
     pub needs: BTreeMap<ObjectKey, Need>,
     /// Of whom it cannot be said what has to run, because something is wrong with what says so: whatever runs for them stays.
     pub unclear: BTreeSet<ObjectKey>,
-    /// Whether these are all: what runs for others is taken away.
+    /// Whether the needs are complete: other processes are deleted.
     pub is_complete: bool,
     /// Whether not all owners are seen, and somebody else may serve the others: then what runs is taken away from those alone
     /// that are [dismissed](Self::dismiss).
@@ -53,7 +53,7 @@ impl Wanted {
         self.needs.remove(owner).is_some() || was_said
     }
 
-    /// Nothing has to run for an owner, which is there. Returns whether that changes anything.
+    /// Sets that an existing owner needs no processes. Returns whether that is a change.
     pub fn dismiss(&mut self, owner: &ObjectKey) -> bool {
         if self.dismissed.contains(owner) {
             return false;
@@ -61,30 +61,30 @@ impl Wanted {
         self.remove(owner) | (self.is_partial && self.dismissed.insert(owner.clone()))
     }
 
-    /// What has to run for an owner cannot be said any more. Returns whether that changes anything.
+    /// Sets that the need of an owner is unknown. Returns whether that is a change.
     pub fn leave(&mut self, owner: ObjectKey) -> bool {
         let had_need = self.needs.remove(&owner).is_some();
         self.dismissed.remove(&owner);
         self.unclear.insert(owner) || had_need
     }
 
-    /// Whether what runs for an owner is to be taken away.
+    /// Whether the processes of an owner are to be deleted.
     pub fn is_unwanted(&self, owner: &ObjectKey) -> bool {
         let is_said = self.needs.contains_key(owner) || self.unclear.contains(owner);
         self.is_complete && !is_said && (!self.is_partial || self.dismissed.contains(owner))
     }
 
-    /// Whether these are all is known now. Returns whether that changes anything.
+    /// Sets that the needs are complete. Returns whether that is a change.
     pub const fn complete(&mut self) -> bool {
         !std::mem::replace(&mut self.is_complete, true)
     }
 }
 
-/// What has become of what should run for an owner.
+/// The state of an owner's infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provisioned {
-    /// Where its Service is reached; none as long as it is not.
+    /// The addresses of its Service; none before they are assigned.
     pub addresses: Vec<Address>,
     /// Why not everything is as it should be, one or more full sentences. The replica that leads alone knows.
     pub fault: Option<String>,
@@ -92,7 +92,7 @@ pub struct Provisioned {
     pub keys: HeldKeys,
 }
 
-/// What has become of it, by owner. Of one that is missing here it is not known yet.
+/// The states by owner. The state of a missing owner is unknown.
 pub type ProvisionedOwners = BTreeMap<ObjectKey, Provisioned>;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Objects that count as they were, until it is known whether what they refer to now is there.
 //!
-//! A listener that names another certificate keeps the former one until the new one can be read. So an object that refers to
-//! something without an answer counts as it was when all its references were answered. A new object counts as absent.
-//! Everything else counts as it is.
+//! A listener that names another certificate keeps the former one until the new one can be read. So an object with an
+//! unanswered reference counts as it was when all its references were answered. A new object counts as absent. All
+//! other objects count as they are.
 
 use std::collections::BTreeSet;
 

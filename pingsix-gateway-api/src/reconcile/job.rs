@@ -21,7 +21,7 @@ use crate::bridge::Bridge;
 use crate::world::OwnerSnapshot;
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
-/// What was made of an owner, so that only what is different has to be made again.
+/// The caches of an owner from its last translation.
 #[derive(Debug, Default)]
 pub(super) struct OwnerCache {
     translator: Option<Translator>,
@@ -34,16 +34,16 @@ pub(crate) struct Job {
     pub(super) owner: ObjectKey,
     pub(super) draft: Draft,
     pub(super) options: Arc<Options>,
-    /// What was made for its data planes before.
+    /// The data planes of the last translation.
     pub(super) before: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) cache: OwnerCache,
-    /// What certificates are judged by.
+    /// The time for the validity of certificates.
     pub(super) now: Timestamp,
     /// See [`Reconciled::awaited`](super::Reconciled::awaited).
     pub(super) awaited: BTreeSet<ObjectKey>,
 }
 
-/// What came of it.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(super) owner: ObjectKey,
@@ -55,7 +55,7 @@ pub(crate) struct Done {
     pub(super) bridged: Bridged,
 }
 
-/// What was made.
+/// The translated or withdrawn owner.
 #[derive(Debug)]
 pub(super) enum Made {
     /// For a trial, as far as the owner has these data planes.
@@ -68,7 +68,7 @@ pub(super) enum Made {
     All(Box<Translation>),
 }
 
-/// What is to be published, in the order of the data planes.
+/// The publications, in the order of the data planes.
 #[derive(Debug, Default)]
 pub(super) struct Bridged {
     pub(super) publications: Vec<Publication>,
@@ -98,7 +98,7 @@ impl Job {
                 let mut planes = translation.data_planes;
                 planes.retain(|key, _| before.contains_key(key));
                 bridged.planes(&planes, &mut cache, &options);
-                // Nothing is told of a trial.
+                // A trial reports no problems.
                 bridged.problems.clear();
                 Made::Trial(planes)
             }

@@ -1,4 +1,4 @@
-//! What was made of an owner, and what there is to say because of it.
+//! The last translation of each owner, and the verdicts from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::Reconciler;
 use super::job::OwnerCache;
 use super::waits::Waits;
-use crate::acceptance::{Acceptance, DraftNumber, Heard, Reception, named_sources};
+use crate::acceptance::{Acceptance, AcceptanceOutcome, DraftNumber, Reception, named_sources};
 use crate::world::{Changed, Extract, OwnerSnapshot};
 
-/// What was made of an owner.
+/// The last translation of an owner, with its acceptance.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
     /// Without what delivery adds.
@@ -24,11 +24,11 @@ pub(super) struct Owned {
     pub(super) problems: Vec<Problem>,
     pub(super) planes: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) streams: BTreeSet<DataPlaneKey>,
-    /// What it takes to run its data planes, if the controller is to.
+    /// The infrastructure of managed data planes.
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
-    /// How they are reached, if somebody else runs them and it is said.
+    /// The parameters of attached data planes.
     pub(super) attached: Option<Arc<AttachedParameters>>,
-    /// Where they are reached.
+    /// The addresses of its data planes.
     pub(super) own_addresses: OwnAddresses,
     /// The Secrets and ConfigMaps it refers to.
     pub(super) referenced: BTreeSet<ObjectKey>,
@@ -36,20 +36,20 @@ pub(super) struct Owned {
     pub(super) seen: Option<OwnerSnapshot>,
     /// The objects that wait for their references; the owner itself before the first translation.
     pub(super) waits: Waits,
-    /// What it might see when that was last asked.
+    /// The objects that it could use at the last translation.
     pub(super) extract: Option<Extract>,
-    /// What came, went or changed since.
+    /// The objects that came, went or changed since.
     pub(super) changed: Changed,
     /// While a [job](super::job::Job) runs, that has it.
     pub(super) cache: OwnerCache,
     pub(super) acceptance: Acceptance,
-    /// What is published in the place of `planes`, during a trial.
+    /// The documents that a trial publishes in the place of `planes`.
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,
     /// Its parameters cannot be used: what was published before stays.
     pub(super) is_kept: bool,
 }
 
-/// What PingSIX makes of publications.
+/// The acceptance of publications by PingSIX.
 impl Reconciler {
     /// A draft of an owner was published.
     pub fn published(
@@ -58,14 +58,14 @@ impl Reconciler {
         draft: DraftNumber,
         data_plane: &DataPlaneKey,
         revision: Revision,
-    ) -> Heard {
+    ) -> AcceptanceOutcome {
         let made = self.owners.get_mut(owner);
-        made.map_or(Heard::Nothing, |made| made.acceptance.published(draft, data_plane, revision))
+        made.map_or(AcceptanceOutcome::Nothing, |made| made.acceptance.published(draft, data_plane, revision))
     }
 
     /// Takes in how PingSIX takes what a data plane is given; nothing when there is no instance that says so.
-    pub fn hears(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) -> Heard {
-        let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return Heard::Nothing };
+    pub fn hears(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) -> AcceptanceOutcome {
+        let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
         let said = reception.as_ref().and_then(|reception| reception.refused.as_ref());
         let plane = made.tried.get(data_plane).or_else(|| made.planes.get(data_plane));
         let named = said.zip(plane).map(|((_, said), plane)| named_sources(said, plane)).unwrap_or_default();
@@ -74,13 +74,13 @@ impl Reconciler {
 
     /// Does what the time has come for in how PingSIX takes publications. Returns the owners of which something else is to be
     /// published.
-    pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, Heard)> {
+    pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
         let owners = self.owners.iter_mut();
         let heard = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
-        heard.filter(|(_, heard)| *heard != Heard::Nothing).collect()
+        heard.filter(|(_, heard)| *heard != AcceptanceOutcome::Nothing).collect()
     }
 
-    /// What PingSIX makes of the publications of an owner.
+    /// The acceptance of an owner's publications by PingSIX.
     pub fn acceptance(&self, owner: &ObjectKey) -> Option<&Acceptance> {
         Some(&self.owners.get(owner)?.acceptance)
     }
@@ -91,7 +91,7 @@ impl Reconciler {
     }
 }
 
-/// What there is to say.
+/// The verdicts and problems.
 impl Reconciler {
     /// Whether the parameters of an owner cannot be used, so that what was published before stays as it is.
     pub fn is_kept(&self, owner: &ObjectKey) -> bool {
@@ -117,7 +117,7 @@ impl Reconciler {
         Some(finish(own, delivery))
     }
 
-    /// What all Gateways together say of a route; `None` when none has anything to say.
+    /// The verdict of all Gateways on a route; `None` without any.
     pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
         let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));
         let mut merged = verdicts.next()?.clone();
@@ -132,37 +132,37 @@ impl Reconciler {
         self.speakers.of(object)
     }
 
-    /// What each Gateway says of a policy.
+    /// The verdict of each Gateway on a policy.
     pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
         self.verdicts_on(policy).filter_map(|verdicts| verdicts.policies.get(policy)).cloned().collect()
     }
 
-    /// What each owner that speaks of an object says.
+    /// The verdict of each owner on an object.
     fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
         self.speakers.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
     }
 
-    /// What it takes to run the data planes of an owner, if the controller is to.
+    /// The infrastructure of an owner with managed data planes.
     pub fn infrastructure(&self, owner: &ObjectKey) -> Option<&Arc<Infrastructure>> {
         self.owners.get(owner)?.infrastructure.as_ref()
     }
 
-    /// How the data planes of an owner are reached, if somebody else runs them and it is said.
+    /// The parameters of an owner with attached data planes.
     pub fn attached(&self, owner: &ObjectKey) -> Option<&Arc<AttachedParameters>> {
         self.owners.get(owner)?.attached.as_ref()
     }
 
-    /// Everything that is wrong with the objects of an owner.
+    /// All problems of the objects of an owner.
     pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
         self.owners.get(owner).map(|made| made.problems.as_slice()).unwrap_or_default()
     }
 
-    /// What was made for a data plane of an owner last, before what PingSIX would refuse was taken out. For dumps.
+    /// The last translation of a data plane, before the quarantine. For dumps.
     pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
         self.owners.get(owner)?.planes.get(key)
     }
 
-    /// Everything that is wrong with the objects of all owners.
+    /// All problems of the objects of all owners.
     pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
         self.owners.values().flat_map(|made| &made.problems)
     }

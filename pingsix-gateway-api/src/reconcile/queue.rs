@@ -14,13 +14,13 @@ use std::time::Duration;
 use pingsix_translate::ObjectKey;
 use tokio::time::Instant;
 
-/// What an owner may take of a processor without getting into debt: one part of so many.
+/// The divisor of processor time that an owner may use without debt.
 const SHARE: u32 = 4;
 
 /// No debt takes longer to be paid: what was taken before that is forgotten.
 const LONGEST_DEBT: Duration = Duration::from_mins(1);
 
-/// How often one owner is reconsidered.
+/// The pace of reconciliations of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// After a reconsideration, the owner rests this many times as long as it took, so that a storm of changes costs a
@@ -28,7 +28,7 @@ pub struct Pace {
     pub rest_factor: u32,
     /// The longest rest.
     pub longest_rest: Duration,
-    /// How long after a failure it is tried again; doubled with each further one.
+    /// The delay of the first retry. Each further failure doubles the delay.
     pub first_retry: Duration,
     /// The longest time between two tries.
     pub longest_retry: Duration,
@@ -50,9 +50,9 @@ impl Default for Pace {
 pub struct Queue {
     pace: Pace,
     waiting: BTreeMap<ObjectKey, Waiting>,
-    /// Those that are not due yet, by when they are.
+    /// The owners that are not due, by due time.
     later: BTreeSet<QueueEntry>,
-    /// Those that are due, by their turns.
+    /// The due owners, by their turns.
     light: BTreeSet<QueueEntry>,
     heavy: BTreeSet<QueueEntry>,
     arrivals: u64,
@@ -83,7 +83,7 @@ enum Stage {
     Heavy(Instant),
 }
 
-/// What there is capacity for: which owners may have a turn.
+/// The owners that may have a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capacity {
     Any,
@@ -97,7 +97,7 @@ pub(crate) struct Turn {
     pub(crate) owner: ObjectKey,
     /// Since when it was due.
     pub(crate) due: Instant,
-    /// Whether it had no debt then.
+    /// Whether the owner had no debt then.
     pub(crate) is_light: bool,
 }
 
@@ -209,7 +209,7 @@ impl Queue {
         others.chain(heavy).min()
     }
 
-    /// Who waits, since or until when, and how often it failed before. For dumps.
+    /// The waiting owners, with the time of their wait and the number of failures. For dumps.
     pub fn waiting(&self) -> impl Iterator<Item = (&ObjectKey, Instant, u32)> {
         self.light.iter().chain(&self.heavy).chain(&self.later).filter_map(|(.., owner)| {
             let failures = self.failures.get(owner).copied().unwrap_or_default();
@@ -217,12 +217,12 @@ impl Queue {
         })
     }
 
-    /// How many owners wait.
+    /// The number of waiting owners.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(queue.next_due(), Some(now + Duration::from_millis(40)));
         let rested = now + Duration::from_millis(40);
         assert_eq!(queue.pop(rested), Some(owner("one")));
-        // What took very long rests no longer than a second.
+        // A very long turn causes a rest of one second at most.
         queue.rest(&owner("one"), rested, Duration::from_secs(9));
         queue.push(owner("one"), rested);
         assert_eq!(queue.next_due(), Some(rested + Duration::from_secs(1)));

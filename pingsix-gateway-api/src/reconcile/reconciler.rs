@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::owned::Owned;
 use super::turn::{Prepared, ReconcileOutcome};
-use super::verdicts::Speakers;
+use super::verdicts::OwnerIndex;
 use crate::acceptance::Findings;
 use crate::world::{Effects, Event, World};
 
@@ -25,24 +25,24 @@ pub struct Reconciler {
     pub(super) options: Arc<Options>,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
     pub(super) owners: BTreeMap<ObjectKey, Owned>,
-    pub(super) speakers: Speakers,
+    pub(super) speakers: OwnerIndex,
     /// Referenced objects of which it is known whether they are there.
     pub(super) answered: BTreeSet<ObjectKey>,
-    /// Whether other objects are referred to than when that was last asked.
+    /// Whether the references have changed since the last call.
     pub(super) references_changed: bool,
-    /// What other replicas have found at fault.
+    /// The findings of other replicas.
     pub(super) findings: Findings,
 }
 
 impl Reconciler {
-    /// Nothing is known yet.
+    /// A reconciler without objects.
     pub fn new(options: Options) -> Self {
         Self {
             world: World::default(),
             options: Arc::new(options),
             classes: BTreeMap::new(),
             owners: BTreeMap::new(),
-            speakers: Speakers::default(),
+            speakers: OwnerIndex::default(),
             answered: BTreeSet::new(),
             references_changed: false,
             findings: Findings::new(),
@@ -54,7 +54,7 @@ impl Reconciler {
         match self.prepare(owner, now) {
             Prepared::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
             Prepared::Waiting(missing) => ReconcileOutcome::Waiting(missing),
-            // Nothing has happened meanwhile that it could be too late for.
+            // The call is synchronous, so the job cannot be outdated.
             Prepared::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
         }
     }

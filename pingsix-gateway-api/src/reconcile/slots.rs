@@ -1,16 +1,16 @@
-//! How many translations are under way at once, and whose.
+//! The slots of concurrent translations.
 //!
-//! As many threads translate as there are processors, and two at least; eight at most, for each translation takes memory of
-//! its own. One thread of these is kept for owners that are light, so that they wait for nobody who is heavy, however many
-//! are and however long their translations take. Some translations of light owners wait for a thread, so that a thread that
-//! has done one finds the next.
+//! The number of threads is the number of processors, between two and eight,
+//! because each translation takes memory of its own. One thread serves light owners only, so heavy owners cannot delay
+//! them by number or length of their translations. Some translations of light owners wait for each thread, so that an
+//! idle thread finds the next one at once.
 
 use super::Capacity;
 
-/// How many translations of light owners are under way for each thread, the one that it runs included.
+/// The number of light translations in progress for each thread, the running one included.
 const LIGHT_PER_THREAD: usize = 8;
 
-/// How many translations are under way, out of how many may be.
+/// The number of translations in progress and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobSlots {
     threads: usize,
@@ -24,12 +24,12 @@ impl JobSlots {
         Self { threads: processors.clamp(2, 8), light: 0, heavy: 0 }
     }
 
-    /// How many threads translate.
+    /// The number of threads.
     pub(crate) const fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Who may begin; `None` when nobody may.
+    /// The owners that may begin; `None` without a free slot.
     pub(crate) const fn capacity(&self) -> Option<Capacity> {
         if self.light >= self.threads * LIGHT_PER_THREAD {
             None
@@ -78,7 +78,7 @@ mod tests {
         pause: Duration,
     }
 
-    /// What became of an owner.
+    /// The demand of one owner in the simulation.
     #[derive(Clone, Copy, Debug, Default)]
     struct Share {
         turns: u32,

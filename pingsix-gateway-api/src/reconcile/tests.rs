@@ -12,13 +12,13 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::waits::PATIENCE;
+use super::waits::ANSWER_TIMEOUT;
 use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
 mod waiting;
 
-/// What each data plane holds that holds anything.
+/// The documents of each data plane that is not empty.
 type DocumentTexts<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
 
 /// By owner, a translation that has not ended, and whether there has to be one more.
@@ -27,9 +27,9 @@ type Jobs = BTreeMap<ObjectKey, (Box<Job>, bool)>;
 /// A reconciler with what its publications and verdicts amount to.
 struct Follower {
     reconciler: Reconciler,
-    /// What each data plane holds, as text.
+    /// The documents of each data plane, as text.
     held: BTreeMap<DataPlaneKey, BTreeMap<String, String>>,
-    /// What was told about each object last; nothing when nobody has to say anything.
+    /// The last status of each object; absent without a verdict.
     told: BTreeMap<ObjectKey, String>,
     /// By owner, what it refers to and nothing is known of.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
@@ -128,7 +128,7 @@ impl Follower {
         let now = Instant::now();
         let owners = self.reconciler.end_waits(now, true);
         assert!(owners.is_empty(), "{owners:?}");
-        let owners = self.reconciler.end_waits(now + PATIENCE, true);
+        let owners = self.reconciler.end_waits(now + ANSWER_TIMEOUT, true);
         self.reconcile(owners);
     }
 
@@ -147,7 +147,7 @@ impl Follower {
         }
     }
 
-    /// What is to be told about an object.
+    /// The status of an object.
     fn said(&self, object: &ObjectKey) -> String {
         #[allow(clippy::wildcard_enum_match_arm, reason = "of all others an owner speaks")]
         match object.kind {

@@ -15,34 +15,33 @@ use crate::BridgeError;
 use crate::acceptance::{DraftNumber, Recollection, Trial};
 use crate::world::{Extract, OwnerSnapshot};
 
-/// What a data plane shall hold.
+/// The documents of a data plane.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Publication {
     /// Which data plane.
     pub data_plane: DataPlaneKey,
-    /// What it shall hold; nothing if it is gone.
+    /// The desired documents; none for a data plane that is gone.
     pub desired: Desired,
 }
 
-/// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
-/// be told of a new one by the compiler.
+/// The state of an owner after a reconciliation. Each variant needs another action, so matches are exhaustive.
 #[derive(Debug)]
 pub enum ReconcileOutcome {
-    /// It is ours: here is what to publish.
+    /// The owner is ours, with documents to publish.
     Current(Reconciled),
-    /// It is gone, or not ours any more: its data planes are to be emptied.
+    /// The owner is deleted or no longer ours: its data planes become empty.
     Withdrawn(Reconciled),
-    /// Nothing was made of it so far, and it refers to objects of which nobody knows yet whether they are there. What an
-    /// earlier process has published stays.
+    /// The owner was never translated, and refers to objects without an answer of the API server. Publications of an
+    /// earlier process stay.
     Waiting(BTreeSet<ObjectKey>),
 }
 
-/// What came of reconsidering an owner.
+/// The result of a reconciliation.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// What to publish, in the order of the data planes. Publications that change nothing are among them.
+    /// The publications, in the order of the data planes. Publications without a change are among them.
     pub publications: Vec<Publication>,
     /// Data planes that keep what they have, because what was made for them cannot be published.
     pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
@@ -57,7 +56,7 @@ pub struct Reconciled {
     pub awaited: BTreeSet<ObjectKey>,
 }
 
-/// What an owner whose turn it is comes to.
+/// The next step of an owner in its turn.
 #[derive(Debug)]
 pub(crate) enum Prepared {
     /// As [`ReconcileOutcome::Withdrawn`].
@@ -94,8 +93,8 @@ impl Reconciler {
                     let held = made.waits.set(referrers);
                     hold_back(&self.world, &mut snapshot, before, &held);
                 }
-                // What an earlier process made of it is still served. One wait for the whole owner has an end, whoever
-                // comes to refer to whatever else.
+                // Publications of an earlier process are still served. One wait for the whole owner is bounded,
+                // whichever references it gains.
                 None if !made.waits.set([owner.clone()].into()).is_empty() => {
                     return Prepared::Waiting(missing);
                 }
@@ -138,14 +137,14 @@ impl Reconciler {
         let is_ours = self.is_ours(&owner);
         let made = self.owners.get_mut(&owner)?;
         made.cache = cache;
-        // It is about to be withdrawn; or the search that the trial was for has ended.
+        // The withdrawal is imminent, or the search of the trial has ended.
         if !is_ours || trial.is_some() && !made.acceptance.listens_for(number) {
             return None;
         }
         let reconciled = match came {
             Made::Nothing => bridged.reconciled(),
             Made::Trial(planes) => {
-                // What is told of the owner stays as it is, and so do data planes that the trial does not have.
+                // A trial changes neither the statuses of the owner nor data planes outside of the trial.
                 made.tried = planes;
                 bridged.reconciled()
             }
@@ -161,7 +160,7 @@ impl Reconciler {
         Some(Reconciled { draft: Some(number), trial, awaited, ..reconciled })
     }
 
-    /// What an owner may see now.
+    /// The objects that an owner may use now.
     fn extract(&mut self, owner: &ObjectKey) -> Option<Extract> {
         let kept = self.owners.get_mut(owner).and_then(|made| {
             let changed = std::mem::take(&mut made.changed);
@@ -198,7 +197,7 @@ impl Reconciler {
         let mut told =
             self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
         if made.attached != attached || made.infrastructure.is_some() != infrastructure.is_some() {
-            // Where its data planes are reached may be elsewhere.
+            // The addresses of its data planes may have changed.
             let gateway = (owner.kind == Kind::Gateway).then(|| Arc::new(owner.clone()));
             told.extend(gateway.into_iter().chain(verdicts.ingresses.keys().cloned()));
         }
@@ -213,9 +212,9 @@ impl Reconciler {
         Reconciled { told, ..bridged.reconciled() }
     }
 
-    /// What an owner is to serve is not known while its parameters cannot be used: whatever was published stays, and so does
-    /// what runs for it. Of one of which nothing was published here, nothing is: a reader keeps what it has from elsewhere,
-    /// and gets nothing if it has nothing.
+    /// Keeps the publications and processes of an owner whose parameters cannot be used, because its documents are
+    /// unknown. An owner without a publication of this process publishes nothing: its readers keep the documents from
+    /// elsewhere.
     fn keep(&mut self, owner: &ObjectKey, mut verdicts: Verdicts, bridged: Bridged) -> Reconciled {
         let made = self.owners.entry(owner.clone()).or_default();
         if let Some(before) = &made.verdicts {

@@ -1,4 +1,4 @@
-//! Whose verdicts have something to say about an object.
+//! The owners with a verdict on each object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pingsix_translate::{Change, ObjectKey, SharedMap};
 /// The owners that speak of each object: of a route or a policy several may; of a Gateway, a ListenerSet or an Ingress one
 /// does at a time, or two while it moves.
 #[derive(Debug, Default)]
-pub(super) struct Speakers {
+pub(super) struct OwnerIndex {
     owners: BTreeMap<Arc<ObjectKey>, Owners>,
 }
 
@@ -57,7 +57,7 @@ impl Owners {
     }
 }
 
-impl Speakers {
+impl OwnerIndex {
     /// Takes in that the verdicts of an owner are others. Returns the objects about which something changed.
     pub(super) fn replace(
         &mut self,
@@ -127,7 +127,7 @@ impl Speakers {
         changed
     }
 
-    /// Who speaks of an object, in order.
+    /// The owners with a verdict on an object, in order.
     pub(super) fn of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.owners.get(object).into_iter().flat_map(Owners::iter).map(AsRef::as_ref)
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use pingsix_translate::ObjectKey;
 use tokio::time::Instant;
 
-/// How long answers are waited for: a request that gets none is given up after a minute
-/// ([`WatchOptions::request_timeout`](crate::watch::WatchOptions::request_timeout)), and is made once more.
-pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+/// The longest wait for an answer. A request without an answer fails after a minute
+/// ([`WatchOptions::request_timeout`](crate::watch::WatchOptions::request_timeout)), and is repeated once.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The objects of one owner that refer to something about which there is no answer, and how far their patience has come.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ enum Wait {
     /// Since the last [`Waits::beat`].
     New,
     Until(Instant),
-    /// It lasts no longer, whatever else the object comes to refer to, until everything is answered.
+    /// The wait has ended until all references are answered. A further reference does not renew the wait.
     Over,
 }
 
@@ -47,7 +47,7 @@ impl Waits {
                     has_ended = true;
                 }
                 Wait::Until(_) if is_answering => {}
-                Wait::New | Wait::Until(_) => *wait = Wait::Until(now + PATIENCE),
+                Wait::New | Wait::Until(_) => *wait = Wait::Until(now + ANSWER_TIMEOUT),
                 Wait::Over => {}
             }
         }
@@ -70,13 +70,13 @@ mod tests {
         let (mut waits, now) = (Waits::default(), Instant::now());
         assert_eq!(waits.set(set(&["a"])), set(&["a"]));
         assert!(!waits.beat(now, true));
-        let later = now + PATIENCE / 2;
+        let later = now + ANSWER_TIMEOUT / 2;
         assert_eq!(waits.set(set(&["a", "b"])), set(&["a", "b"]));
         assert!(!waits.beat(later, true));
-        assert!(waits.beat(now + PATIENCE, true));
+        assert!(waits.beat(now + ANSWER_TIMEOUT, true));
         // Another name that is not answered makes no difference to the one, and the other has its own time.
         assert_eq!(waits.set(set(&["a", "b"])), set(&["b"]));
-        assert!(waits.beat(later + PATIENCE, true));
+        assert!(waits.beat(later + ANSWER_TIMEOUT, true));
         assert_eq!(waits.set(set(&["a", "b"])), set(&[]));
         // All is answered; then it waits anew.
         waits.set(set(&["b"]));
@@ -88,10 +88,10 @@ mod tests {
         let (mut waits, now) = (Waits::default(), Instant::now());
         waits.set(set(&["a"]));
         for away in 0..100 {
-            assert!(!waits.beat(now + PATIENCE * away, false));
+            assert!(!waits.beat(now + ANSWER_TIMEOUT * away, false));
         }
-        // It was told last that nobody answers when it was 99 times as long.
-        let back = now + PATIENCE * 99;
-        assert!(!waits.beat(back + PATIENCE / 2, true) && waits.beat(back + PATIENCE, true));
+        // The API server was silent for 99 times as long.
+        let back = now + ANSWER_TIMEOUT * 99;
+        assert!(!waits.beat(back + ANSWER_TIMEOUT / 2, true) && waits.beat(back + ANSWER_TIMEOUT, true));
     }
 }

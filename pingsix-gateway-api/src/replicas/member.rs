@@ -20,19 +20,19 @@ use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
-/// How long a write may take.
+/// The timeout of a write.
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// How long the last one may take, of a process that ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// The timeout of the last write at a shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How soon after another there may be a write, for instance when many readers come one after the other.
+/// The shortest time between two writes, for instance while many readers connect in sequence.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// And how soon for what can wait: where something changes all the time, something is confirmed all the time.
 const CALM: Duration = Duration::from_secs(2);
 
-/// How long to wait after a write that failed.
+/// The delay after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Replicas {
@@ -73,7 +73,7 @@ impl Inner {
         };
         if let Some(told) = seen.time {
             let time = self.reservations.time();
-            // What one that we meet has told may be from any time before.
+            // The report of a new replica may be from any earlier time.
             if seen.is_new { time.raise(told) } else { time.hear(told) }
         }
         if is_alone {
@@ -139,7 +139,7 @@ impl Inner {
         std::future::pending::<()>().await;
     }
 
-    /// What it tells, for the time of this number.
+    /// The record with this number.
     fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, report: &ReplicaReport) -> Record {
         Record {
             identity: self.identity.clone(),
@@ -161,7 +161,7 @@ impl Inner {
         let record = self.record(times, readers, report);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
-            // What the dead have left.
+            // The records of replicas that are gone.
             let forgotten = self.membership.lock().forgotten();
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
@@ -187,9 +187,9 @@ impl Inner {
 
     /// Takes the record away, so that nobody counts readers that have gone.
     async fn leave(&self) {
-        match self.patch(FAREWELL, &BTreeMap::from([(self.own(), None)])).await {
+        match self.patch(SHUTDOWN_TIMEOUT, &BTreeMap::from([(self.own(), None)])).await {
             Err(fault) if fault.category != FaultCategory::NotFound => {
-                tracing::warn!(lease = self.name, error = %fault, "cannot remove the record of this replica; others count its readers for a while");
+                tracing::warn!(lease = self.name, error = %fault, "cannot remove the record of this replica; other replicas count its readers until the record expires");
             }
             _ => {}
         }

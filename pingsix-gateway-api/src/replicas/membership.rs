@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::record::{Record, replica};
 
-/// How often a replica tells that it is there.
+/// The interval of renewals of a replica.
 pub(super) const RENEW: Duration = Duration::from_secs(5);
 
 /// After how many renewals of our own, in which it has made none, a replica is gone.
@@ -17,7 +17,7 @@ const SILENT: u64 = 3;
 /// And after how many its record may be removed.
 const FORGOTTEN: u64 = 12;
 
-/// What was seen of the replicas.
+/// The observed replicas.
 #[derive(Debug)]
 pub(super) struct Membership {
     own: String,
@@ -32,16 +32,16 @@ pub(super) struct Membership {
 #[derive(Debug)]
 struct Other {
     text: String,
-    /// None where it is not one of ours.
+    /// The record; `None` if another program wrote the annotation.
     record: Option<Record>,
     heard: Instant,
-    /// How many renewals of our own had been seen then.
+    /// The number of our own observed renewals at that time.
     beats: u64,
-    /// Whether it has renewed while we looked.
+    /// Whether the replica has renewed since our first observation.
     is_live: bool,
 }
 
-/// What there is to do after something was seen.
+/// The changes after an observation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MembershipChange {
     /// Readers of others may be others.
@@ -90,7 +90,7 @@ impl Membership {
                 (None, None) => false,
                 (Some(_), None) | (None, Some(_)) => true,
             };
-            // What it has found counts from now on.
+            // The findings of the replica count from now on.
             seen.is_change |= known.is_some_and(|known| !known.is_live);
             let is_live = known.is_some();
             let other = Other { text: text.clone(), record, heard: now, beats: self.beats, is_live };
@@ -122,7 +122,7 @@ impl Membership {
         live.filter_map(|(name, other)| Some((&**name, other.record.as_ref()?)))
     }
 
-    /// How many read a data plane at the other replicas.
+    /// The number of readers of a data plane at the other replicas.
     pub(super) fn readers_of(&self, name: &str) -> usize {
         self.present().filter_map(|(record, _)| record.readers.get(name)).sum()
     }
@@ -134,7 +134,7 @@ impl Membership {
         forgotten.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether we would have heard of any other replica that is there by now, and have not.
+    /// Whether enough time has passed to exclude any other replica.
     pub(super) fn is_alone(&self) -> bool {
         self.beats >= 2 && !self.others.values().any(|other| other.is_live)
     }
@@ -175,7 +175,7 @@ mod tests {
         let seen = membership.see(&[record("own", 4, 5), record("other", 1, 2)].into());
         assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 0));
         assert!(membership.forgotten().is_empty() && membership.present().next().is_none());
-        // It may come back.
+        // The replica may come back.
         let seen = membership.see(&[record("own", 4, 5), record("other", 2, 3)].into());
         assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 3));
     }

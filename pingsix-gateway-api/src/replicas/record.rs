@@ -1,4 +1,4 @@
-//! What a replica tells of itself.
+//! The record of a replica.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use super::report::{Confirmed, Written};
 use super::turns::{group_of, in_turns};
 use crate::digest::short_digest;
 
-/// What the names of annotations begin with.
+/// The prefix of the names of annotations.
 const PREFIX: &str = "replica.pingsix.io/";
 
 /// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
 /// annotations, and what else is told takes up to 30 KB. Beyond that, namespaces take turns.
 const MOST: usize = 2_048;
 
-/// What a replica tells of itself.
+/// The record of a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Who it is.
+    /// The identity of the replica.
     pub(super) identity: String,
     /// Its reading of the shared time: other with each renewal. None before there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time: Option<i64>,
-    /// How often it has told something.
+    /// The number of records so far.
     pub(super) told: u64,
-    /// How many read a data plane, by the name that [`name_of`] gives it.
+    /// The number of readers of a data plane, by the name from [`name_of`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) readers: BTreeMap<String, usize>,
-    /// What instances that read from it have confirmed, by the same names.
+    /// The confirmations of instances that read from it, by the same names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) confirmed: BTreeMap<String, Confirmed>,
-    /// What they refuse.
+    /// The findings of refused objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) found: Vec<Written>,
 }
@@ -42,7 +42,7 @@ impl Record {
         self.time.and_then(Revision::new)
     }
 
-    /// Whether two tell others the same.
+    /// Whether two records have equal content.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         (&self.readers, &self.confirmed, &self.found) == (&other.readers, &other.confirmed, &other.found)
     }

@@ -1,4 +1,4 @@
-//! What a replica tells beside its readers, and how that is written.
+//! The report of a replica beside its readers, and its format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::acceptance::{Culprit, Finding};
 /// take turns.
 const MOST_INSTANCES: usize = 200;
 
-/// How much is told of what PingSIX refuses, in bytes. What is beyond waits until something of it has been mended; namespaces
-/// take turns, and in each turn what is shorter comes first.
+/// The size limit of the findings in a report, in bytes. The rest waits until reported findings end. Namespaces take
+/// turns, and in each turn the shorter findings come first.
 const MOST_FOUND: usize = 12_000;
 
-/// What a replica tells beside its readers.
+/// The report of a replica beside its readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplicaReport {
-    /// What has been confirmed by instances that read from it.
+    /// The confirmations of instances that read from it.
     pub(crate) confirmed: BTreeMap<Scope, Confirmed>,
-    /// What they refuse, by owner.
+    /// The findings of these instances, by owner.
     pub(crate) found: BTreeMap<ObjectKey, Vec<Finding>>,
 }
 
-/// What instances have confirmed.
+/// The confirmations of instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confirmed {
-    /// What stands for the content.
+    /// The digest of the content.
     pub(crate) content: String,
-    /// What stands for each of them.
+    /// The digest of each instance.
     pub(crate) by: BTreeSet<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Written {
     of: String,
     /// Objects, by kind, namespace and name.
     what: Vec<String>,
-    /// Those that were not there before.
+    /// The objects without a former version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     absent: Vec<String>,
     /// Which part of the one object is in quarantine; none when all of them are held back.
@@ -54,7 +54,7 @@ pub(super) struct Written {
     version: String,
 }
 
-/// What is told of confirmations, by short names of data planes.
+/// The confirmations in a report, by short names of data planes.
 pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
     let all = report.confirmed.iter().flat_map(|(scope, Confirmed { content, by })| {
         by.iter().map(move |instance| (group_of(scope), (scope, content, instance)))
@@ -69,7 +69,7 @@ pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
     told
 }
 
-/// What is told of findings.
+/// The findings in a report.
 pub(super) fn found(report: &ReplicaReport) -> Vec<Written> {
     let mut left = MOST_FOUND;
     let mut all: Vec<(&str, (usize, Written))> = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn found(report: &ReplicaReport) -> Vec<Written> {
     in_turns(all).into_iter().filter_map(fits).collect()
 }
 
-/// How long a text is within a record, which is a text within the object: what is escaped is so once more.
+/// The length of a text within a record, which is a text within the object: escaped characters are escaped twice.
 fn escaped(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

@@ -17,7 +17,7 @@ use crate::fault::{Fault, FaultCategory, within};
 /// The annotation with the highest revision that was reserved.
 const CEILING: &str = "pingsix.io/reserved-revision";
 
-/// How long a reservation may take, conflicts included. Whoever waits for it has less patience.
+/// The timeout of a reservation, conflicts included. It is shorter than that of the waiting publication.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// The longest wait after a conflict. Others were faster, and there are few of them.
@@ -88,7 +88,7 @@ impl LeaseReservations {
                     written.map(|stored| (stored, block))
                 }
                 Err(fault) if fault.category == FaultCategory::NotFound => {
-                    // Nothing is remembered, or no longer.
+                    // The Lease has no ceiling, or an old one.
                     let now = self.clock_revision().unwrap_or(at_least);
                     let block = Block::above(self.time.now(), at_least.max(now), count)?;
                     let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };

@@ -93,7 +93,7 @@ impl Running {
         Self { feed, router, replicas, stop, task }
     }
 
-    /// How many read, here and elsewhere.
+    /// The number of readers, here and elsewhere.
     fn readers(&self) -> Option<usize> {
         self.router.readers_of(&scope("web"))
     }
@@ -175,7 +175,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     .unwrap();
     assert!(!hears(&one, "b") && !one.replicas.has_confirmed(&scope("web"), "a", "y"));
     assert!(!hears(&two, "a"), "that is what it says itself");
-    // What changes all the time makes few writes.
+    // Frequent changes cause few writes.
     let before = api.writes(&path("replicas")).len();
     for content in 0..100 {
         two.replicas.say(&report(&content.to_string()));
@@ -189,7 +189,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     two.task.abort();
     sleep(Duration::from_secs(17)).await;
     assert!(!hears(&one, "99"));
-    // Nobody has cleared up, and one that starts beside what is left does not count it.
+    // A new replica does not count the record of a crashed one.
     let three = Running::start(&api, "three", &nobody());
     for _ in 0..40 {
         sleep(Duration::from_millis(100)).await;
@@ -275,7 +275,7 @@ async fn a_lease_that_was_removed_or_spoilt_brings_no_revision_back() {
     let ahead = revision(1 << 52);
     let block = store.reserve(ahead, 10).await.unwrap();
     assert_eq!(block.first, ahead);
-    // Whoever takes revisions has the shared time at them.
+    // A reservation raises the shared time to its revisions.
     store.shared().unwrap().raise(block.last);
     api.delete(&path("revisions"));
     let next = store.reserve(Revision::MIN, 10).await.unwrap();

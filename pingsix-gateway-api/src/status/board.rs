@@ -1,4 +1,4 @@
-//! What each status should say, latest wins.
+//! The wanted status of each object; the latest wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use tokio::sync::Notify;
 
 use super::wanted::{Stated, Wanted};
 
-/// What the status of each object should say. Cheap to clone: all clones are one board, for any number of authors and one
-/// writer.
+/// The wanted status of each object. Clones are cheap and share one board, for any number of authors and one writer.
 #[derive(Clone, Debug, Default)]
 pub struct StatusBoard(Arc<Shared>);
 
@@ -23,7 +22,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Content {
     stated: BTreeMap<Arc<ObjectKey>, Arc<Stated>>,
-    /// What the writer has to look at.
+    /// The objects that the writer has to visit.
     marks: BTreeSet<Arc<ObjectKey>>,
 }
 
@@ -50,8 +49,7 @@ impl StatusBoard {
         self.0.marked.notify_one();
     }
 
-    /// What was said of an object is out of date, and it is too early to say anything else: its status is left as it is
-    /// until then.
+    /// The wanted status is out of date, and the next one is not known yet: the written status stays until then.
     pub fn hold(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
         let stated = content.stated.get_mut(key).filter(|stated| !stated.is_held);
@@ -87,12 +85,12 @@ impl StatusBoard {
         self.0.content.lock().stated.keys().map(|key| ObjectKey::clone(key)).collect()
     }
 
-    /// Whether something is to be said of an object, now and not later.
+    /// Whether the status of an object may be written now.
     pub fn contains(&self, key: &ObjectKey) -> bool {
         self.0.content.lock().stated.get(key).is_some_and(|stated| !stated.is_held)
     }
 
-    /// What the status of an object should say.
+    /// The wanted status of an object.
     pub fn wanted(&self, key: &ObjectKey) -> Option<Wanted> {
         self.stated(key).map(|stated| stated.wanted.clone())
     }
@@ -101,7 +99,7 @@ impl StatusBoard {
         self.0.content.lock().stated.get(key).cloned()
     }
 
-    /// Nothing of ours is left in an object that was released, unless it was taken up again meanwhile.
+    /// A released object has no entry of ours left, unless it has a wanted status again.
     pub(super) fn let_go(&self, key: &ObjectKey, released: &Arc<Stated>) {
         let mut content = self.0.content.lock();
         if content.stated.get(key).is_some_and(|stated| Arc::ptr_eq(stated, released)) {
@@ -109,7 +107,7 @@ impl StatusBoard {
         }
     }
 
-    /// Everything has to be looked at.
+    /// Marks all objects.
     pub(super) fn mark_all(&self) {
         let mut content = self.0.content.lock();
         let keys = content.stated.keys().cloned().collect();
@@ -118,7 +116,7 @@ impl StatusBoard {
         self.0.marked.notify_one();
     }
 
-    /// What has to be looked at, in order; each once.
+    /// The marked objects, in order, each once.
     pub(super) fn take_marks(&self) -> BTreeSet<Arc<ObjectKey>> {
         std::mem::take(&mut self.0.content.lock().marks)
     }

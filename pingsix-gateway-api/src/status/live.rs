@@ -116,7 +116,7 @@ impl Readers {
         self.0.get(&key.kind)?.live(&key.name)
     }
 
-    /// How the API server names a kind.
+    /// The API resource of a kind.
     pub(super) fn resource(&self, kind: Kind) -> Option<ApiResource> {
         self.0.get(&kind).map(|reader| reader.resource())
     }

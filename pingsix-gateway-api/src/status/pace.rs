@@ -1,10 +1,10 @@
-//! How often one object is written.
+//! The pace of writes to one object.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often one object is written.
+/// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
     /// The first write is made at once; the second, no sooner than this after it.
@@ -43,7 +43,7 @@ impl Pace {
         self.next
     }
 
-    /// Whether there is nothing to remember.
+    /// Whether the pace has no state.
     pub(crate) fn is_at_rest(&self, now: Instant) -> bool {
         self.failures == 0 && self.next.is_none_or(|next| next + self.interval < now)
     }
@@ -68,7 +68,7 @@ impl Pace {
         self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));
     }
 
-    /// Whether the last try has failed.
+    /// Whether the last try failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.failures > 0
     }

@@ -48,9 +48,9 @@ struct Rig {
     writer: StatusWriter,
     lead: watch::Sender<Option<Instant>>,
     stop: CancellationToken,
-    /// What the picture has, by path.
+    /// The objects in the store, by path.
     known: BTreeMap<String, Value>,
-    /// How far the picture has followed the server.
+    /// The version of the server that the store has reached.
     version: u64,
 }
 
@@ -258,7 +258,7 @@ fn judged_gateway(attached: i32) -> Wanted {
     Wanted::Gateway { verdict: Box::new(gateway_verdict(attached, 1)), addresses: None }
 }
 
-/// What our entry of a route says.
+/// The message of our entry of a route.
 fn message(status: &Value) -> Option<String> {
     let entries = status["parents"].as_array().into_iter().flatten();
     let ours: Vec<&Value> = entries.filter(|entry| entry["controllerName"] == OURS).collect();

@@ -1,4 +1,4 @@
-//! What the status of an object should say.
+//! The wanted status of an object.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::live::Live;
 
-/// What the status of an object should say. There is one for each route, so what only a few objects have is boxed.
+/// The wanted status of an object. Each route has one, so rare parts are boxed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
     /// Of a GatewayClass.
@@ -22,7 +22,7 @@ pub enum Wanted {
     Gateway {
         /// The verdict, with what is known about delivery.
         verdict: Box<GatewayVerdict>,
-        /// Where its data planes are reached; `None` when somebody else says so.
+        /// The addresses of its data planes; `None` if another program writes them.
         addresses: Option<Vec<Address>>,
     },
     /// Of a ListenerSet.
@@ -33,7 +33,7 @@ pub enum Wanted {
     Policy(Vec<PolicyVerdict>),
     /// Of an Ingress.
     Ingress {
-        /// Where its data plane is reached.
+        /// The addresses of its data plane.
         addresses: Vec<Address>,
     },
     /// We have stopped managing the object: nothing of ours. What that is for kinds whose conditions do not carry the
@@ -54,18 +54,18 @@ impl Wanted {
     }
 }
 
-/// What a status should say, and what we said of the object before we stopped managing it.
+/// A wanted status, and the former one before its release.
 #[derive(Clone, Debug)]
 pub(super) struct Stated {
     pub(super) wanted: Wanted,
     /// When this is [`Wanted::Released`] and the status does not carry our name: what we said last.
     pub(super) before: Option<Box<Wanted>>,
-    /// It is out of date, and must not be written.
+    /// The status is out of date, and must not be written.
     pub(super) is_held: bool,
 }
 
 impl Stated {
-    /// What comes after it.
+    /// The merge with the next wanted status.
     pub(super) fn followed_by(&self, wanted: Wanted) -> Self {
         let before = match (&wanted, &self.wanted) {
             (
@@ -181,7 +181,7 @@ impl Stated {
     }
 }
 
-/// What `Accepted` speaks of: the one condition that every verdict has.
+/// The generation of `Accepted`, the one condition that every verdict has.
 fn newest(conditions: &Value) -> Option<i64> {
     let conditions = conditions.as_array().into_iter().flatten();
     conditions

@@ -1,6 +1,6 @@
 //! From the board to the API server.
 
-mod desk;
+mod queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
-use self::desk::{Desk, Outcome};
+use self::queue::{Outcome, StatusQueue};
 use super::board::StatusBoard;
 use super::live::{Live, Readers};
 use super::pace::Pacing;
@@ -28,28 +28,28 @@ use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
-/// How often a write is merged anew because somebody else was faster, before that counts as a failure.
+/// The number of merges after conflicts before the write counts as a failure.
 const MERGES: usize = 4;
 
 /// After how many objects looked at in a row others get their turn.
-const LOOKS: usize = 64;
+const YIELD_INTERVAL: usize = 64;
 
-/// How statuses are written.
+/// The options of status writes.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// Whose entries of `parents` and `ancestors` are ours.
+    /// The controller name of our entries in `parents` and `ancestors`.
     pub controller_name: String,
     /// `fieldManager` of our writes.
     pub field_manager: String,
-    /// How many requests are on their way at once.
+    /// The number of concurrent requests.
     pub concurrency: usize,
-    /// How long a request may take.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// How often one object is written.
+    /// The pace of writes to one object.
     pub pacing: Pacing,
-    /// How long a store may lag behind our own write before it is believed again.
+    /// The longest time that a store may lag behind our own write before the store counts again.
     pub lag: Duration,
-    /// What tells `lastTransitionTime`.
+    /// The clock of `lastTransitionTime`.
     pub clock: Clock,
 }
 
@@ -70,7 +70,7 @@ impl WriterOptions {
     }
 }
 
-/// What was done so far.
+/// The counters of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
     /// Statuses that the API server took.
@@ -120,7 +120,7 @@ impl StatusWriter {
         Self { client, readers, board, options: Arc::new(options), counters: Arc::default() }
     }
 
-    /// What was done so far; by all clones together.
+    /// The counters of writes, of all clones together.
     pub fn counts(&self) -> StatusCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StatusCounts {
@@ -140,7 +140,7 @@ impl StatusWriter {
                 () = stop.cancelled() => return,
                 () = gained.gained() => {}
                 () = self.board.marked() => {
-                    // Who comes to lead looks at everything.
+                    // A new leader visits all objects.
                     self.board.take_marks();
                     continue;
                 }
@@ -151,19 +151,19 @@ impl StatusWriter {
                 () = stop.cancelled() => return,
                 _ = leadership.while_held(self.lead()) => {}
             }
-            info!("statuses are left to whoever leads");
+            info!("the leader writes statuses; this replica stops");
         }
     }
 
     /// Writes; never ends by itself.
     async fn lead(&self) {
-        let mut desk = Desk::new(self.options.pacing);
+        let mut desk = StatusQueue::new(self.options.pacing);
         let mut writing = FuturesUnordered::new();
         let mut looks = 0;
         loop {
             let now = Instant::now();
             for key in self.board.take_marks() {
-                desk.look_at(ObjectKey::clone(&key), now);
+                desk.schedule(ObjectKey::clone(&key), now);
             }
             while writing.len() < self.options.concurrency.max(1) {
                 let Some(key) = desk.next_due(Instant::now()) else { break };
@@ -172,7 +172,7 @@ impl StatusWriter {
                     writing.push(self.write(key, live));
                 }
                 looks += 1;
-                if looks % LOOKS == 0 {
+                if looks % YIELD_INTERVAL == 0 {
                     tokio::task::yield_now().await;
                 }
             }
@@ -189,12 +189,12 @@ impl StatusWriter {
     }
 
     /// The object as it is, if something has to be written.
-    fn look(&self, desk: &mut Desk, key: &ObjectKey) -> Option<Live> {
+    fn look(&self, desk: &mut StatusQueue, key: &ObjectKey) -> Option<Live> {
         let Some(stated) = self.board.stated(key) else {
             desk.forget(key);
             return None;
         };
-        // What is not in the store is gone, or it is not known yet: either way there will be an event.
+        // An object outside of the store is deleted or not known yet: either way an event follows.
         let live = self.readers.live(key)?;
         let live = desk.newest(key, live, self.options.lag);
         if self.merged(&stated, &live).is_some_and(|status| !desk.was_pruned(key, &status, &live.status)) {
@@ -204,7 +204,7 @@ impl StatusWriter {
         desk.settled(key, Instant::now());
         if stated.is_done_once() {
             self.board.let_go(key, &stated);
-            // Nobody will speak of it any more, not even when it goes.
+            // The object has no author any more, and its deletion causes no visit.
             desk.forget(key);
         }
         None
@@ -235,7 +235,7 @@ impl StatusWriter {
         for _ in 0..MERGES {
             if let Some(fault) = conflict {
                 count(&self.counters.conflicts);
-                debug!(error = %fault, "somebody else has written; merging again");
+                debug!(error = %fault, "conflict with another writer; merging again");
                 live = Live::of(within(self.options.timeout, api.get(&key.name.name)).await?);
             }
             let Some(stated) = self.board.stated(key) else { return Ok(Outcome::Abandoned) };
@@ -273,13 +273,13 @@ impl StatusWriter {
         api.patch_status(&key.name.name, &params, &patch).await
     }
 
-    fn conclude(&self, desk: &mut Desk, key: ObjectKey, outcome: Outcome) {
+    fn conclude(&self, desk: &mut StatusQueue, key: ObjectKey, outcome: Outcome) {
         let now = Instant::now();
         if let Outcome::Failed(fault) = &outcome {
             count(&self.counters.failures);
             self.complain(desk, &key, fault);
         }
-        // What is gone is not tried again; what the watch still has may be there after all.
+        // A deleted object is not retried. An object that the watch still has may exist after all.
         let is_gone = self.readers.live(&key).is_none();
         // One more look, to find that there is nothing left to do.
         let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_done_once());
@@ -287,12 +287,12 @@ impl StatusWriter {
         if is_gone {
             desk.forget(&key);
         } else if is_released {
-            desk.look_at(key, now);
+            desk.schedule(key, now);
         }
     }
 
-    /// What goes wrong with many objects of a kind is said once.
-    fn complain(&self, desk: &mut Desk, key: &ObjectKey, fault: &Fault) {
+    /// The same fault of many objects of a kind is logged once.
+    fn complain(&self, desk: &mut StatusQueue, key: &ObjectKey, fault: &Fault) {
         let category = fault.category.as_str();
         let is_news = desk.complains(key.kind, fault.category);
         if fault.category == FaultCategory::NotFound || !is_news {

@@ -1,9 +1,9 @@
-//! What objects of a kind refer to, declared once.
+//! The references of a kind, declared once.
 
 use std::fmt;
 use std::hash::Hash;
 
-/// What can be referred to: a name of any shape. Blanket implementation.
+/// A target of references: a name of any shape. Blanket implementation.
 pub trait Target: Clone + Eq + Ord + Hash + fmt::Debug + 'static {}
 
 impl<T: Clone + Eq + Ord + Hash + fmt::Debug + 'static> Target for T {}

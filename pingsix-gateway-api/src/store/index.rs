@@ -25,7 +25,7 @@ enum Referrers<T> {
 #[derive(Clone, Debug)]
 struct Many<T> {
     names: BTreeSet<ObjectName>,
-    /// What these concern, and how many of them do: thousands of routes share a Service, and belong to a few Gateways.
+    /// The targets that these concern, with counts: thousands of routes share a Service, and belong to a few Gateways.
     concerned: BTreeMap<T, usize>,
 }
 
@@ -141,12 +141,12 @@ impl<T: Target> Index<T> {
         }
     }
 
-    /// Who refers to a target, by name.
+    /// The referrers of a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers.get(target).into_iter().flat_map(Referrers::iter)
     }
 
-    /// What those concern who refer to a target; `concerned_by` tells that of a single one.
+    /// The targets that the referrers of a target concern; `concerned_by` has those of a single referrer.
     pub(super) fn concerned(
         &self,
         target: &T,
@@ -159,7 +159,7 @@ impl<T: Target> Index<T> {
         }
     }
 
-    /// Everything that is referred to, in order.
+    /// All targets of references, in order.
     pub(super) fn targets(&self) -> BTreeSet<&T> {
         self.referrers.keys().collect()
     }
@@ -174,7 +174,7 @@ impl<T: Target> Index<T> {
         self.referrers = std::mem::take(&mut self.referrers).into_iter().collect();
     }
 
-    /// How many references there are.
+    /// The number of references.
     pub(super) const fn len(&self) -> usize {
         self.len
     }

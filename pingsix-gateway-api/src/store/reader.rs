@@ -8,9 +8,9 @@ use kube::Resource;
 use parking_lot::RwLock;
 use pingsix_translate::ObjectName;
 
-/// What a store has to know of its objects. Blanket implementation for those of kube.
+/// The requirements of a store on its objects. Blanket implementation for those of kube.
 pub trait StoredObject: 'static {
-    /// Where it is, and its name; the namespace of an object without is empty.
+    /// The namespace and name; the namespace of a cluster-scoped object is empty.
     fn object_name(&self) -> ObjectName;
 
     /// Whether both have the same `resourceVersion`, or none.
@@ -29,10 +29,10 @@ impl<K: Resource + 'static> StoredObject for K {
     }
 }
 
-/// Reads the objects of a [`ReflectorStore`](super::ReflectorStore), also while they change. Cheap to clone.
+/// Reads the objects of a [`ReflectorStore`](super::ReflectorStore), also during changes. Cheap to clone.
 ///
-/// What kube-runtime has for this keeps version and uid of every object once more, in a table of its own: some 300 bytes
-/// for each, of which there may be ten thousands.
+/// The store of kube-runtime keeps version and uid of every object again in its own table: some 300 bytes for each of
+/// maybe ten thousand objects.
 pub struct Reader<K>(Arc<RwLock<Objects<K>>>);
 
 type Objects<K> = BTreeMap<ObjectName, Arc<K>>;
@@ -66,12 +66,12 @@ impl<K> Reader<K> {
         self.0.read().values().cloned().collect()
     }
 
-    /// How many there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.0.read().len()
     }
 
-    /// Whether there are none.
+    /// Whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.0.read().is_empty()
     }

@@ -11,41 +11,41 @@ use super::edge::{Direction, Edge, Target};
 use super::index::Index;
 use super::reader::{Reader, StoredObject};
 
-/// What an event did to one object. There are these three and no others; what is told of each may grow.
+/// The change of one object by an event. The three variants are final; their fields may grow.
 #[derive(Clone, Debug)]
 pub enum Change<K, T> {
-    /// It was not there before, or it says something else now.
+    /// The object is new, or its content has changed.
     #[non_exhaustive]
     Applied {
         /// The object.
         name: ObjectName,
-        /// What it concerns now, and what it concerned before; sorted, without repetitions.
+        /// The targets that the object concerns or concerned; sorted, without repetitions.
         concerned: Vec<T>,
-        /// What it depended on before and does no more; sorted.
+        /// The dependencies that the object no longer has; sorted.
         released: Vec<T>,
-        /// What it was before.
+        /// The former object.
         before: Option<Arc<K>>,
-        /// What it is now.
+        /// The new object.
         after: Arc<K>,
     },
-    /// It says what it said before: only what [`ReflectorStore::comparing`] passes over has changed, such as its status.
+    /// The content is equal: only parts that [`ReflectorStore::comparing`] ignores have changed, such as the status.
     #[non_exhaustive]
     Touched {
         /// The object.
         name: ObjectName,
-        /// What it is now.
+        /// The new object.
         after: Arc<K>,
     },
-    /// It is gone.
+    /// The object is gone.
     #[non_exhaustive]
     Removed {
         /// The object.
         name: ObjectName,
-        /// What it concerned; sorted, without repetitions.
+        /// The targets that the object concerned; sorted, without repetitions.
         concerned: Vec<T>,
-        /// What it depended on; sorted.
+        /// The former dependencies of the object; sorted.
         released: Vec<T>,
-        /// What it was.
+        /// The former object.
         before: Arc<K>,
     },
 }
@@ -59,7 +59,7 @@ impl<K, T> Change<K, T> {
     }
 }
 
-/// How much a store has done since it was made: what bounds the cost of an event.
+/// The work of a store since its creation, which bounds the cost of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
@@ -168,17 +168,17 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         self.reader.objects()
     }
 
-    /// Who has to be looked at when a target changes, by name and without repetitions.
+    /// The dependents of a target, by name and without repetitions.
     pub fn dependents(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers(target, Direction::DependsOn)
     }
 
-    /// Whose changes a target is concerned with, by name and without repetitions.
+    /// The objects that concern a target, by name and without repetitions.
     pub fn members(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers(target, Direction::Concerns)
     }
 
-    /// What those concern who depend on a target. It costs what it tells, however many they are.
+    /// The targets that the dependents of a target concern. The cost is proportional to the result.
     pub fn concerned_through(&self, target: &T) -> BTreeSet<T> {
         let mut concerned = BTreeSet::new();
         for (edge, index) in self.edges.iter().zip(&self.indexes) {
@@ -204,12 +204,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         names.into_iter()
     }
 
-    /// What an object concerns; sorted, without repetitions.
+    /// The targets that an object concerns; sorted, without repetitions.
     pub fn concerns(&self, object: &K) -> Vec<T> {
         self.targets(object, Direction::Concerns)
     }
 
-    /// What an object depends on; sorted, without repetitions.
+    /// The dependencies of an object; sorted, without repetitions.
     pub fn dependencies(&self, object: &K) -> Vec<T> {
         self.targets(object, Direction::DependsOn)
     }
@@ -229,12 +229,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         self.edges.iter().zip(self.indexes.iter().map(Index::targets))
     }
 
-    /// How many entries the secondary maps have. For metrics and tests; it reads all of them.
+    /// The number of entries in the secondary maps. For metrics and tests; the call reads all of them.
     pub fn entries(&self) -> usize {
         self.indexes.iter().map(Index::len).sum()
     }
 
-    /// What was done so far.
+    /// The work so far.
     pub const fn work(&self) -> Work {
         self.work
     }
@@ -246,7 +246,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
             self.reader.names().into_iter().filter(|name| !listing.contains_key(name)).collect();
         let mut changes: Vec<Change<K, T>> = gone.iter().filter_map(|name| self.remove(name)).collect();
         for (name, object) in listing {
-            // What a relist brings unchanged is not even touched.
+            // A relist leaves unchanged objects untouched.
             if self.get(&name).is_none_or(|before| !before.is_same_version(&object)) {
                 changes.push(self.put(name, object));
             }
@@ -310,7 +310,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     }
 }
 
-/// Where an edge leads from an object.
+/// The targets of an edge from an object.
 fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
     let mut targets = Vec::new();
     if let Some(object) = object {
@@ -319,7 +319,7 @@ fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
     targets.into_iter().collect()
 }
 
-/// What an object concerns, as far as anybody asks for it.
+/// The targets that an object concerns, of the followed ones.
 fn followed<K, T: Target>(edges: &[Edge<K, T>], follows: fn(&T) -> bool, object: &K) -> BTreeSet<T> {
     let edges = edges.iter().filter(|edge| edge.direction == Direction::Concerns);
     edges.flat_map(|edge| targets(edge, Some(object))).filter(follows).collect()

@@ -1,4 +1,4 @@
-//! How widely objects that are referred to are watched: a pure function of how many names are referred to where.
+//! The width of watches of referenced objects: a pure function of the number of referenced names in each place.
 //!
 //! A watch of one object reads no other, and takes a connection of its own. The number of watches is bounded by
 //! [`NameBounds`]; beyond a bound, one watch of a whole namespace takes the place of those of its objects. When the
@@ -23,13 +23,13 @@ pub(super) struct KindInNamespace {
 }
 
 impl KindInNamespace {
-    /// Where an object is.
+    /// The place of an object.
     pub(super) fn of(key: &ObjectKey) -> Self {
         Self { kind: key.kind, namespace: key.name.namespace.clone() }
     }
 }
 
-/// How widely the objects of a place are watched.
+/// The width of the watches of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     /// Each by its name.
@@ -42,33 +42,33 @@ pub(super) enum Width {
     Refused,
 }
 
-/// What a place needs.
+/// The need of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
-    /// How many names are referred to.
+    /// The number of referenced names.
     pub(super) names: usize,
-    /// How widely it is watched now; `None` before its first allotment.
+    /// The current width; `None` before the first allotment.
     pub(super) width: Option<Width>,
 }
 
-/// What a place gets.
+/// The allotment of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) width: Width,
-    /// How many of its objects are watched by name at most. Beside a wide watch these are the ones that it cannot answer
-    /// for: because it is forbidden, or because its list is older than the reference.
+    /// The limit of objects watched by name. Beside a wide watch these are the objects without an answer from it:
+    /// because the watch is forbidden, or because its list is older than the reference.
     pub(super) by_name: usize,
 }
 
-/// What allotments depend on besides needs.
+/// The terms of allotments beside needs.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) bounds: NameBounds,
-    /// Whether all namespaces are watched, and not some that are named.
+    /// Whether all namespaces are watched, instead of selected ones.
     pub(super) is_everywhere: bool,
     /// Kinds of which all namespaces are watched now.
     pub(super) cluster: BTreeSet<Kind>,
-    /// Those of them where the API server forbids it.
+    /// The kinds for which the API server forbids the watch of all namespaces.
     pub(super) forbidden: BTreeSet<Kind>,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn allot(needs: &BTreeMap<KindInNamespace, Need>, terms: &Terms) -> A
         }
     }
     if terms.is_everywhere {
-        // Who has a watch keeps it.
+        // A place with a watch keeps it.
         narrow.sort_by_key(|(_, need)| need.width.is_none_or(|width| width == Width::Refused));
         let mut used = 0;
         narrow.retain(|(place, need)| {
@@ -174,8 +174,8 @@ fn widened(places: &[(&KindInNamespace, &Need)], per_namespace: usize, most: usi
     wide
 }
 
-/// How many objects of each place with a watch of its namespace may be watched by name as well: the same number for all,
-/// as high as there is room.
+/// The limit of objects watched by name in each place with a watch of its namespace: the same for all places, as high
+/// as the bound allows.
 fn level(places: &[(&KindInNamespace, &Need)], wide: &[bool], per_namespace: usize, most: usize) -> usize {
     let (mut sizes, mut cost) = (Vec::new(), 0);
     for ((_, need), is_wide) in places.iter().zip(wide) {
@@ -227,7 +227,7 @@ mod tests {
         allotment.shares.values().map(|share| share.width).collect()
     }
 
-    /// How many watches there are at most.
+    /// The greatest number of watches.
     fn watches(needs: &BTreeMap<KindInNamespace, Need>, allotment: &Allotment) -> usize {
         let of = |(place, share): (&KindInNamespace, &Share)| match share.width {
             Width::Name => needs[place].names,
@@ -258,7 +258,7 @@ mod tests {
     fn when_there_are_too_many_names_in_all_the_largest_namespaces_are_watched_whole() {
         let allotment = allot(&needs(&[8, 7, 8, 8, 8, 1, 1]), &terms());
         assert_eq!(widths(&allotment), [Namespace, Name, Name, Name, Name, Name, Name]);
-        // What is left goes to all alike.
+        // The remaining watches are shared equally.
         let allotment = allot(&needs(&[9, 9, 6]), &terms());
         assert!(allotment.shares.values().all(|share| share.by_name >= 6));
     }
@@ -273,7 +273,7 @@ mod tests {
             let width = allotment.shares[place].width;
             width == if place.kind == Kind::Secret { Cluster } else { Name }
         }));
-        // Where only some namespaces are watched, these are as many as somebody has named.
+        // With selected namespaces, the options bound the number of namespaces.
         let some = Terms { is_everywhere: false, ..terms() };
         let allotment = allot(&needs, &some);
         assert!(allotment.shares.values().all(|share| matches!(share.width, Name | Namespace)));
@@ -350,7 +350,7 @@ mod tests {
             );
             assert_eq!(allotment.shares.len(), needs.len());
             assert!(allotment.shares.values().all(|share| share.width == Refused || share.by_name > 0));
-            // What is allotted is allotted again.
+            // The same needs get the same allotment.
             assert_eq!(
                 allot(&taken(&needs, &allotment), &Terms { cluster: allotment.cluster.clone(), ..terms }),
                 allotment

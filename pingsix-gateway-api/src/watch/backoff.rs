@@ -1,10 +1,10 @@
-//! How long to wait after a failure.
+//! The delays after failures.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long is waited after a failure: twice as long each time, with jitter.
+/// The bounds of delays after failures, which double with each failure, with jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffBounds {
     /// The longest wait after the first failure. Watches that are opened follow each other no faster than this, whatever
@@ -42,8 +42,8 @@ impl Backoff {
         Self { bounds, ceiling: bounds.min.min(bounds.max), resumed: None }
     }
 
-    /// How long to wait after a failure now: between half of the ceiling and all of it, so that clients which lost the
-    /// same server do not come back at the same moment; and no shorter than the API server asks for, up to the bound.
+    /// The delay after this failure: between half of the ceiling and the ceiling, so that clients of one lost server do
+    /// not return at the same moment. The delay is at least that of the API server, up to the bound.
     pub(super) fn failed(&mut self, retry_after: Option<Duration>) -> Duration {
         let now = Instant::now();
         let healthy = self.resumed.map_or(Duration::ZERO, |resumed| now.saturating_duration_since(resumed));

@@ -1,4 +1,4 @@
-//! Whether a kind is there at all.
+//! The discovery of kinds.
 //!
 //! A list that is answered 404 proves nothing: a proxy, or an API server that starts, answers the same. A kind counts
 //! as absent only if the API server answers the question what it serves, and the kind is not in the answer.
@@ -11,31 +11,31 @@ use super::fault::{Step, WatchFault};
 use super::object::WatchedKind;
 use crate::fault::{FaultCategory, within};
 
-/// How it stands with a kind.
+/// The availability of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It is watched.
+    /// The kind is watched.
     Watching,
     /// The API server does not serve it, or not in the version that is needed: it has no objects. Looked for again from
     /// time to time.
     Absent {
-        /// What is missing.
+        /// The missing definition.
         message: String,
     },
     /// We may not read it. What is known of its objects stays.
     Forbidden {
-        /// What the API server says.
+        /// The message of the API server.
         message: String,
     },
     /// The API server does not answer, or not sensibly. What is known of its objects stays.
     Unreachable {
-        /// What went wrong.
+        /// The fault.
         message: String,
     },
 }
 
 impl Availability {
-    /// What a failure says about a kind; nothing, if it is one that the next attempt is expected to cure.
+    /// The availability after a failure; `None` if the next attempt is expected to succeed.
     pub(super) fn after(fault: &WatchFault) -> Option<Self> {
         let message = fault.to_string();
         match (fault.step, fault.category()) {
@@ -59,7 +59,7 @@ impl Availability {
     }
 }
 
-/// What the API server says about a kind.
+/// The answer of the API server about a kind.
 pub(super) enum Served {
     Yes,
     No { message: String },

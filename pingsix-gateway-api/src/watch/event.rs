@@ -1,4 +1,4 @@
-//! What a watch saw, as one type for all kinds.
+//! The event of a watch, as one type for all kinds.
 
 use kube_runtime::watcher;
 use pingsix_translate::{Kind, for_each_kind, snapshot};
@@ -7,7 +7,7 @@ use super::object::Watched;
 
 macro_rules! events {
     ($($kind:ident in $field:ident $facts:tt)+) => {
-        /// What a watch of one kind saw.
+        /// The event of a watch of one kind.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum Event {
@@ -26,7 +26,7 @@ macro_rules! events {
         )+
 
         impl Event {
-            /// Whether it is part of a list, which is taken in at its end.
+            /// Whether the event is part of a list, which counts at its end.
             pub const fn is_of_a_list(&self) -> bool {
                 match self {
                     $(Self::$kind(

@@ -1,11 +1,11 @@
-//! What goes wrong while a kind is watched, and at which step.
+//! The faults of watches, with the failed step.
 
 use kube_runtime::watcher;
 use thiserror::Error;
 
 use crate::fault::{Fault, FaultCategory};
 
-/// What we were about when it went wrong.
+/// The failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Asking what is served.

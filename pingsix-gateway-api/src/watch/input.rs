@@ -1,4 +1,4 @@
-//! What watches tell their consumer.
+//! The inputs from watches to their consumer.
 
 use kube_runtime::watcher;
 use pingsix_translate::{Kind, ObjectKey};
@@ -8,47 +8,47 @@ use super::discovery::Availability;
 use super::event::Event;
 use super::object::{Watched, WatchedKind};
 
-/// What watches tell, in the order in which it has to be taken in.
+/// The inputs of watches, in the order of processing.
 #[derive(Debug)]
 pub enum Input {
     /// For [`World::apply`](crate::world::World::apply). Kinds that are watched by name never send `Init`.
     Event(Event),
     /// For [`World::remove`](crate::world::World::remove): the object is not there any more.
     Gone(ObjectKey),
-    /// What is known now about an object that is referred to. Sent when it changes, after the object itself.
+    /// The answer about a referenced object has changed. The object itself comes first.
     Answered {
         /// Which.
         key: ObjectKey,
-        /// What is known.
+        /// The answer.
         answer: Answer,
     },
-    /// Nobody refers to the object any more, and it is not watched: for [`World::remove`](crate::world::World::remove).
-    /// Whatever was answered about it no longer holds.
+    /// The object has no reference left, and its watch has ended: for [`World::remove`](crate::world::World::remove).
+    /// Earlier answers no longer hold.
     Released(ObjectKey),
-    /// How it stands with a kind. Sent when it changes.
+    /// The availability of a kind has changed.
     Availability {
         /// Which.
         kind: Kind,
-        /// How it stands.
+        /// The availability.
         availability: Availability,
     },
 }
 
-/// What is known about an object that is watched by its name. Before there is an answer, nothing is.
+/// The answer about an object that is watched by name. Before the first answer, its state is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is there.
+    /// The object exists.
     Present,
-    /// It is not there.
+    /// The object does not exist.
     Absent,
     /// We may not know. If it was there before, what is held is how it was last.
     Forbidden {
-        /// What the API server says.
+        /// The message of the API server.
         message: String,
     },
 }
 
-/// Nobody takes inputs any more.
+/// The receiver of inputs is gone.
 #[derive(Debug)]
 pub(super) struct Closed;
 
@@ -58,12 +58,12 @@ pub(super) async fn send(inputs: &mpsc::Sender<Input>, input: Input) -> Result<(
 }
 
 /// A kind whose events the world takes.
-pub(super) trait Fed: WatchedKind {
+pub(super) trait WorldKind: WatchedKind {
     /// An event for the world.
     fn input(event: watcher::Event<Watched<Self>>) -> Input;
 }
 
-impl<K: WatchedKind> Fed for K
+impl<K: WatchedKind> WorldKind for K
 where
     Event: From<watcher::Event<Watched<K>>>,
 {

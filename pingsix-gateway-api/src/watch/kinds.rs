@@ -5,7 +5,7 @@ use pingsix_translate::snapshot::{self, Identified};
 use pingsix_translate::{Kind, for_each_kind};
 use serde_json::Value;
 
-/// How a kind comes to be watched.
+/// The condition for a watch of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Every cluster has it, or the controller is of no use without it.
@@ -72,7 +72,7 @@ watched_kinds! {
     BackendTrafficPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
 }
 
-/// How a kind comes to be watched.
+/// The condition for a watch of a kind.
 pub const fn presence(kind: Kind) -> Presence {
     facts(kind).presence
 }
@@ -83,7 +83,7 @@ pub(crate) struct WatchedResource {
     pub(crate) kind: Kind,
     /// In the plural, for example `httproutes`.
     pub(crate) name: String,
-    /// Whether we write its status.
+    /// Whether the controller writes its status.
     pub(crate) has_our_status: bool,
 }
 
@@ -114,7 +114,7 @@ fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {
     }
 }
 
-/// What a parent or a controller elsewhere keeps in the metadata.
+/// Metadata that an owner or another controller maintains.
 const BOOKKEEPING: &[&str] = &["ownerReferences", "finalizers", "selfLink", "generateName"];
 
 fn without_labels(object: &mut Value) {

@@ -11,16 +11,16 @@ use tokio::sync::{mpsc, watch};
 use super::backoff::{Backoff, about};
 use super::discovery::{Availability, Served, served};
 use super::fault::{Step, WatchFault};
-use super::input::{Closed, Fed, Input, send};
+use super::input::{Closed, Input, WorldKind, send};
 use super::kinds::{Presence, presence};
 use super::options::{Namespaces, SecretWatch, WatchOptions};
-use super::stream::{Ground, Selection, StreamItem, list_watch};
+use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use super::view::View;
 use crate::fault::FaultCategory;
 
 /// Keeps the world told of one kind.
 pub(super) struct Lifecycle<K> {
-    ground: Ground,
+    ground: WatchContext,
     inputs: mpsc::Sender<Input>,
     /// Changes when absent kinds are to be looked for now.
     look: watch::Receiver<()>,
@@ -30,8 +30,8 @@ pub(super) struct Lifecycle<K> {
     backoff: Backoff,
 }
 
-impl<K: Fed> Lifecycle<K> {
-    pub(super) fn new(ground: Ground, inputs: mpsc::Sender<Input>, look: watch::Receiver<()>) -> Self {
+impl<K: WorldKind> Lifecycle<K> {
+    pub(super) fn new(ground: WatchContext, inputs: mpsc::Sender<Input>, look: watch::Receiver<()>) -> Self {
         let selections = selections(K::KIND, &ground.options);
         let backoff = Backoff::new(ground.options.backoff);
         Self { view: View::of(&selections), ground, inputs, look, selections, reported: None, backoff }
@@ -125,7 +125,7 @@ impl<K: Fed> Lifecycle<K> {
                     }
                     let pause = self.backoff.failed(fault.cause.retry_after);
                     self.pause(pause).await;
-                    // Whoever may list need not be able to ask.
+                    // Permission to list does not include permission to ask.
                     return Ok(());
                 }
             }
@@ -136,7 +136,7 @@ impl<K: Fed> Lifecycle<K> {
     async fn pause(&mut self, pause: Duration) {
         let told = async {
             if self.look.changed().await.is_err() {
-                // Nobody will tell.
+                // The API server cannot report a change here.
                 std::future::pending::<()>().await;
             }
         };
@@ -189,8 +189,7 @@ impl<K: Fed> Lifecycle<K> {
     }
 }
 
-/// How it stands with a kind that is watched in several parts: as with the worst of them. Nothing is said before every
-/// part has got somewhere.
+/// The availability of a kind with several watches: the worst of them; `None` before each watch has a result.
 fn overall(standing: &BTreeMap<usize, Availability>, parts: usize) -> Option<&Availability> {
     let rank = |availability: &Availability| match availability {
         Availability::Watching => 0,
@@ -202,7 +201,7 @@ fn overall(standing: &BTreeMap<usize, Availability>, parts: usize) -> Option<&Av
     (*worst != Availability::Watching || standing.len() == parts).then_some(worst)
 }
 
-/// What has to be watched to see a kind.
+/// The selections whose watches cover a kind.
 fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
     let (labels, fields) = match (kind, &options.secrets) {
         (Kind::Secret, SecretWatch::All { labels, fields }) => (labels.clone(), fields.clone()),
@@ -219,7 +218,7 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
     }
 }
 
-/// Whether objects of a kind ask for something themselves, so that leaving some out leaves nothing else open.
+/// Whether objects of a kind ask for configuration themselves, so that a missing object leaves no other one open.
 const fn is_selected_by_label(kind: Kind) -> bool {
     kind.is_route() || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress)
 }

@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 
 use super::allotment::{KindInNamespace, Share};
 use super::fault::Step;
-use super::input::{Fed, Input};
-use super::stream::{Ground, Selection, StreamItem, list_watch};
+use super::input::{Input, WorldKind};
+use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use super::wide::{Scope, State, Version};
 use crate::fault::FaultCategory;
 
@@ -21,11 +21,11 @@ use crate::fault::FaultCategory;
 pub(super) struct Referents {
     pub(super) objects: BTreeMap<ObjectName, Named>,
     pub(super) share: Option<Share>,
-    /// How many of them are watched by name.
+    /// The limit of objects watched by name.
     pub(super) by_name: usize,
-    /// Those of which it is not known whether they are there.
+    /// The objects whose existence is unknown.
     pub(super) unsettled: BTreeSet<ObjectName>,
-    /// Those of them that the list of the wide watch answers for.
+    /// The objects that await the list of the wide watch.
     pub(super) awaited: BTreeSet<ObjectName>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Referents {
 pub(super) struct Named {
     pub(super) watch: Option<NameWatch>,
     pub(super) speaker: Speaker,
-    /// What was handed on last.
+    /// The last state passed on.
     pub(super) told: State,
     /// The version that the world has, if it has the object.
     pub(super) delivered: Option<Version>,
@@ -72,22 +72,22 @@ impl Speaker {
     }
 }
 
-/// What a watch of one object finds out.
-pub(super) enum Sight {
-    /// It is there, as this event says.
+/// The event of a watch of one object.
+pub(super) enum NamedEvent {
+    /// The object exists, as in this event.
     There(Version, Input),
-    /// It is not there.
+    /// The object does not exist.
     Absent,
     /// We may not know.
     Forbidden(String),
 }
 
-/// What is found out about one object, in the order in which it happens. Other failures than a refusal say nothing.
-pub(super) fn sights<K: Fed>(
-    ground: &Ground,
+/// The events of one object, in order. Failures other than a refusal are left out.
+pub(super) fn sights<K: WorldKind>(
+    ground: &WatchContext,
     key: &ObjectKey,
     gate: Arc<Semaphore>,
-) -> impl Stream<Item = Sight> + Send + use<K> {
+) -> impl Stream<Item = NamedEvent> + Send + use<K> {
     let selection = Selection {
         namespace: Some(key.name.namespace.to_string()),
         labels: None,
@@ -103,14 +103,16 @@ pub(super) fn sights<K: Fed>(
             StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 was_listed = true;
                 let version = object.version();
-                Some(Sight::There(version, K::input(watcher::Event::Apply(object))))
+                Some(NamedEvent::There(version, K::input(watcher::Event::Apply(object))))
             }
             StreamItem::Event(watcher::Event::InitDone) if was_listed => None,
-            StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => Some(Sight::Absent),
+            StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
+                Some(NamedEvent::Absent)
+            }
             StreamItem::Failed(fault)
                 if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
             {
-                Some(Sight::Forbidden(fault.cause.message))
+                Some(NamedEvent::Forbidden(fault.cause.message))
             }
             // One who may list and not watch is told at every list.
             StreamItem::Opened | StreamItem::Failed(_) => None,

@@ -57,13 +57,13 @@ enum Content<K> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undecodable {
-    /// Where it is, and its name.
+    /// The namespace and name.
     pub name: ObjectName,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
-    /// Where its shape is another one; `.` for the object as a whole.
+    /// The field of another shape; `.` for the whole object.
     pub field: FieldPath,
-    /// What is wrong there.
+    /// The fault of this field.
     pub message: String,
 }
 
@@ -97,7 +97,7 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
-    /// What is wrong with it, if it could not.
+    /// The decoding fault, if any.
     pub fn undecodable(&self) -> Option<&Undecodable> {
         match &self.content {
             Content::Decoded(_) => None,
@@ -105,7 +105,7 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
-    /// Where it is, and its name.
+    /// The namespace and name.
     pub fn name(&self) -> ObjectName {
         match &self.content {
             Content::Decoded(object) => object.name(),
@@ -141,7 +141,7 @@ impl<K: WatchedKind> Watched<K> {
         self.status.as_deref().map(KeptStatus::read).unwrap_or_default()
     }
 
-    /// Whether both say the same, apart from the status and from what nobody reads.
+    /// Whether both have equal content, apart from the status and from unread fields.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
@@ -171,19 +171,19 @@ impl<K: WatchedKind> StoredObject for Watched<K> {
 
 /// An object as it arrives: what is kept of it, and what kube reads of an object while it is under way.
 #[derive(Clone)]
-pub struct Arrived<K> {
+pub struct DecodedObject<K> {
     metadata: ObjectMeta,
     watched: Watched<K>,
 }
 
-impl<K> Arrived<K> {
-    /// What is kept of it.
+impl<K> DecodedObject<K> {
+    /// The kept part of the object.
     pub fn into_watched(self) -> Watched<K> {
         self.watched
     }
 }
 
-impl<K> Deref for Arrived<K> {
+impl<K> Deref for DecodedObject<K> {
     type Target = Watched<K>;
 
     fn deref(&self) -> &Watched<K> {
@@ -191,7 +191,7 @@ impl<K> Deref for Arrived<K> {
     }
 }
 
-impl<K: WatchedKind> Arrived<K> {
+impl<K: WatchedKind> DecodedObject<K> {
     fn read(mut object: Value) -> Result<Self, serde_json::Error> {
         let facts = facts(K::KIND);
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
@@ -218,7 +218,7 @@ impl<K: WatchedKind> Arrived<K> {
         let content = match serde_path_to_error::deserialize::<_, K>(object) {
             Ok(object) => Content::Decoded(Arc::new(object)),
             Err(error) => {
-                // What cannot be decoded is quoted, which must not be of what is secret.
+                // The decoder quotes its input, and Secrets must not appear in messages.
                 let message = if matches!(K::KIND, Kind::Secret | Kind::ConfigMap) {
                     "it has another shape".to_owned()
                 } else {
@@ -248,11 +248,11 @@ fn digest(object: &Value) -> Digest {
 
 impl<'de, K: WatchedKind> Deserialize<'de> for Watched<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Arrived::deserialize(deserializer).map(Arrived::into_watched)
+        DecodedObject::deserialize(deserializer).map(DecodedObject::into_watched)
     }
 }
 
-impl<'de, K: WatchedKind> Deserialize<'de> for Arrived<K> {
+impl<'de, K: WatchedKind> Deserialize<'de> for DecodedObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::read(Value::deserialize(deserializer)?).map_err(D::Error::custom)
     }
@@ -265,7 +265,7 @@ impl<K: WatchedKind> fmt::Debug for Watched<K> {
     }
 }
 
-impl<K: WatchedKind> Resource for Arrived<K> {
+impl<K: WatchedKind> Resource for DecodedObject<K> {
     type DynamicType = ();
     /// One code watches kinds of either scope, within a namespace or in all.
     type Scope = DynamicResourceScope;
@@ -295,7 +295,7 @@ impl<K: WatchedKind> Resource for Arrived<K> {
     }
 }
 
-impl<K: WatchedKind> fmt::Debug for Arrived<K> {
+impl<K: WatchedKind> fmt::Debug for DecodedObject<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.watched.fmt(f)
     }
@@ -347,7 +347,7 @@ mod tests {
             problem.message,
             "The HTTPRoute cannot be decoded, and counts as not there: invalid type: integer `7`, expected a sequence."
         );
-        // It says something else than it did.
+        // The content has changed.
         assert!(!broken.says_the_same(&read(route("1", &json!({})))));
     }
 

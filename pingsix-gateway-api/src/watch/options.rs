@@ -1,38 +1,38 @@
-//! What is watched, and how patiently.
+//! The options of watches.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::backoff::BackoffBounds;
 
-/// What is watched, and how patiently.
+/// The options of watches.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// Where namespaced kinds are watched.
+    /// The namespaces of namespaced kinds.
     pub namespaces: Namespaces,
     /// A label selector, as `kubectl --selector` takes it, for the objects that ask for something: Gateways,
     /// ListenerSets, routes and Ingresses. Classes, grants and policies are always seen: a BackendTLSPolicy that is
     /// overlooked would send in plaintext what it wants encrypted.
     pub labels: Option<String>,
-    /// How Secrets are watched.
+    /// The watch of Secrets.
     pub secrets: SecretWatch,
-    /// How many objects are watched by their name.
+    /// The limits of objects watched by name.
     pub names: NameBounds,
-    /// How many objects one page of a list has.
+    /// The number of objects in one page of a list.
     pub page_size: u32,
-    /// How long is waited after a failure.
+    /// The delays after failures.
     pub backoff: BackoffBounds,
-    /// How often a kind that is absent is looked for; up to a fifth more or less.
+    /// The interval of lookups of an absent kind, with a jitter of a fifth.
     pub discovery_interval: Duration,
-    /// How long the API server may take for one page of a list, for opening a watch, and for one look at what it serves.
+    /// The timeout of one page of a list, of opening a watch, and of one discovery request.
     pub request_timeout: Duration,
-    /// How long nothing may come of a watch, no bookmark either, before it is opened again: a connection may be cut so that
-    /// neither end hears of it. API servers send a bookmark every minute; one that sends none has watches opened more often
-    /// than it ends them.
+    /// The longest silence of a watch, bookmarks included, before another watch replaces it: a connection may break
+    /// without a sign at either end. API servers send a bookmark every minute. Without bookmarks, quiet watches are
+    /// reopened at this interval.
     pub silence: Duration,
-    /// How many of the objects that are watched by their name are listed at a time.
+    /// The number of concurrent lists of objects watched by name.
     pub concurrent_lists: usize,
-    /// How many inputs may wait for their consumer; after that, watches wait.
+    /// The capacity of the channel of inputs. Watches wait while it is full.
     pub capacity: usize,
 }
 
@@ -54,7 +54,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// Where namespaced kinds are watched.
+/// The namespaces of namespaced kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Namespaces {
     /// Everywhere.
@@ -64,15 +64,15 @@ pub enum Namespaces {
     Only(BTreeSet<String>),
 }
 
-/// How many Secrets and ConfigMaps are watched by their name, each of which takes a connection. Beyond that, namespaces are
-/// watched as a whole, and of their objects those are kept that are referred to; then all namespaces at once. A watch that
-/// is needed for that and forbidden leaves as many objects that are watched by name as the bounds have room for.
+/// The limits of Secrets and ConfigMaps watched by name, each of which takes a connection. Beyond a limit, one watch
+/// covers a namespace and keeps the referenced objects; then one watch covers all namespaces. While the API server
+/// forbids the wider watch, as many objects as the limits allow are watched by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameBounds {
-    /// How many of one kind in one namespace.
+    /// The limit for one kind in one namespace.
     pub names_per_namespace: usize,
-    /// How many watches there are in all. While one takes the place of others, both run. Where
-    /// [some namespaces](Namespaces::Only) are watched, each has two at least.
+    /// The limit of all watches. While one watch replaces others, both run. Of [selected namespaces](Namespaces::Only),
+    /// each has at least two.
     pub watches: usize,
 }
 
@@ -83,7 +83,7 @@ impl Default for NameBounds {
     }
 }
 
-/// How Secrets are watched.
+/// The watch of Secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretWatch {
     /// Each that is referred to, by its name. Permission can be given Secret by Secret, and no other is read within

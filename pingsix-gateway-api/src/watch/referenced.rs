@@ -27,48 +27,49 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::allotment::KindInNamespace;
 use super::input::{Answer, Closed, Input, send};
-use super::named::{Named, Referents, Sight, Speaker, can_exist};
+use super::named::{Named, NamedEvent, Referents, Speaker, can_exist};
 use super::options::{SecretWatch, WatchOptions};
-use super::stream::Ground;
-use super::wide::{Scope, State, WideSight, WideWatch};
+use super::stream::WatchContext;
+use super::wide::{Scope, State, WideEvent, WideWatch};
 
-/// How many objects one page of the list of a wide watch has. Anybody's objects are among them, of a megabyte each.
+/// The number of objects in one page of the list of a wide watch. The list includes unreferenced objects of up to a
+/// megabyte.
 const WIDE_PAGE: u32 = 16;
 
-/// How many lists of wide watches are read at a time.
+/// The number of concurrent lists of wide watches.
 const WIDE_LISTS: usize = 4;
 
 /// Watches the objects that are referred to.
 pub(super) struct Referenced {
-    ground: Ground,
+    ground: WatchContext,
     /// For wide watches.
-    wide_ground: Ground,
+    wide_ground: WatchContext,
     inputs: mpsc::Sender<Input>,
     wanted: watch::Receiver<BTreeSet<ObjectKey>>,
-    streams: SelectAll<Abortable<BoxStream<'static, Heard>>>,
+    streams: SelectAll<Abortable<BoxStream<'static, ReferencedEvent>>>,
     places: BTreeMap<KindInNamespace, Referents>,
     /// Referents that no object can have.
     impossible: BTreeSet<ObjectKey>,
     wide: BTreeMap<Scope, WideWatch>,
     /// The wide watches that there are to be.
     wanted_scopes: BTreeSet<Scope>,
-    /// How many objects are watched by name.
+    /// The number of objects watched by name.
     by_name: usize,
-    /// Whether it was logged that places are refused.
+    /// Whether the refusal of places was logged.
     are_refused: bool,
     gate: Arc<Semaphore>,
     wide_gate: Arc<Semaphore>,
 }
 
-/// What a stream says.
-enum Heard {
-    Named(ObjectKey, Sight),
-    Wide(Scope, WideSight),
+/// The event of a stream.
+enum ReferencedEvent {
+    Named(ObjectKey, NamedEvent),
+    Wide(Scope, WideEvent),
 }
 
 impl Referenced {
     pub(super) fn new(
-        ground: Ground,
+        ground: WatchContext,
         inputs: mpsc::Sender<Input>,
         wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     ) -> Self {
@@ -76,7 +77,7 @@ impl Referenced {
         let page_size = ground.options.page_size.min(WIDE_PAGE);
         let options = WatchOptions { page_size, ..(*ground.options).clone() };
         Self {
-            wide_ground: Ground { options: Arc::new(options), ..ground.clone() },
+            wide_ground: WatchContext { options: Arc::new(options), ..ground.clone() },
             ground,
             inputs,
             wanted,
@@ -102,8 +103,8 @@ impl Referenced {
                     self.set().await?;
                 }
                 Some(heard) = self.streams.next(), if !self.streams.is_empty() => match heard {
-                    Heard::Named(key, sight) => self.hear_named(key, sight).await?,
-                    Heard::Wide(scope, sight) => self.hear_wide(&scope, sight).await?,
+                    ReferencedEvent::Named(key, sight) => self.apply_named(key, sight).await?,
+                    ReferencedEvent::Wide(scope, sight) => self.apply_wide(&scope, sight).await?,
                 },
                 () = self.inputs.closed() => return Err(Closed),
             }
@@ -167,14 +168,14 @@ impl Referenced {
     }
 
     /// Hands on what the watch of one object has found out, if it speaks for the object.
-    async fn hear_named(&mut self, key: ObjectKey, sight: Sight) -> Result<(), Closed> {
+    async fn apply_named(&mut self, key: ObjectKey, sight: NamedEvent) -> Result<(), Closed> {
         let place = KindInNamespace::of(&key);
         let is_free = self.is_free(&place, &key.name);
         let Some(named) = self.named(&place, &key.name) else { return Ok(()) };
         let (state, event) = match sight {
-            Sight::There(version, event) => (State::There(version), Some(event)),
-            Sight::Absent => (State::Absent, None),
-            Sight::Forbidden(message) => (State::Forbidden(message), None),
+            NamedEvent::There(version, event) => (State::There(version), Some(event)),
+            NamedEvent::Absent => (State::Absent, None),
+            NamedEvent::Forbidden(message) => (State::Forbidden(message), None),
         };
         if let Some(watch) = &mut named.watch {
             watch.state = state.clone();
@@ -185,7 +186,7 @@ impl Referenced {
                 && named.told != state
             {
                 let (kind, namespace, name) = (key.kind, &*key.name.namespace, &*key.name.name);
-                tracing::warn!(%kind, namespace, name, error = message, "object that is referred to cannot be read");
+                tracing::warn!(%kind, namespace, name, error = message, "referenced object cannot be read");
             }
             self.tell(&key, state, event).await?;
         }
@@ -196,7 +197,7 @@ impl Referenced {
         Ok(())
     }
 
-    /// Whether the watch that speaks for an object has ended, or is forbidden.
+    /// Whether the watch that answers for an object has ended, or is forbidden.
     fn is_free(&self, place: &KindInNamespace, name: &ObjectName) -> bool {
         let named = self.places.get(place).and_then(|held| held.objects.get(name));
         let scope = named.and_then(|named| named.speaker.scope(place));
@@ -204,11 +205,11 @@ impl Referenced {
     }
 
     /// Hands on what a wide watch has seen of objects for which it speaks.
-    async fn hear_wide(&mut self, scope: &Scope, sight: WideSight) -> Result<(), Closed> {
+    async fn apply_wide(&mut self, scope: &Scope, sight: WideEvent) -> Result<(), Closed> {
         let Some(wide) = self.wide.get_mut(scope) else { return Ok(()) };
         let is_turn = wide.take(&sight);
         match sight {
-            WideSight::Began => {
+            WideEvent::Began => {
                 for place in self.covered(scope) {
                     if let Some(held) = self.places.get_mut(&place) {
                         held.awaited = held.unsettled.clone();
@@ -216,27 +217,27 @@ impl Referenced {
                 }
                 return Ok(());
             }
-            WideSight::There(name, version, event) => {
-                self.hear_of(scope, name, State::There(version), Some(event)).await?;
+            WideEvent::There(name, version, event) => {
+                self.record_answer(scope, name, State::There(version), Some(event)).await?;
             }
-            WideSight::Gone(name) => self.hear_of(scope, name, State::Absent, None).await?,
-            WideSight::Done => {
+            WideEvent::Gone(name) => self.record_answer(scope, name, State::Absent, None).await?,
+            WideEvent::Done => {
                 for place in self.covered(scope) {
                     self.take_list(scope, &place).await?;
                 }
             }
-            WideSight::Failed | WideSight::Forbidden(_) if !self.wanted_scopes.contains(scope) => {
+            WideEvent::Failed | WideEvent::Forbidden(_) if !self.wanted_scopes.contains(scope) => {
                 self.abandon(scope);
             }
-            WideSight::Failed => {}
-            WideSight::Forbidden(message) => {
+            WideEvent::Failed => {}
+            WideEvent::Forbidden(message) => {
                 if is_turn {
                     let (kind, namespace) = (scope.kind, scope.namespace.as_deref());
                     tracing::warn!(
                         %kind,
                         namespace,
                         error = message,
-                        "more objects are referred to than are watched by name, and they cannot be listed"
+                        "too many referenced objects to watch by name, and listing them is forbidden"
                     );
                 }
             }
@@ -250,7 +251,7 @@ impl Referenced {
     }
 
     /// Hands on how a wide watch sees one object.
-    async fn hear_of(
+    async fn record_answer(
         &mut self,
         scope: &Scope,
         name: ObjectName,
@@ -279,7 +280,7 @@ impl Referenced {
             return Ok(());
         };
         let awaited = std::mem::take(&mut held.awaited);
-        // Where another watch speaks and knows the object, it knows better.
+        // A wide watch that knows the object has the newer answer.
         let is_answered = |(name, named): &(&ObjectName, &Named)| {
             if named.told.is_settled() {
                 named.speaker == Speaker::of(scope)

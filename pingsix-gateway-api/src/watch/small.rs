@@ -83,7 +83,7 @@ pub(super) struct KeptStatus {
 enum Times {
     /// All at once, as most are.
     One(i64),
-    /// None when the shape is the status.
+    /// The text is missing when the shape is the status.
     Many(Box<[i64]>),
 }
 
@@ -102,7 +102,7 @@ impl From<Vec<i64>> for Times {
     }
 }
 
-/// Where conditions say since when they hold.
+/// The field with the time of a condition.
 const TIME: &str = "lastTransitionTime";
 
 impl KeptStatus {

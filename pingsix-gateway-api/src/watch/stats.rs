@@ -1,4 +1,4 @@
-//! What watches have been through, for metrics.
+//! The counters of watches, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use pingsix_translate::Kind;
 
 use crate::fault::FaultCategory;
 
-/// What watches have been through since they were started, kind by kind.
+/// The counters of watches since their start, by kind.
 #[derive(Debug)]
 pub struct WatchStats {
     kinds: BTreeMap<Kind, KindStats>,
@@ -39,34 +39,34 @@ impl Default for WatchStats {
 }
 
 impl WatchStats {
-    /// How many lists of a kind were begun: one, and one for every restart that could not go on where it was.
+    /// The number of lists of a kind: one, and one for every restart without resumption.
     pub fn lists(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.lists)
     }
 
-    /// How many watches of a kind were opened. The API server ends each after some minutes.
+    /// The number of watches of a kind. The API server ends each after some minutes.
     pub fn watches(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.watches)
     }
 
-    /// How many failures of a category there were.
+    /// The number of failures of a category.
     pub fn faults(&self, kind: Kind, category: FaultCategory) -> u64 {
         let count = self.kinds.get(&kind).and_then(|stats| stats.faults.get(&category));
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// How many objects are watched by their name now.
+    /// The number of objects watched by name now.
     pub fn by_name(&self) -> u64 {
         self.by_name.load(Ordering::Relaxed)
     }
 
-    /// How many namespaces are watched as a whole now, because many of their objects are referred to; a watch of all
+    /// The number of namespaces with a wide watch now, because many of their objects are referenced. A watch of all
     /// namespaces counts as one.
     pub fn wide(&self) -> u64 {
         self.wide.load(Ordering::Relaxed)
     }
 
-    /// How many objects these watches know the version of, most of which nobody may refer to.
+    /// The number of objects whose version wide watches know. Most have no reference.
     pub fn versions(&self) -> u64 {
         self.versions.load(Ordering::Relaxed)
     }

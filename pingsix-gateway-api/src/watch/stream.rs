@@ -10,9 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::door::Door;
+use super::connector::WatchConnector;
 use super::fault::{Step, WatchFault};
-use super::object::{Arrived, Watched, WatchedKind};
+use super::object::{DecodedObject, Watched, WatchedKind};
 use super::options::WatchOptions;
 use super::stats::WatchStats;
 use crate::fault::Fault;
@@ -26,19 +26,19 @@ pub(super) struct Selection {
     pub(super) fields: Option<String>,
 }
 
-/// What a watch saw.
+/// The event of a watch.
 pub(super) enum StreamItem<K> {
     /// An event. Between `Init` and `InitDone` stands a whole list, unless a new `Init` says that it was broken off.
     Event(watcher::Event<Watched<K>>),
     /// After the list, the watch is open.
     Opened,
-    /// It failed, and is tried again after a while.
+    /// The watch failed, and restarts after a delay.
     Failed(WatchFault),
 }
 
-/// What watches have in common.
+/// The shared context of watches.
 #[derive(Clone)]
-pub(super) struct Ground {
+pub(super) struct WatchContext {
     pub(super) client: Client,
     pub(super) options: Arc<WatchOptions>,
     pub(super) stats: Arc<WatchStats>,
@@ -46,7 +46,7 @@ pub(super) struct Ground {
 
 /// One list and watch, as a stream that never ends. It is read no faster than its consumer reads.
 pub(super) fn list_watch<K: WatchedKind>(
-    ground: &Ground,
+    ground: &WatchContext,
     selection: &Selection,
     gate: Option<Arc<Semaphore>>,
 ) -> impl Stream<Item = StreamItem<K>> + Send + use<K> {
@@ -58,7 +58,7 @@ pub(super) fn list_watch<K: WatchedKind>(
 }
 
 struct ListWatch<K> {
-    api: Api<Arrived<K>>,
+    api: Api<DecodedObject<K>>,
     config: watcher::Config,
     timeout: Duration,
     stats: Arc<WatchStats>,
@@ -68,15 +68,15 @@ struct ListWatch<K> {
     turn: Option<OwnedSemaphorePermit>,
     backoff: Backoff,
     pause: Option<Duration>,
-    /// What runs; none if the next thing to do is a list.
-    events: Option<BoxStream<'static, watcher::Result<watcher::Event<Arrived<K>>>>>,
+    /// The running watch; `None` before the next list.
+    events: Option<BoxStream<'static, watcher::Result<watcher::Event<DecodedObject<K>>>>>,
     is_listing: bool,
 }
 
 impl<K: WatchedKind> ListWatch<K> {
-    fn new(ground: &Ground, selection: &Selection, gate: Option<Arc<Semaphore>>) -> Self {
+    fn new(ground: &WatchContext, selection: &Selection, gate: Option<Arc<Semaphore>>) -> Self {
         let options = &ground.options;
-        let (client, opened) = Door::client(&ground.client, options);
+        let (client, opened) = WatchConnector::client(&ground.client, options);
         let api = match &selection.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &()),
             None => Api::all(client),
@@ -165,8 +165,8 @@ impl<K: WatchedKind> ListWatch<K> {
     }
 }
 
-/// What is kept of the object of an event.
-fn kept<K>(event: watcher::Event<Arrived<K>>) -> watcher::Event<Watched<K>> {
+/// The kept part of an event's object.
+fn kept<K>(event: watcher::Event<DecodedObject<K>>) -> watcher::Event<Watched<K>> {
     match event {
         watcher::Event::Apply(object) => watcher::Event::Apply(object.into_watched()),
         watcher::Event::Delete(object) => watcher::Event::Delete(object.into_watched()),

@@ -8,20 +8,20 @@ use std::mem;
 use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
 
-use super::input::{Fed, Input};
+use super::input::{Input, WorldKind};
 use super::object::Watched;
 use super::stream::Selection;
 
-/// What the world is told of a kind. `parts` are what it is watched in.
+/// The state of a kind that was passed to the world. `parts` are its watches.
 pub(super) struct View<K> {
     parts: Vec<Part<K>>,
-    /// Whether the world has got a whole list.
+    /// Whether the world has a complete list.
     is_complete: bool,
-    /// Whether that list was the last it got, and had nothing in it.
+    /// Whether the last input was an empty list.
     is_empty: bool,
 }
 
-/// What is known of one namespace. With a single part nothing is kept here, for its events say it all.
+/// The state of one namespace. With a single part the state stays empty, because its events are complete.
 struct Part<K> {
     /// The version of every object that is there; how a list that is read anew finds out what vanished meanwhile, in
     /// this namespace alone.
@@ -39,7 +39,7 @@ impl<K> Default for Part<K> {
     }
 }
 
-impl<K: Fed> View<K> {
+impl<K: WorldKind> View<K> {
     /// A view of as many parts as there are selections.
     pub(super) fn of(selections: &[Selection]) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl<K: Fed> View<K> {
         }
     }
 
-    /// Whether the world has got a whole list.
+    /// Whether the world has a complete list.
     pub(super) const fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -112,7 +112,7 @@ impl<K: Fed> View<K> {
     }
 }
 
-impl<K: Fed> Part<K> {
+impl<K: WorldKind> Part<K> {
     fn applied(&mut self, object: Watched<K>) -> Option<Input> {
         let name = object.name();
         if let Some(held) = &mut self.held {
@@ -133,7 +133,7 @@ impl<K: Fed> Part<K> {
         Some(K::input(watcher::Event::Delete(object)))
     }
 
-    /// What a new list changes here.
+    /// The changes by a new list.
     fn relisted(&mut self) -> Vec<Input> {
         let listing = mem::take(&mut self.listing);
         if let Some(held) = &mut self.held {

@@ -17,7 +17,7 @@ use super::lifecycle::Lifecycle;
 use super::options::{SecretWatch, WatchOptions};
 use super::referenced::Referenced;
 use super::stats::WatchStats;
-use super::stream::Ground;
+use super::stream::WatchContext;
 
 /// The watches of a cluster, while they run. Dropping it ends them.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Watches {
         let (look, look_receiver) = watch::channel(());
         let stats = Arc::new(WatchStats::default());
         let watches_all_secrets = matches!(options.secrets, SecretWatch::All { .. });
-        let ground = Ground { client, options: Arc::new(options), stats: stats.clone() };
+        let ground = WatchContext { client, options: Arc::new(options), stats: stats.clone() };
         let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token(), failure: None };
 
         macro_rules! watch_kinds {
@@ -81,7 +81,7 @@ impl Watches {
         self.look.send_replace(());
     }
 
-    /// What the watches have been through.
+    /// The counters of the watches.
     pub const fn stats(&self) -> &Arc<WatchStats> {
         &self.stats
     }
@@ -116,7 +116,7 @@ impl Tasks {
             // However it ends, also by a panic, the others end too: a picture of which a part stands still is no picture.
             let _others = stop.clone().drop_guard();
             if let Some(Err(Closed)) = stop.run_until_cancelled(run).await {
-                tracing::debug!("nobody takes what is watched any more");
+                tracing::debug!("the receiver of watch events is gone");
             }
         });
     }

@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 
 use super::allotment::KindInNamespace;
 use super::fault::Step;
-use super::input::{Fed, Input};
-use super::stream::{Ground, Selection, StreamItem, list_watch};
+use super::input::{Input, WorldKind};
+use super::stream::{Selection, StreamItem, WatchContext, list_watch};
 use crate::fault::FaultCategory;
 
-/// What a wide watch covers.
+/// The scope of a wide watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Scope {
     pub(super) kind: Kind,
@@ -46,28 +46,28 @@ impl Scope {
 /// A `resourceVersion`; `None` when the object has none.
 pub(super) type Version = Option<String>;
 
-/// What is known of an object.
+/// The known state of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing.
+    /// The state is unknown.
     Unknown,
-    /// It is there, in this version.
+    /// The object exists, in this version.
     There(Version),
-    /// It is not there.
+    /// The object does not exist.
     Absent,
     /// We may not know, and why.
     Forbidden(String),
 }
 
 impl State {
-    /// Whether it says if the object is there.
+    /// Whether the wide watch can answer for the object.
     pub(super) const fn is_settled(&self) -> bool {
         matches!(self, Self::There(_) | Self::Absent)
     }
 }
 
-/// What a wide watch sees.
-pub(super) enum WideSight {
+/// The event of a wide watch.
+pub(super) enum WideEvent {
     /// A list begins.
     Began,
     /// An object is there, as this event says.
@@ -89,9 +89,9 @@ pub(super) struct WideWatch {
     known: BTreeMap<ObjectName, Version>,
     /// The list that is being read.
     listing: Option<BTreeMap<ObjectName, Version>>,
-    /// Whether a list was read to its end.
+    /// Whether a list is complete.
     is_complete: bool,
-    /// Whether a list is to be read before there is anything new.
+    /// Whether a list comes before the next events.
     pub(super) is_listing: bool,
     pub(super) forbidden: Option<String>,
 }
@@ -108,17 +108,17 @@ impl WideWatch {
         self.is_listing = true;
     }
 
-    /// Whether it can say of any object whether it is there.
+    /// Whether the wide watch can answer for any object.
     pub(super) const fn is_usable(&self) -> bool {
         self.is_complete && self.forbidden.is_none()
     }
 
-    /// Whether a list was read to its end.
+    /// Whether a list is complete.
     pub(super) const fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// How it knows an object.
+    /// The known state of an object.
     pub(super) fn state(&self, name: &ObjectName) -> State {
         let listed = self.listing.as_ref().and_then(|listing| listing.get(name));
         match listed.or_else(|| self.known.get(name)) {
@@ -129,64 +129,64 @@ impl WideWatch {
     }
 
     /// Takes in what it sees. Returns whether it is forbidden or allowed since.
-    pub(super) fn take(&mut self, sight: &WideSight) -> bool {
+    pub(super) fn take(&mut self, sight: &WideEvent) -> bool {
         match sight {
-            WideSight::Began => {
+            WideEvent::Began => {
                 self.listing = Some(BTreeMap::new());
                 self.is_listing = true;
                 false
             }
-            WideSight::There(name, version, _) => {
+            WideEvent::There(name, version, _) => {
                 self.listing.as_mut().unwrap_or(&mut self.known).insert(name.clone(), version.clone());
                 false
             }
-            WideSight::Gone(name) => {
+            WideEvent::Gone(name) => {
                 self.known.remove(name);
                 false
             }
-            WideSight::Done => {
+            WideEvent::Done => {
                 self.known = self.listing.take().unwrap_or_default();
                 self.is_complete = true;
                 self.is_listing = false;
                 self.forbidden.take().is_some()
             }
-            WideSight::Failed => false,
-            WideSight::Forbidden(message) => {
+            WideEvent::Failed => false,
+            WideEvent::Forbidden(message) => {
                 self.listing = None;
                 self.forbidden.replace(message.clone()).is_none()
             }
         }
     }
 
-    /// How many objects it knows the version of.
+    /// The number of objects with a known version.
     pub(super) fn len(&self) -> usize {
         self.known.len() + self.listing.as_ref().map_or(0, BTreeMap::len)
     }
 }
 
-/// What a wide watch sees, in the order in which it happens.
-pub(super) fn wide_sights<K: Fed>(
-    ground: &Ground,
+/// The events of a wide watch, in order.
+pub(super) fn wide_sights<K: WorldKind>(
+    ground: &WatchContext,
     scope: &Scope,
     gate: Arc<Semaphore>,
-) -> impl Stream<Item = WideSight> + Send + use<K> {
+) -> impl Stream<Item = WideEvent> + Send + use<K> {
     let namespace = scope.namespace.as_ref().map(ToString::to_string);
     let selection = Selection { namespace, ..Selection::default() };
     list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
         future::ready(match seen {
-            StreamItem::Event(watcher::Event::Init) => Some(WideSight::Began),
+            StreamItem::Event(watcher::Event::Init) => Some(WideEvent::Began),
             StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 let (name, version) = (object.name(), object.version());
-                Some(WideSight::There(name, version, K::input(watcher::Event::Apply(object))))
+                Some(WideEvent::There(name, version, K::input(watcher::Event::Apply(object))))
             }
-            StreamItem::Event(watcher::Event::InitDone) => Some(WideSight::Done),
-            StreamItem::Event(watcher::Event::Delete(object)) => Some(WideSight::Gone(object.name())),
+            StreamItem::Event(watcher::Event::InitDone) => Some(WideEvent::Done),
+            StreamItem::Event(watcher::Event::Delete(object)) => Some(WideEvent::Gone(object.name())),
             StreamItem::Failed(fault)
                 if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
             {
-                Some(WideSight::Forbidden(fault.cause.message))
+                Some(WideEvent::Forbidden(fault.cause.message))
             }
-            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideSight::Failed),
+            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideEvent::Failed),
             StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })

@@ -1,4 +1,4 @@
-//! How the kinds refer to each other: every edge, once.
+//! The references between kinds: every edge, once.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use crate::store::Edge;
 use crate::watch::{Watched, WatchedKind};
 
-/// What objects refer to, by name, whether it is there or not.
+/// The targets of references by name, existing or absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Target {
@@ -24,7 +24,7 @@ pub enum Target {
     Object(ObjectKey),
     /// Permission to refer from one namespace into another: what a ReferenceGrant gives. In a box, since most targets are
     /// objects, which take a pointer.
-    Crossing(Box<Crossing>),
+    CrossNamespaceReference(Box<CrossNamespaceReference>),
     /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
     DefaultIngressClass,
     /// A host name for which somebody asks for TLS. In a box as well.
@@ -33,7 +33,7 @@ pub enum Target {
 
 /// References from one namespace into another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Crossing {
+pub struct CrossNamespaceReference {
     /// The kind that refers.
     pub kind: Kind,
     /// Its namespace.
@@ -71,7 +71,7 @@ impl Edges for PingsixProxy {
                 targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
             });
         }),
-        // What its Secrets concern are those who depend on it: classes and Gateways.
+        // Its Secrets concern its dependents: classes and Gateways.
         Edge::concerns("parameters", |proxy, targets| targets.push(Target::Object(proxy.key()))),
     ];
 }
@@ -83,7 +83,7 @@ impl Edges for GatewayClass {
                 targets.extend(proxy_of_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
             });
         }),
-        // What its parameters concern are those who depend on it: its Gateways.
+        // Its parameters concern its dependents, the Gateways.
         Edge::concerns("class", |class, targets| targets.push(Target::Object(class.key()))),
     ];
 }
@@ -244,7 +244,8 @@ impl Edges for ReferenceGrant {
 }
 
 impl Edges for IngressClass {
-    // Whoever becomes the default, or is it no more, concerns all that are marked so: only one of them counts.
+    // A class that becomes or ceases to be the default concerns all classes with the mark, because only one of them
+    // counts.
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
         Edge::concerns("default", default_mark),
         Edge::depends_on("default", default_mark),
@@ -314,7 +315,7 @@ fn named(kind: Kind, name: ObjectName) -> Target {
 
 /// The permission to refer from one namespace into another.
 pub(super) fn crossing(kind: Kind, from: Arc<str>, into: Arc<str>) -> Target {
-    Target::Crossing(Box::new(Crossing { kind, from, into }))
+    Target::CrossNamespaceReference(Box::new(CrossNamespaceReference { kind, from, into }))
 }
 
 fn cluster(kind: Kind, name: &str) -> Target {

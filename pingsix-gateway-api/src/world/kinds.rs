@@ -6,7 +6,7 @@ use super::{Stored, World};
 
 /// Work on the objects of one kind.
 pub(crate) trait PerKind {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Does it.

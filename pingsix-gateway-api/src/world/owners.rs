@@ -7,14 +7,14 @@ use pingsix_translate::{Kind, ObjectKey};
 use super::World;
 use super::edges::Target;
 
-/// What a change concerns.
+/// The targets of a change.
 #[derive(Debug, Default)]
 pub(super) struct Reached {
     /// Gateways and IngressClasses.
     pub(super) owners: BTreeSet<ObjectKey>,
     /// GatewayClasses.
     pub(super) classes: BTreeSet<ObjectKey>,
-    /// How many steps it took to find them.
+    /// The number of steps of the search.
     pub(super) steps: usize,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) ->
     Reached { owners, classes, steps }
 }
 
-/// Whether objects of a kind are what is translated.
+/// Whether objects of a kind are input of translation.
 pub(super) const fn is_owner(kind: Kind) -> bool {
     matches!(kind, Kind::Gateway | Kind::IngressClass)
 }
@@ -52,7 +52,7 @@ pub(super) const fn is_owner(kind: Kind) -> bool {
 /// Translation has no use for who else asks for a host: data planes do not share certificates.
 pub(super) const fn leads_on(target: &Target) -> bool {
     match target {
-        Target::Object(_) | Target::Crossing(_) | Target::DefaultIngressClass => true,
+        Target::Object(_) | Target::CrossNamespaceReference(_) | Target::DefaultIngressClass => true,
         Target::TlsHost(_) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Who of those that an owner sees refers to something.
+//! The objects of an owner that refer to a target.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

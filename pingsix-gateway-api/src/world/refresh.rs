@@ -19,7 +19,7 @@ use super::edges::Target;
 use super::snapshot::picked;
 use super::{Extract, OwnerSnapshot, Stored, World};
 
-/// What came, went or changed since an extract was made.
+/// The objects that came, went or changed since an extract.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
@@ -30,12 +30,11 @@ pub struct Changed {
 }
 
 impl World {
-    /// Brings an extract up to date, if that is to be had without looking at everything. When it returns `false`, the extract is of
-    /// no use any more.
+    /// Updates an extract if that is possible without a scan. With the result `false`, the extract is invalid.
     ///
-    /// It is for what changes all the time: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
-    /// parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass. References into other
-    /// namespaces and to Services with policies are left to a new extract.
+    /// The update covers frequent changes: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps,
+    /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass.
+    /// References into other namespaces and to Services with policies need a new extract.
     pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
         let Extract { snapshot, referenced } = extract;
         let snapshot = match snapshot {
@@ -82,7 +81,7 @@ impl World {
                 !has_listener_set(snapshot, &namespace)
             }
             Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
-            // What is to be done for it is told by the Service.
+            // The Service determines the update.
             Kind::EndpointSlice => true,
             _ => false,
         });
@@ -154,7 +153,7 @@ impl World {
         for filter in filters(&after) {
             self.hold(&mut snapshot.referents.http_route_filters, &filter);
         }
-        // Those that are still named are kept.
+        // Filters that are still referenced stay.
         left.extend(filters(&before).into_iter().map(|name| ObjectKey { kind: Kind::HttpRouteFilter, name }));
         self.hold_namespace(snapshot, &name.namespace);
         true

@@ -1,4 +1,4 @@
-//! What one Gateway or IngressClass may see, extracted from the picture.
+//! The extract: the objects that one Gateway or IngressClass may use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, perm
 use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};
 
-/// What an owner of data planes may see.
+/// The objects that an owner of data planes may use.
 #[derive(Clone, Debug)]
 pub enum OwnerSnapshot {
     /// A Gateway with its ListenerSets.
@@ -24,7 +24,7 @@ pub enum OwnerSnapshot {
 }
 
 impl OwnerSnapshot {
-    /// What it refers to and nothing is known of.
+    /// The references without an answer.
     pub(crate) const fn pending(&mut self) -> &mut Pending {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents.pending,
@@ -32,7 +32,7 @@ impl OwnerSnapshot {
         }
     }
 
-    /// Where the owner's data planes are reached.
+    /// The addresses of the owner's data planes.
     pub(crate) const fn own_addresses(&mut self) -> &mut OwnAddresses {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents.own_addresses,
@@ -45,7 +45,7 @@ impl OwnerSnapshot {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extract {
-    /// What the owner may see.
+    /// The objects that the owner may use.
     pub snapshot: OwnerSnapshot,
     /// The Secrets and ConfigMaps it refers to and may use, whether they exist or not. What it may not use is not watched.
     pub referenced: BTreeSet<ObjectKey>,
@@ -267,7 +267,7 @@ impl Names {
         self.crossings.extend(crossings);
     }
 
-    /// What has to be watched by name.
+    /// The objects to watch by name.
     fn referenced(self) -> BTreeSet<ObjectKey> {
         let secrets = self.secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
         let config_maps = self.config_maps.into_iter().map(|name| ObjectKey { kind: Kind::ConfigMap, name });

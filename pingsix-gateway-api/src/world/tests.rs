@@ -149,7 +149,7 @@ fn an_event_of_any_kind_costs_the_same_however_many_others_are_not_concerned() {
     }
 }
 
-/// What a tenant has with a Gateway of its own: an object of each namespaced kind.
+/// The objects of a tenant with its own Gateway: one of each namespaced kind.
 fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
     let versioned = |name: &str, spec: Value| json!({"metadata": {"name": name, "resourceVersion": version.to_string(), "generation": version}, "spec": spec});
     let parent = json!([{"name": "own"}]);
@@ -292,7 +292,7 @@ fn grant(namespace: &str, from: &str, secret: &str) -> Value {
     })
 }
 
-/// What is to be watched for Gateway `infra/one`.
+/// The references to watch for Gateway `infra/one`.
 fn referenced(world: &World) -> Vec<String> {
     let extract = world.extract(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
     extract.referenced.iter().map(ToString::to_string).collect()
@@ -383,7 +383,7 @@ fn secrets_of_parameters_are_to_be_watched_and_concern_who_uses_the_parameters()
     assert!(owners(&world.apply(applied::<Secret>(secret("old")))).is_empty());
 }
 
-/// Everything a translation says, as text.
+/// A translation as text.
 fn text(translation: &Translation) -> String {
     let mut text = format!("{:#?}\n", translation.verdicts);
     let _ = writeln!(text, "{:?}\n{:?}", translation.infrastructure, translation.attached);
@@ -406,7 +406,7 @@ fn translated(snapshot: &OwnerSnapshot, options: &Options) -> String {
     })
 }
 
-/// What every Gateway and IngressClass comes to, from a plain collection of the objects.
+/// The translation of every Gateway and IngressClass, from a plain collection of the objects.
 fn rebuilt(world: &World, options: &Options) -> BTreeMap<ObjectKey, String> {
     let objects = world.to_objects();
     let gateways = objects.gateways().filter_map(|(name, _)| {

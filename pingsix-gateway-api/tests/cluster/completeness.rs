@@ -1,4 +1,4 @@
-//! What is not known yet is not taken for empty: kinds that may not be read, and kinds whose definitions come and go.
+//! Unknown kinds do not count as empty: kinds without permission to read, and kinds whose definitions come and go.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn nobody_is_answered_before_every_kind_is_known() {
     assert!(!list(served.address, PLANE).await.unwrap().kvs.is_empty());
     lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
 
-    // What was known stays known when the permission goes.
+    // Known objects stay known without the permission.
     let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(lab.cluster.admin());
     bindings.delete(&binding.metadata.name.unwrap(), &DeleteParams::default()).await.unwrap();
     lab.cluster.api_server().kill().await.unwrap();

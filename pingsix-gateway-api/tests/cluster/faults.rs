@@ -1,5 +1,5 @@
-//! Whatever happens to the API server, its store or the controller: what is served stays, and what happened meanwhile is
-//! caught up with.
+//! Faults of the API server, its store and the controller: the served documents stay, and the controller catches up
+//! with missed changes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::lab::readers::{Served, Spies};
 use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
 use crate::lab::{Lab, PATIENCE, Running, eventually, hasty, roles};
 
-/// What can happen to the API server.
+/// A fault of the API server.
 #[derive(Clone, Copy, Debug)]
 enum Outage {
     Killed,
@@ -225,7 +225,7 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_up_for_it() {
     let Some(lab) = Lab::start().await else { return };
-    // Nothing is apart: one role has all that is asked for.
+    // The roles are not separate: one role has all permissions.
     for manifests in [GATEWAY, SERVICE, ROUTE, &shop::route("gone"), &roles::apart("", &hasty())] {
         lab.apply(manifests).await;
     }

@@ -25,7 +25,7 @@ use crate::lab::{Lab, PATIENCE, Running, objects};
 use contents::{KINDS, NAMESPACES, Pairs, object};
 use offline::Offline;
 
-/// How many things happen.
+/// The number of steps.
 const OPERATIONS: usize = 400;
 
 fn options(identity: &str) -> ControllerOptions {
@@ -45,15 +45,15 @@ fn addresses() -> Vec<Address> {
     vec![Address::Ip([192, 0, 2, 1].into())]
 }
 
-/// What happens to a cluster.
+/// A step of the history.
 struct Scribe {
     client: Client,
     random: StdRng,
     pairs: Pairs,
-    /// How often a kind was applied or deleted, and how often that was refused.
+    /// The number of applications and deletions of a kind, and of refused ones.
     done: BTreeMap<Kind, usize>,
     refused: usize,
-    /// What others have written into statuses, by object and uid.
+    /// The status entries of other writers, by object and uid.
     planted: Vec<Planted>,
 }
 
@@ -94,7 +94,7 @@ impl Scribe {
         };
         match outcome {
             Ok(()) => *self.done.entry(kind).or_default() += 1,
-            // What is not there, and what is immutable.
+            // The absent objects, and the immutable fields.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => self.refused += 1,
             Err(error) => panic!("{kind} {key}: {error}\n{content:#}"),
         }
@@ -150,7 +150,7 @@ impl Scribe {
         panic!("{key} is written all the time");
     }
 
-    /// What others wrote and is not there any more. `parents` of routes, where it is a whole entry, stay to the byte.
+    /// The status entries of other writers that are gone. Whole entries in `parents` of routes stay to the byte.
     fn lost(&self, dump: &Dump) -> Vec<String> {
         let mut lost = Vec::new();
         for Planted { key, uid, list, entry } in &self.planted {
@@ -163,7 +163,7 @@ impl Scribe {
     }
 }
 
-/// What is wrong with the cluster and the servers now.
+/// The present faults of the cluster and the servers.
 async fn wrong(client: &Client, scribe: &Scribe, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
     let dump = Dump::of(client).await;
     let truth = Truth::of(&dump, &options("truth").translation, &addresses());
@@ -256,7 +256,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     offline.assert_served(held(&lab.etcd));
     offline.assert_said(&dump);
 
-    // It stays like that, and nobody has anything to write any more.
+    // The state stays, and no writer writes again.
     let versions = dump.versions();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(Dump::of(&client).await.versions(), versions);

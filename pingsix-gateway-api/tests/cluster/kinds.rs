@@ -29,7 +29,7 @@ fn options() -> ControllerOptions {
     options
 }
 
-/// What is not to be seen, though it should be.
+/// The effects that are missing.
 async fn missed(lab: &Lab, sights: &[Sight]) -> Vec<String> {
     let documents: Vec<Vec<u8>> = held(&lab.etcd).into_values().flat_map(BTreeMap::into_values).collect();
     let is_served = |text: &str| documents.iter().any(|value| String::from_utf8_lossy(value).contains(text));

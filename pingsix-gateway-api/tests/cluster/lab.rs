@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use running::Running;
 
-/// How long anything may take to come about; on a machine that has time it is a moment.
+/// The time limit of an effect; an idle machine needs a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The definitions of our own kinds.
@@ -73,7 +73,7 @@ impl Lab {
         running
     }
 
-    /// What a data plane holds, by key.
+    /// The documents of a data plane, by key.
     pub(crate) fn documents(&self, prefix: &str) -> BTreeMap<String, Value> {
         let documents = self.etcd.documents(&Scope::new(prefix).unwrap());
         let documents = documents.iter().flat_map(|documents| documents.iter());
@@ -87,7 +87,7 @@ impl Lab {
         self.documents(prefix).values().any(|document| document.to_string().contains(text))
     }
 
-    /// How many Routes a data plane holds.
+    /// The number of Routes in a data plane.
     pub(crate) fn routes(&self, prefix: &str) -> usize {
         self.documents(prefix).keys().filter(|key| key.starts_with("routes/")).count()
     }

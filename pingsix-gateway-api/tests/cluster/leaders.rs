@@ -26,7 +26,7 @@ use crate::lab::{Lab, Running, eventually, hasty};
 
 const DURATION: Duration = Duration::from_secs(4);
 
-/// What a replica that leads writes can be told by the manager of the fields.
+/// The field manager identifies the writes of a leader.
 pub(crate) fn options(replica: &str) -> ControllerOptions {
     let mut lease = LeaseOptions::new("default", DEFAULT_CONTROLLER_NAME, replica);
     lease.duration = DURATION;
@@ -97,7 +97,7 @@ async fn pump(
     }
 }
 
-/// Who wrote the status of a route.
+/// The writers of the status of a route.
 async fn writer(lab: &Lab, route: &str) -> Vec<String> {
     let object = lab.object(Kind::HttpRoute, "default", route).await;
     let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();

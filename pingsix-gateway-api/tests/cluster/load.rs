@@ -33,7 +33,7 @@ use scene::Scene;
 use subjects::Subject;
 use traffic::{Tally, Traffic, ask_everything};
 
-/// How many changes are made if nobody says otherwise.
+/// The default number of changes.
 const CHANGES: usize = 300;
 
 /// About how long a change takes, which tells how long the controller may live in a test that kills it.
@@ -78,7 +78,7 @@ async fn run(test: &str, changes: usize, kills: usize) {
     let mut now = vec![0; scene.subjects.len()];
     let change = async {
         let mut counts = changes::make(&client, &scene.subjects, &mut now, changes, &mut dice).await;
-        // Who is killed is to have something to do.
+        // A killed process must have work in progress.
         over.cancel();
         counts.retain(|_, count| *count > 0);
         counts
@@ -110,7 +110,7 @@ async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationTo
     for _ in 0..kills {
         let longest = CHANGE * u32::try_from(changes / kills).unwrap();
         let life = longest.mul_f64(dice.random_range(0.02..1.0));
-        // What is left of them when there are no changes any more comes at once.
+        // After the last change, the remaining effects come at once.
         over.run_until_cancelled(sleep(life)).await;
         assert!(scene.controller.pid().await.is_some(), "it had ended before");
         scene.controller.kill().await.unwrap();
@@ -118,7 +118,7 @@ async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationTo
     }
 }
 
-/// What PingSIX has refused of what it was given; that nobody gives it anything counts unless that may be.
+/// The refusals of PingSIX. A missing feed counts as a fault unless the test allows it.
 async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -> Vec<String> {
     let mut refusals = Vec::new();
     while over.run_until_cancelled(sleep(Duration::from_millis(50))).await.is_some() {
@@ -156,7 +156,7 @@ async fn differences(scene: &Scene, scope: &str, wanted: &BTreeMap<String, Vec<u
     keys.into_iter().filter(|key| held.get(*key) != wanted.get(*key)).cloned().collect()
 }
 
-/// How long after a change was made somebody saw it.
+/// The time from a change to its observation.
 fn lags(test: &str, subjects: &[Subject]) -> String {
     let mut lags: Vec<Duration> = subjects.iter().flat_map(|subject| subject.book.lags()).collect();
     lags.sort();

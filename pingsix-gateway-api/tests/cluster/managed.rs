@@ -101,7 +101,7 @@ async fn replicas_of_the_controller_come_and_go_and_nobody_notices() {
             .await;
         stage.a_change_arrives(host).await;
     }
-    // Whoever leads runs data planes.
+    // The leader runs data planes.
     stage.apply(&gateway(RESTLESS, &format!("[{}]", plain(80)))).await;
     stage.apply(&route("restless.example", RESTLESS)).await;
     stage.is_served(&Target::new(stage.address(RESTLESS).await, 80, "restless.example")).await;
@@ -118,7 +118,7 @@ async fn a_controller_that_is_killed_comes_back_and_nobody_notices() {
         let before = processes(OF_CONTROLLER);
         assert_eq!(before.len(), 1, "{before:?}");
         kill(before[0]).await;
-        // It is made while nobody is there to see it.
+        // The change comes while no controller runs.
         stage.apply(&route(&host, CALM)).await;
         let is_back = async || processes(OF_CONTROLLER).iter().any(|process| !before.contains(process));
         stage.until("another process", is_back).await;

@@ -1,4 +1,4 @@
-//! What changes nothing leads to nothing: no publication, and no write.
+//! Changes without an effect cause no publication, and no write.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::lab::truth::{Dump, Truth};
 use crate::lab::{Lab, eventually, options, shop};
 
-/// How long anything that is led to may take to show.
+/// The time in which an effect would show.
 const SHOWS: Duration = Duration::from_secs(2);
 
 async fn patch<K: kube::Resource<DynamicType = ()>>(
@@ -81,7 +81,7 @@ async fn what_changes_nothing_is_neither_published_nor_written() {
         annotate::<EndpointSlice>(&lab, "default", "cart-1", round).await;
         annotate::<Namespace>(&lab, "", "default", round).await;
         speak_up(&lab, round).await;
-        // Nobody refers to these.
+        // Objects without a reference.
         lab.apply(&shop::SERVICE.replace("cart", &format!("other-{round}"))).await;
         let (certificate, key) = shop::pair("other.example");
         lab.apply(&shop::secret(&format!("other-{round}"), &certificate, &key)).await;

@@ -75,7 +75,7 @@ async fn the_api_server_refuses_what_cannot_be_meant() {
         let refused = apply(&lab, "odd", &spec).await.err();
         assert!(refused.as_ref().is_some_and(|refused| refused.contains(said)), "{spec}: {refused:?}");
     }
-    // What a Pod takes, it takes.
+    // The resources of a Pod are valid for parameters.
     let spec = json!({"managed": {
         "resources": {"limits": {"cpu": 1, "memory": "256Mi"}},
         "disruptionBudget": {"minAvailable": "50%"},
@@ -121,7 +121,7 @@ async fn parameters_are_judged_shown_and_followed() {
     .await;
     assert!(lab.etcd.scopes().iter().any(|(scope, _)| scope.as_str() == "/pingsix/default/web"));
 
-    // What the schema leaves open is judged by the controller.
+    // The controller judges fields that the schema leaves open.
     let broken = json!({"managed": {"scheduling": {"affinity": {"nodeAffinity": 7}}}});
     apply(&lab, "broken", &broken).await.unwrap();
     lab.until(Kind::PingsixProxy, "default", "broken", "the field at fault", |object| {
@@ -152,7 +152,7 @@ async fn parameters_are_judged_shown_and_followed() {
     running.stop().await;
 }
 
-/// What `kubectl get pxp -o wide` has from the API server.
+/// The columns of `kubectl get pxp -o wide` from the API server.
 async fn shows_columns(lab: &Lab) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("pingsix.io", "v1alpha1", "PingsixProxy"));
     let path = Api::<DynamicObject>::namespaced_with(lab.cluster.admin(), "default", &resource);

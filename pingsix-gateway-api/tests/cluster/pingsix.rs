@@ -36,7 +36,7 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
     options.status_pages.insert(plane, [page].into());
     let running = lab.ready(options).await;
-    // Nobody is there yet who could have taken it over.
+    // No instance is connected yet.
     lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
 
     let process = ports.run(&lab.cluster, binary).await;

@@ -21,13 +21,13 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 /// The name that servers prove.
 const NAME: &str = "feed.test";
 
-/// What is good for long enough.
+/// The shortest remaining lifetime of a valid certificate.
 fn hours(certificate: u64) -> Lifetimes {
     let hour = Duration::from_hours(1);
     Lifetimes::new(20_000 * hour, u32::try_from(certificate).unwrap() * hour, hour).unwrap()
 }
 
-/// What is written for a data plane that holds this; nothing where it keeps that.
+/// The identity to write for a data plane with this one; `None` if the identity stays.
 fn issued(
     authorities: &Authorities,
     prefix: &str,
@@ -47,7 +47,7 @@ async fn list(feed: SocketAddr, identity: &FeedIdentity, prefix: &str) -> Result
     Ok(read((feed, NAME), identity, prefix).await?.len())
 }
 
-/// What a server of some name has below a prefix.
+/// The documents below a prefix that the server of this name has.
 pub(crate) async fn read(
     (feed, name): (SocketAddr, &str),
     identity: &FeedIdentity,

@@ -96,7 +96,7 @@ async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_
         eventually("what the readers see afterwards", have_looked).await;
         assert_eq!(spies.faults(), Vec::<String>::new(), "round {round}");
     }
-    // How many changes they are told depends on how many of them come together.
+    // The number of watch events depends on the number of combined changes.
     let (_, watches, events) = spies.counts();
     assert!(watches > 3 && events > 0, "{watches} watches, {events} changes");
     // One that was killed held the Lease, and the next one gets it.
@@ -110,7 +110,7 @@ async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_
     replica.process.stop().await.unwrap();
 }
 
-/// Who leads, by its process, and how often that has changed.
+/// The leading process, and the number of changes of leadership.
 async fn lease(lab: &Lab) -> (String, i32) {
     let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
     let lease = leases.get_opt(&lease_name(DEFAULT_CONTROLLER_NAME)).await.unwrap();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::lab::shop::{GATEWAY, ROUTE, SERVICE, pair, secret, secure_gateway};
 use crate::lab::{Lab, conditions, eventually_found, options};
 
-/// What makes Pods of Deployments, and removes what nobody owns any more.
+/// The stand-in for the controllers that create Pods of Deployments, and delete objects without an owner.
 const CONTROLLERS: [&str; 3] =
     ["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
 
@@ -60,7 +60,7 @@ pub(crate) fn definitions() -> String {
     texts.join("\n---\n")
 }
 
-/// Nothing if the test cannot run.
+/// `None` if the test cannot run.
 async fn start() -> Option<Lab> {
     let lab = Lab::of(TestCluster::builder().controllers(CONTROLLERS).start_or_skip().await?).await;
     lab.apply(&definitions()).await;
@@ -217,7 +217,7 @@ async fn what_somebody_changes_is_put_right_and_routes_change_nothing() {
     apis.services.delete(name, &DeleteParams::default()).await.unwrap();
     apis.come_to_be(ALL).await;
 
-    // What others add is theirs.
+    // Fields of other writers stay.
     let note = json!({"metadata": {"annotations": {"note": "mine"}}});
     apis.deployments.patch(name, &params, &Patch::Merge(&note)).await.unwrap();
     let before = apis.deployments.get(name).await.unwrap();
@@ -229,7 +229,7 @@ async fn what_somebody_changes_is_put_right_and_routes_change_nothing() {
     assert_eq!(after.annotations()["note"], "mine");
     assert_eq!((after.metadata.generation, after.spec), (before.metadata.generation, before.spec));
 
-    // What is not wanted any more goes, and what never was ours stays.
+    // Unwanted objects are deleted, and foreign objects stay.
     lab.cluster.service_account("default", "edge").await.unwrap();
     lab.apply(&CLASS.replace("replicas: 2", "replicas: 2, serviceAccountName: edge")).await;
     apis.come_to_be(&ALL[1..]).await;
@@ -382,7 +382,7 @@ async fn the_number_of_pods_stays_when_parameters_do_not_say_it_any_more() {
     apis.deployments.patch_scale(name, &params, &Patch::Merge(&two)).await.unwrap();
     say("{process: {threads: 5}}", 5).await;
     assert_eq!(scale().await, Some(2));
-    // It may be said again, and not be said again.
+    // The field can be set again and removed again.
     say("{replicas: 4, process: {threads: 6}}", 6).await;
     assert_eq!(scale().await, Some(4));
     say("{process: {threads: 7}}", 7).await;

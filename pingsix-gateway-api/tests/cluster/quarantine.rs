@@ -1,8 +1,7 @@
-//! What PingSIX refuses although our own rules let it pass, from an object at the API server to its status and back.
+//! PingSIX's refusals of documents that pass our own rules, from an object at the API server to its status and back.
 //!
-//! Objects that PingSIX would refuse are refused by translation before, as far as is known; so what is published is poisoned
-//! on its way, where our rules do not see it. Everything else is real: objects, statuses and Events at an API server, a
-//! PingSIX that refuses, and the status page on which it says so.
+//! Translation refuses the known causes, so the test poisons documents on their way to PingSIX, after our rules. All
+//! other parts are real: objects, statuses and Events at an API server, a refusing PingSIX, and its status page.
 
 use std::ffi::OsString;
 use std::fs;
@@ -39,15 +38,15 @@ impl Poisoned {
     fn spoil(key: &str, value: &mut Value) {
         let text = value.to_string();
         if !key.starts_with("routes/") || !text.contains("poison.example") {
-            // It is nobody's poison.
+            // The document is not poisonous.
         } else if text.contains("pattern.poison.example") {
-            // Whatever it does: also when it answers an error by itself.
+            // The document counts whatever its plugins are: also when the Route answers an error by itself.
             if let Some(object) = value.as_object_mut() {
                 object.remove("uris");
             }
             value["uri"] = json!("/{a}/{b");
         } else if !value["plugins"]["fault-injection"].is_null() {
-            // What answers an error by itself is another document.
+            // A Route that answers an error by itself is another document.
         } else if text.contains("plugin.poison.example") {
             value["plugins"]["no-such-plugin"] = json!({});
         } else if text.contains("name.poison.example") {
@@ -226,7 +225,7 @@ pingsix:
     }
 }
 
-/// How a host is answered.
+/// The answer to a request for a host.
 struct Watched {
     asked: Arc<AtomicUsize>,
     failed: Arc<AtomicUsize>,
@@ -262,7 +261,7 @@ async fn what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_noti
         assert!(told.contains("PingSIX refuses"), "{told}");
         scene.answers(&host, answer).await;
         scene.is_programmed().await;
-        // What comes later is served as ever.
+        // Later objects are served as usual.
         scene.lab.apply(&redirect(&later, &format!("{later}.example"))).await;
         scene.serves(&later, &format!("{later}.example")).await;
         scene.says(kind, "Accepted=False/Quarantined").await;

@@ -46,7 +46,7 @@ fn with_expectation(command: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What `curl` prints, which needs the address of what came before.
+/// The output of `curl`, which needs the address from an earlier command.
 fn curl(command: &str, address: &str) -> String {
     // A proxy of the machine is none for this network.
     let variables = [("ADDRESS", address), ("NO_PROXY", "*")];
@@ -58,7 +58,7 @@ fn has_curl() -> bool {
     Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// What there is of a Gateway's own.
+/// The objects of a Gateway.
 async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
     let of_gateway = ListParams::default().labels("gateway.networking.k8s.io/gateway-name=web");
     let deployments = Api::<Deployment>::namespaced(cluster.admin(), "quickstart");

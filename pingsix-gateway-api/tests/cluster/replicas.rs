@@ -146,7 +146,7 @@ impl Reader {
         pingsix::until(self.ports.traffic, "cart.example", "/shoes", self.log().as_ref(), leads).await;
     }
 
-    /// What it has published last, when it is ready.
+    /// The last publication of the replica before its readiness.
     async fn published(&self) -> Option<i64> {
         let page = pingsix::page(self.ports.status, "/status/config").await?;
         page["ready"].as_bool()?.then(|| page["published_revision"].as_i64())?
@@ -327,7 +327,7 @@ async fn readers_count_wherever_they_are() {
     drop((reader, way));
     lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
 
-    // Nothing changes, and nothing is written but renewals.
+    // Without a change, replicas write renewals only.
     let _reader = watcher(one.address());
     lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
     assert_eq!(annotations(&lab, replicas_name).await.len(), 2);
@@ -358,7 +358,7 @@ async fn what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neith
     lab.apply(GATEWAY).await;
     lab.apply(&redirect("start.example")).await;
     let (responder, _responds) = pingsix::responder().await;
-    // Where it reads is known when there are replicas, and these have to know its status page.
+    // With several replicas, the reader's replica is known, and must know its status page.
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     let switch = Switch::to(nowhere).await;
     let ports = Ports::new(&lab.cluster, switch.address);

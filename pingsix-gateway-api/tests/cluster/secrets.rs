@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
 use crate::lab::{Lab, Running, hasty, roles};
 
-/// How long what was changed may go on to be served as it was.
+/// The time limit of a change in a Secret.
 const PROMPT: Duration = Duration::from_secs(2);
 
 async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
@@ -26,7 +26,7 @@ async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
     println!("{what}: {:?}", started.elapsed());
 }
 
-/// How many certificates a data plane has, and whether this is one of them.
+/// The number of certificates in a data plane, and whether this one is among them.
 fn certificates(lab: &Lab, certificate: &str) -> (usize, bool) {
     let documents = lab.documents(PLANE);
     let held: Vec<_> = documents.iter().filter(|(key, _)| key.starts_with("ssls/")).collect();
@@ -162,7 +162,7 @@ async fn all_secrets_may_be_watched_at_once() {
     let mut options = hasty();
     options.watch.secrets =
         SecretWatch::All { labels: None, fields: Some("type=kubernetes.io/tls".to_owned()) };
-    // Whoever may not list them is told which kind is missing.
+    // A controller without permission to list names the missing kind.
     let user = lab.cluster.user("controller").unwrap();
     lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     let client = lab.cluster.client(user).unwrap();

@@ -20,7 +20,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    /// Nothing where it is not installed.
+    /// `None` where etcd is not installed.
     async fn start() -> Option<Self> {
         let (control, etcd) = (find("etcdctl")?, Etcd::start().await?);
         // The role root comes with its user in some versions, and before it in others.
@@ -48,7 +48,7 @@ impl Guarded {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What the data plane holds there.
+    /// The documents of the data plane in the sink.
     async fn documents(&self) -> String {
         let prefix = format!("{PLANE}/routes/");
         self.etcd.control(&["--user=root:root", "get", "--prefix", &prefix]).await

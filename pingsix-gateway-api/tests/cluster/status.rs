@@ -1,4 +1,4 @@
-//! What the API server makes of statuses and Events: it knows what no script does, validation, defaults, no-op writes.
+//! Statuses and Events at a real API server, with the behaviour that no script has: validation, defaults, no-op writes.
 
 mod writers;
 
@@ -10,7 +10,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use pingsix_gateway_api::status::{EventOptions, Wanted};
-use pingsix_gateway_api::watch::Arrived;
+use pingsix_gateway_api::watch::DecodedObject;
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress, Proxies};
 use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
@@ -76,7 +76,7 @@ async fn statuses_are_taken_beside_those_of_others() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
     let mut writers = Writers::new(cluster.admin());
-    let classes: Api<Arrived<GatewayClass>> = Api::all(writers.client.clone());
+    let classes: Api<DecodedObject<GatewayClass>> = Api::all(writers.client.clone());
     let gateways = namespaced::<Gateway>(&writers.client);
     let routes = namespaced::<HttpRoute>(&writers.client);
     let ingresses = namespaced::<Ingress>(&writers.client);
@@ -155,7 +155,7 @@ async fn events_are_taken_and_counted() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
     let mut writers = Writers::new(cluster.admin());
-    writers.see(Api::<Arrived<GatewayClass>>::all(writers.client.clone()), "ours").await;
+    writers.see(Api::<DecodedObject<GatewayClass>>::all(writers.client.clone()), "ours").await;
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
@@ -174,7 +174,7 @@ async fn events_are_taken_and_counted() {
     assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
     assert!(event.regarding.unwrap().uid.is_some());
 
-    // It goes, and comes back.
+    // The object is deleted and created again.
     writers.events.set(&gateway, Vec::new());
     writers.events.set(&gateway, problems);
     eventually_found("a series", async || {

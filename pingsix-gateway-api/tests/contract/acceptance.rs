@@ -22,8 +22,8 @@ use crate::run::{binary, cases, say, seed};
 use corpus::Corpus;
 use mutation::{Case, Delivery};
 
-/// How many PingSIX processes judge at the same time. Most of the time each waits: after a refusal PingSIX rests for a
-/// second or more.
+/// The number of concurrent PingSIX processes. A process mostly waits: after a refusal PingSIX rests for a second or
+/// more.
 const JUDGES: usize = 16;
 
 /// PingSIX says what it thinks within milliseconds, unless it looks up a name, which it does for a second at most.
@@ -81,7 +81,7 @@ impl<'j> Judge<'j> {
         self.pingsix.published(revision).await;
     }
 
-    /// What PingSIX thinks of documents, none of which it has seen before.
+    /// The verdicts of PingSIX on documents that are new to it.
     async fn verdict(&mut self, documents: &Documents, delivery: Delivery) -> Verdict {
         let revision = self.publish(documents).await;
         if delivery == Delivery::List {

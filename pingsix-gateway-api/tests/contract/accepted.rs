@@ -1,6 +1,5 @@
-//! Whatever worlds become, PingSIX takes it: random Gateways and routes, Ingresses, and hostile tenants beside a victim
-//! whose data plane is too small for all of them. Nothing of ours stands between, neither the validation of documents nor
-//! the bridge.
+//! PingSIX accepts the documents of all worlds: random Gateways and routes, Ingresses, and hostile tenants beside a
+//! victim whose data plane is too small for all of them. The test skips the validation of documents and the bridge.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Who issues certificates: to backends, and to both ends of the feed.
+//! The issuer of certificates: for backends, and for both ends of the feed.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Authority {
         (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
     }
 
-    /// What proves a name to clients of HTTP/1.1 and HTTP/2.
+    /// The certificate of a name for clients of HTTP/1.1 and HTTP/2.
     pub(crate) fn acceptor(&self, name: &str) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
         let certificate =

@@ -21,7 +21,7 @@ async fn backend(name: &str, authority: &Authority) -> Mirror {
     Mirror::start_tls(authority.acceptor(name)).await
 }
 
-/// What Gateway `infra/public` makes of an HTTPRoute for [`NAME`] to a Service with a policy for that name.
+/// The documents of Gateway `infra/public` for an HTTPRoute for [`NAME`] to a Service with a policy for that name.
 fn config(app_protocol: &str) -> Config {
     fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
         Arc::new(serde_json::from_value(value).unwrap())

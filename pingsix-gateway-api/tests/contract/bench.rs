@@ -74,7 +74,7 @@ impl Bench {
         Client::new(protocol, self.pair.addresses().of(protocol), None).ask(&on(route, request)).await
     }
 
-    /// What the model says that becomes of a request.
+    /// The answer of the model to a request.
     pub(crate) fn outcome(&self, protocol: Protocol, route: usize, request: &Request) -> Outcome<'_> {
         let table = RouteTable::new(&self.config);
         let router = table.insert_in(0..table.len()).unwrap();

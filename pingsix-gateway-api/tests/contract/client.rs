@@ -35,7 +35,7 @@ impl Reply {
     }
 }
 
-/// How a request travels.
+/// The protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protocol {
     /// HTTP/1.1 in plaintext.
@@ -94,7 +94,8 @@ impl Protocol {
     }
 }
 
-/// Where requests go: PingSIX breaks HTTP/1.1 over TLS in a process that offers HTTP/2 in plaintext, so there are two.
+/// The addresses of requests: PingSIX breaks HTTP/1.1 over TLS in a process that offers HTTP/2 in plaintext, so there
+/// are two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
     pub(crate) plaintext: SocketAddr,
@@ -152,7 +153,7 @@ impl Client {
     }
 }
 
-/// How many connections ask at the same time.
+/// The number of concurrent connections.
 const CONNECTIONS: usize = 4;
 
 /// The answers to requests, in their order, each sent as it says it travels.

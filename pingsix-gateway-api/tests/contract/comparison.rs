@@ -1,4 +1,4 @@
-//! What PingSIX answers to requests, compared with what an independent reading of Gateway API says.
+//! The answers of PingSIX to requests, compared with an independent reading of Gateway API.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct Comparison {
     served_by: ServedBy,
 }
 
-/// What a test has compared.
+/// The counters of a comparison.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) requests: usize,
@@ -70,7 +70,7 @@ fn draw_protocol(rng: &mut SmallRng) -> Protocol {
     }
 }
 
-/// How often a weighted list is asked so that its shares show.
+/// The number of requests to a weighted list that show its shares.
 const SHARE_SAMPLE: usize = 300;
 
 impl Comparison {
@@ -110,7 +110,7 @@ impl Comparison {
         })
     }
 
-    /// What is wrong with an answer; `None` when nothing is.
+    /// The fault of an answer; `None` for a right one.
     fn fault(
         &self,
         port: Option<u16>,
@@ -172,7 +172,7 @@ impl Comparison {
         let mut to_be_counted = None;
         for ((probe, request), reply) in probes.iter().zip(&requests).zip(&replies) {
             let decided = self.world.decide(port, probe);
-            // Who came over TLS to a PingSIX without it came another way.
+            // A PingSIX without TLS got this request over another protocol.
             if decided.redirects() && probe.tls != request.tls {
                 continue;
             }

@@ -31,8 +31,8 @@ pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
 /// The response header with the request target the backend got.
 pub(crate) const TARGET_SEEN: &str = "x-target-seen";
 
-/// What the response headers start with that say which headers the backend got: `host`, and those that start with
-/// `x-`. The values of a repeated one are joined.
+/// The prefix of response headers with the headers that the backend received: `host`, and those that start with `x-`.
+/// The values of a repeated one are joined.
 pub(crate) const HEADER_SEEN: &str = "x-seen-";
 
 /// A backend, stopped when it is dropped.

@@ -96,7 +96,7 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
         let before = etcd.stats().handshakes_failed;
         let pingsix = PingSix::launch_reading(feed, &binary, etcd.address, SCOPE).await;
         let started = Instant::now();
-        // It tries again and again.
+        // PingSIX keeps retrying.
         while etcd.stats().handshakes_failed < before + 2 {
             assert!(started.elapsed() < PATIENCE, "{who}: {}", pingsix.log());
             tokio::time::sleep(Duration::from_millis(3)).await;

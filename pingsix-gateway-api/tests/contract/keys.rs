@@ -1,7 +1,7 @@
-//! Odd certificates and keys: whatever our rules let pass, PingSIX takes.
+//! Odd certificates and keys: PingSIX accepts all that our rules accept.
 //!
-//! What it takes and we refuse is named, and so is which keys it serves clients with. What `openssl` makes is left out
-//! where there is no such program, and the tests say so.
+//! The test names those that PingSIX accepts and we refuse, and the keys among them that serve clients. Without the
+//! program `openssl`, the tests leave its material out, and say so.
 
 mod der;
 mod material;
@@ -23,7 +23,7 @@ use openssl::Program;
 /// PingSIX parses some hundred certificates in this time many times over.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many are published at once that nobody is known to take.
+/// The number of documents of unknown acceptance in one publication.
 const AT_ONCE: usize = 64;
 
 const SCOPE: &str = "/contract/keys";
@@ -42,7 +42,7 @@ impl Bench {
         Self { etcd, pingsix, edition: 0 }
     }
 
-    /// What PingSIX thinks of these, and of nothing else.
+    /// The verdict of PingSIX on these documents alone.
     async fn takes(&mut self, pairs: &[&Odd]) -> bool {
         let documents = pairs.iter().enumerate().map(|(index, odd)| document(index, odd)).collect();
         let revision = self.publish(documents).await;
@@ -65,7 +65,7 @@ impl Bench {
         self.etcd.publish_raw(SCOPE, &documents).await
     }
 
-    /// Those that PingSIX refuses, found by halves.
+    /// The documents that PingSIX refuses, found by halves.
     async fn refused<'o>(&mut self, pairs: &[&'o Odd]) -> Vec<&'o Odd> {
         let mut open: Vec<Vec<&Odd>> = pairs.chunks(AT_ONCE).map(<[&Odd]>::to_vec).collect();
         let mut refused = Vec::new();

@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::client::Reply;
 
-/// What starts the names of request headers that the backend sends back without it.
+/// The prefix of request headers that the backend returns without the prefix.
 pub(crate) const REPLY: &str = "x-reply-";
 
 /// A backend, stopped when it is dropped.
@@ -99,7 +99,7 @@ fn answer(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     response
 }
 
-/// What reached the backend, by the answer.
+/// The request that reached the backend, by the answer.
 pub(crate) fn seen(reply: &Reply) -> Value {
     serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{error}: {reply:?}"))
 }

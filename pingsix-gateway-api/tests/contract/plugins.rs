@@ -1,4 +1,4 @@
-//! What plugins do that translation relies on, and where it must not. Each plugin of PingSIX takes part.
+//! The behaviour of plugins on which translation relies, and its limits. Each plugin of PingSIX takes part.
 
 mod answers;
 mod cors;

@@ -14,13 +14,13 @@ use crate::client::{Addresses, Http1, Reply};
 /// Far more than a start or a publication takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often the status is asked for.
+/// The interval of status requests.
 const PACE: Duration = Duration::from_millis(3);
 
 /// A running PingSIX, killed when it is dropped.
 pub(crate) struct PingSix {
     child: Child,
-    /// Where it takes traffic.
+    /// The traffic address.
     pub(crate) address: SocketAddr,
     /// The certificate of its TLS listener for names that no other is for, in DER; of no use without one.
     pub(crate) default_certificate: Vec<u8>,
@@ -29,9 +29,8 @@ pub(crate) struct PingSix {
     directory: tempfile::TempDir,
 }
 
-/// What a process takes traffic with. In a process that offers HTTP/2 in plaintext every TLS connection that has not
-/// agreed on HTTP/2 breaks, so that no process should do
-/// both.
+/// The listeners of a process. In a process that offers HTTP/2 in plaintext, TLS connections without HTTP/2 break, so a
+/// process has one or the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
     /// HTTP/1.1, and HTTP/2 with prior knowledge.
@@ -49,7 +48,7 @@ impl Drop for PingSix {
     }
 }
 
-/// What sets a process apart from others.
+/// The options of a process.
 #[derive(Clone, Copy)]
 struct Setting<'a> {
     listener: Listener,
@@ -64,11 +63,11 @@ impl From<Listener> for Setting<'_> {
     }
 }
 
-/// How a process reads its configuration over TLS, all in PEM.
+/// The feed of a process over TLS, all in PEM.
 pub(crate) struct FeedTls {
     /// The authority of the server.
     pub(crate) ca: String,
-    /// What the process proves itself with: a certificate and its key.
+    /// The identity of the process: a certificate and its key.
     pub(crate) identity: Option<(String, String)>,
 }
 
@@ -89,7 +88,7 @@ impl FeedTls {
     }
 }
 
-/// What `/status/config` says.
+/// The content of `/status/config`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Status {
     pub(crate) initialized: bool,
@@ -98,14 +97,14 @@ pub(crate) struct Status {
     pub(crate) last_error: Option<String>,
 }
 
-/// What became of a revision.
+/// The outcome of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It was published.
+    /// PingSIX has published the revision.
     Accepted,
-    /// It was not, and PingSIX said why: the kind of error, and its text.
+    /// PingSIX has refused the revision: the kind of error, and its text.
     Refused(String, String),
-    /// Nothing was heard of it, so whoever should have said something is gone.
+    /// The outcome is unknown, so the process is gone.
     Silent,
 }
 
@@ -245,7 +244,7 @@ pingsix:
         Err(())
     }
 
-    /// Where its status page is.
+    /// The address of its status page.
     #[allow(dead_code, reason = "not every program with this file asks for it")]
     pub(crate) const fn status_address(&self) -> SocketAddr {
         self.status
@@ -259,7 +258,7 @@ pingsix:
         String::from_utf8(body.into()).unwrap()
     }
 
-    /// What it wrote to its log.
+    /// The log of the process.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -329,7 +328,7 @@ impl Pair {
         Addresses { plaintext: self.plaintext.address, tls: Some(self.tls.address) }
     }
 
-    /// What became of a revision, where anything but acceptance by both counts.
+    /// The outcome of a revision, where every refusal counts.
     pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
         match self.plaintext.verdict(revision, patience).await {
             Verdict::Accepted => self.tls.verdict(revision, patience).await,

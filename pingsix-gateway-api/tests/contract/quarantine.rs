@@ -1,7 +1,8 @@
-//! PingSIX refuses what our own rules let pass: what is at fault is found and put into quarantine, and nobody else notices.
+//! Refusals of documents that pass our own rules: the culprit is found and put into quarantine, without an effect on
+//! others.
 //!
-//! What is published is poisoned on its way, where our rules do not see it. Nothing but the task that listens is left out
-//! of the controller here; the tests with a cluster have it.
+//! The test poisons documents on their way to PingSIX, after our rules. The test leaves out only the task of the
+//! controller that listens; the tests with a cluster include that task.
 
 #[path = "../../src/fixture/generate/events.rs"]
 mod events;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kube_runtime::watcher;
-use pingsix_gateway_api::acceptance::{Heard, Reception};
+use pingsix_gateway_api::acceptance::{AcceptanceOutcome, Reception};
 use pingsix_gateway_api::delivery::reception::PageReader;
 use pingsix_gateway_api::delivery::status_page::{PageFault, StatusClient, StatusUrl};
 use pingsix_gateway_api::reconcile::{ReconcileOutcome, Reconciler};
@@ -35,10 +36,10 @@ use events::event_of;
 
 const SCOPE: &str = "/pingsix/infra/web";
 
-/// What PingSIX may take for one publication.
+/// The time limit of PingSIX for one publication.
 const PATIENCE: Duration = Duration::from_millis(3_500);
 
-/// What is done to the documents of a route, whose hostname is `poison.test`.
+/// The poison in the documents of a route with the hostname `poison.test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Poison {
     /// A field of another shape: found when it is read.
@@ -81,7 +82,7 @@ impl Poison {
         if !key.starts_with("routes/") || !text.contains("poison.test") {
             return;
         }
-        // What answers an error by itself is another document.
+        // A Route that answers an error by itself is another document.
         let is_closed = !value["plugins"]["fault-injection"].is_null();
         match self {
             Pattern => {
@@ -121,7 +122,7 @@ struct Lab {
     _stop: DropGuard,
 }
 
-/// What it took to get over a refusal.
+/// The cost of recovery from a refusal.
 #[derive(Debug)]
 struct Healing {
     /// From the publication to the refusal.
@@ -241,10 +242,10 @@ impl Lab {
     }
 
     /// Publishes what is to be published. Returns whether that changed anything, and what is known of it already.
-    async fn publish(&mut self) -> (bool, Heard) {
+    async fn publish(&mut self) -> (bool, AcceptanceOutcome) {
         let standing = self.reconciler.reconcile(&owner(), jiff::Timestamp::now());
         let ReconcileOutcome::Current(reconciled) = standing else { panic!("{standing:?}") };
-        let (mut has_changed, mut heard) = (false, Heard::Nothing);
+        let (mut has_changed, mut heard) = (false, AcceptanceOutcome::Nothing);
         for publication in reconciled.publications {
             let published = self.etcd.publish(&self.poison.into(&publication.desired)).await.unwrap();
             has_changed |= !published.changed.is_empty();
@@ -256,7 +257,7 @@ impl Lab {
         (has_changed, heard)
     }
 
-    /// How PingSIX takes it, as far as that can be known now.
+    /// The known acceptance by PingSIX.
     async fn reception(&mut self) -> Option<Reception> {
         let url = self.url.as_ref()?;
         let page = StatusClient::new(None).read(url).await;
@@ -268,28 +269,31 @@ impl Lab {
     async fn settle(&mut self) -> Healing {
         let started = Instant::now();
         let (mut noticed, mut publications) = (None, 0);
-        let (mut to_publish, mut heard) = (true, Heard::Nothing);
+        let (mut to_publish, mut heard) = (true, AcceptanceOutcome::Nothing);
         loop {
             if to_publish {
                 let published = self.publish().await;
                 publications += usize::from(published.0);
                 heard = published.1;
             }
-            if heard == Heard::Nothing {
+            if heard == AcceptanceOutcome::Nothing {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 let reception = self.reception().await;
                 let accepted = reception.as_ref().and_then(|reception| reception.accepted);
                 heard = self.reconciler.hears(&plane(), reception);
                 let acceptance = self.reconciler.acceptance(&owner()).unwrap();
-                if heard == Heard::Nothing && acceptance.fault().is_none() && accepted >= self.revision {
+                if heard == AcceptanceOutcome::Nothing
+                    && acceptance.fault().is_none()
+                    && accepted >= self.revision
+                {
                     break;
                 }
             }
-            to_publish = heard != Heard::Nothing;
+            to_publish = heard != AcceptanceOutcome::Nothing;
             if to_publish {
                 noticed.get_or_insert_with(|| (started.elapsed(), publications));
             }
-            heard = Heard::Nothing;
+            heard = AcceptanceOutcome::Nothing;
             assert!(
                 started.elapsed() < Duration::from_secs(90),
                 "{:?}",
@@ -396,7 +400,7 @@ async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Heali
         lab.route("later", "later.test", &["/"]);
         assert_eq!(lab.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "later.test", "/").await, 200);
-        // It changes, and there is nothing wrong with it any more.
+        // A change removes the fault.
         lab.route("poison", "fine.test", &["/"]);
         assert_eq!(lab.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "fine.test", "/").await, 200);

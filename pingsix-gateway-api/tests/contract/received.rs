@@ -1,4 +1,4 @@
-//! What a backend really received and what a client really got, in the words of the oracle.
+//! The requests that backends received and the answers that clients got, in the words of the oracle.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ struct ReceivedRequest {
     headers: Headers,
 }
 
-/// What is not as it should be with a request that reached a backend; `None` when all is well.
+/// The fault of a request that reached a backend; `None` without one.
 pub(crate) fn difference(expected: &Effect, request: &Request, reply: &Reply) -> Option<String> {
     let seen: ReceivedRequest = serde_json::from_slice(&reply.body).unwrap();
     let mut received = collect(&reply.headers);

@@ -102,7 +102,7 @@ fn agrees(outcome: &Outcome<'_>, request: &Request, reply: &Reply) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_and_the_model_agree_on_open_tables() {
     const TEST: &str = "open tables";
-    /// How often a table is published; each time PingSIX draws another order.
+    /// The number of publications of a table; PingSIX draws another order each time.
     const EDITIONS: usize = 3;
     let Some(binary) = binary(TEST) else { return };
     let mut bench = Bench::start(&binary).await;

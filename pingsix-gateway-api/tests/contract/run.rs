@@ -19,12 +19,12 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("\npingsix: {text}\n").as_bytes());
 }
 
-/// How many requests a test compares at least.
+/// The least number of requests that a test compares.
 pub(crate) fn cases() -> usize {
     number("CONTRACT_CASES").map_or(20_000, |cases| usize::try_from(cases).unwrap())
 }
 
-/// What the cases are drawn from.
+/// The source of random cases.
 pub(crate) fn seed() -> u64 {
     number("CONTRACT_SEED").unwrap_or(20_26_11)
 }

@@ -128,7 +128,7 @@ impl Bench {
         assert_eq!(verdict, Verdict::Accepted, "edition {}", self.edition);
     }
 
-    /// What a new connection that asks for a name is shown, and what a request to that host is answered.
+    /// The certificate for a new connection with a server name, and the answer to a request for that host.
     async fn meet(&mut self, protocol: Protocol, sni: Option<&str>, host: &str) -> (Vec<u8>, Reply) {
         let mut client = Client::new(protocol, self.pingsix.address, sni);
         let reply = client.ask(&Request::get(host, "/some/path?a=b")).await;
@@ -152,7 +152,7 @@ impl Bench {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
     const TEST: &str = "certificates";
-    /// How often each table is published; each time PingSIX draws another order.
+    /// The number of publications of each table; PingSIX draws another order each time.
     const EDITIONS: usize = 6;
     let Some(binary) = binary(TEST) else { return };
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
@@ -175,7 +175,7 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
             let options = Options { layout, ..Options::default() };
             let translation = translate(&snapshot(&objects(listeners, &secrets)), &options);
             let plane = translation.data_planes.values().next().unwrap();
-            // Where a listener takes any name, every request that says a name is its own at least.
+            // On a listener for all names, every request with a name is at least its own.
             let any = listeners.len() > named.len();
             let rest = if any { "any" } else { DEFAULT };
             for _ in 0..EDITIONS {
@@ -252,7 +252,7 @@ async fn pingsix_that_offers_h2c_serves_http2_alone_over_tls() {
         let pingsix = PingSix::start_with(listener, &binary, etcd.address, SCOPE).await;
         for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
             let mut client = Client::new(protocol, pingsix.address, None);
-            // Nothing is configured, so that 404 is the answer.
+            // The configuration is empty, so the answer is 404.
             let status = client.ask(&Request::get("any.test", "/some/path")).await.map(|reply| reply.status);
             let served = protocol.http2() || http1_is_served;
             assert_eq!(status.as_ref().ok() == Some(&404), served, "{listener:?} {protocol:?}: {status:?}");

@@ -1,4 +1,4 @@
-//! What requests are answered while a change too large for its target is under way.
+//! The answers to requests during a change that is too large for one transaction.
 
 #[path = "../../src/bridge/tests/steps.rs"]
 mod steps;
@@ -68,7 +68,7 @@ fn tables(rng: &mut SmallRng) -> [Vec<Value>; 2] {
     [before, after]
 }
 
-/// What a table answers, whatever the order in which PingSIX inserts its Routes.
+/// The answers of a table, independent of the order in which PingSIX inserts its Routes.
 fn answers(config: &Config, requests: &[Request], rng: &mut SmallRng) -> Vec<BTreeSet<String>> {
     let mut order: Vec<usize> = (0..config.routes().count()).collect();
     let mut answers = vec![BTreeSet::new(); requests.len()];
@@ -82,7 +82,7 @@ fn answers(config: &Config, requests: &[Request], rng: &mut SmallRng) -> Vec<BTr
     answers
 }
 
-/// What is published of a data plane.
+/// The published documents of a data plane.
 fn published(key: &DataPlaneKey, plane: &DataPlane) -> (Config, DocumentSet) {
     let bridged = bridge(key, plane, &SETTING.options()).unwrap();
     (bridged.config, bridged.desired.documents().clone())

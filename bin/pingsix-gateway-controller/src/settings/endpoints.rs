@@ -1,4 +1,4 @@
-//! Where data planes are to reach the feed, and what has to be there for them.
+//! The endpoints of the feed for data planes, and their requirements.
 
 use std::collections::BTreeMap;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::Value as Node;
 
-/// How large a file may be, in bytes.
+/// The size limit of a file, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
 /// The key that may be a mapping.
 const SINK: &str = "sink";
 
-/// What a key has.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     One(String),

@@ -1,4 +1,4 @@
-//! Where values come from, which of them counts, and what is said of those that cannot be used.
+//! The sources of values, their precedence, and the messages on invalid values.
 //!
 //! Variables belong to the whole process: `tests/cli` tests them.
 
@@ -49,7 +49,7 @@ fn flag_and_variable_follow_from_the_path_of_a_key() {
         assert_eq!(arg.get_long().unwrap(), id.replace('.', "-"));
         let variable = arg.get_env().unwrap().to_str().unwrap();
         assert_eq!(variable, format!("PINGSIX_GATEWAY_{}", id.replace(['.', '-'], "_").to_uppercase()));
-        // What Kubernetes sets for Services whose names begin with pingsix-gateway.
+        // The variables that Kubernetes sets for Services whose names begin with pingsix-gateway.
         let of_a_service = variable.contains("_PORT") || variable.contains("_SERVICE_HOST");
         assert!(!of_a_service, "a Service could set {variable}");
         assert!(arg.get_help().is_some(), "{id} has no help");

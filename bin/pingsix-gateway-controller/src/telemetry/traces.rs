@@ -27,7 +27,7 @@ use crate::wiring::instance;
 
 const NAME: &str = env!("CARGO_PKG_NAME");
 
-/// Where spans come from that end: those of watches and of the lease last as long as the process.
+/// The targets of spans that end: those of watches and of the lease last as long as the process.
 const TRACED: [&str; 4] = [
     "pingsix_gateway_api::controller::engine",
     "pingsix_gateway_api::controller::publisher",
@@ -35,7 +35,7 @@ const TRACED: [&str; 4] = [
     "pingsix_gateway_api::status::writer",
 ];
 
-/// How long the last spans may take to be sent.
+/// The time limit of the export of the last spans.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Takes in spans, and sends them.
@@ -77,7 +77,7 @@ fn traced() -> Targets {
     TRACED.iter().map(|target| (*target, LevelFilter::INFO)).collect()
 }
 
-/// Who sends. The standard variables count more than what is known here.
+/// The resource of the spans. Standard variables take precedence.
 fn resource() -> Resource {
     let known = [
         KeyValue::new("service.name", NAME),

@@ -30,7 +30,7 @@ async fn the_authority_is_kept_in_a_secret_and_its_keys_are_shown_to_nobody() {
     let feed: SocketAddr = feed["address"].as_str().unwrap().parse().unwrap();
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
     assert!(get(health, "/readyz").1.contains("[+]certificate"));
-    // Whoever has no certificate is not served.
+    // A client without a certificate is refused.
     let channel = Endpoint::from_shared(format!("http://{feed}")).unwrap().connect_lazy();
     assert!(KvClient::new(channel).range(RangeRequest::default()).await.is_err());
 

@@ -106,7 +106,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Everything below a prefix, each as `key = value`.
+/// All keys below a prefix, each as `key = value`.
 async fn list(feed: SocketAddr, prefix: &str) -> Vec<String> {
     let channel = Endpoint::from_shared(format!("http://{feed}")).unwrap().connect_lazy();
     let request = RangeRequest {

@@ -13,7 +13,7 @@ fn manifest(name: &str) -> Value {
     serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What was printed for a variable.
+/// The printed value of a variable.
 fn option<'a>(printed: &'a Value, variable: &str) -> Option<&'a Value> {
     let name = variable.strip_prefix("PINGSIX_GATEWAY_")?;
     let of = |key: &str| key.to_uppercase().replace('-', "_");
@@ -26,7 +26,7 @@ fn option<'a>(printed: &'a Value, variable: &str) -> Option<&'a Value> {
     })
 }
 
-/// What the ConfigMap of a folder says, also on top of others.
+/// The content of a folder's ConfigMap, with the one below.
 fn variables(folder: &str) -> BTreeMap<String, String> {
     let of = |config: &Value| -> BTreeMap<String, String> {
         serde_json::from_value(config["data"].clone()).unwrap()

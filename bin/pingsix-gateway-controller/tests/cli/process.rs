@@ -13,20 +13,20 @@ use tempfile::TempDir;
 
 use crate::program;
 
-/// How long anything may take to come about.
+/// The time limit of an effect.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Controller {
     process: Child,
     log: mpsc::Receiver<String>,
-    /// What was logged so far.
+    /// The log so far.
     pub(crate) logged: Vec<Value>,
     _directory: TempDir,
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -103,7 +103,7 @@ impl Controller {
         }
     }
 
-    /// What is logged before the end, once it has ended.
+    /// The whole log, after the end of the process.
     pub(crate) fn rest_of_log(&mut self) -> &[Value] {
         self.logged.extend(self.log.iter().map(|line| serde_json::from_str::<Value>(&line).unwrap()));
         &self.logged

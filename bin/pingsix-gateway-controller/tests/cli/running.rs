@@ -3,7 +3,7 @@
 use crate::process::{Controller, get};
 use crate::program;
 
-/// Nobody listens there.
+/// No server listens there.
 const KUBECONFIG: &str = "\
 apiVersion: v1
 kind: Config
@@ -91,7 +91,7 @@ fn tls_that_cannot_be_used_is_named_and_its_key_is_not() {
     let [cert, key] = ["tls.crt", "tls.key"].map(|name| directory.path().join(name));
     std::fs::write(&cert, "no certificate").unwrap();
     std::fs::write(&key, "canary-key").unwrap();
-    // Nobody is asked before the feed has started.
+    // The first request follows the start of the feed.
     let kubeconfig = directory.path().join("kubeconfig");
     std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
     let output = program()

@@ -15,14 +15,14 @@ use crate::process::{Controller, get};
 
 pub(crate) const PREFIX: &str = "/pingsix/default/web/";
 
-/// How long the etcd may take for an answer; then the test says so.
+/// The time limit of an answer from etcd; the test reports a timeout.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// A real etcd, and what it holds; ended when it is dropped.
 pub(crate) struct Etcd(pingsix_test_programs::Etcd);
 
 impl Etcd {
-    /// Nothing, which is said, where there is none.
+    /// `None` without etcd, which the test reports.
     pub(crate) async fn start() -> Option<Self> {
         pingsix_test_programs::Etcd::start().await.map(Self)
     }
@@ -106,7 +106,7 @@ pub(crate) fn controller_with(
     shop.controller(&arguments, &[&[("POD_NAME", name)], variables].concat())
 }
 
-/// Everything in the files below a directory.
+/// All files below a directory.
 fn written(directory: &Path) -> String {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     // A file that is being written goes away.

@@ -23,7 +23,7 @@ use crate::sinks::{Etcd, PREFIX, controller, controller_with, programmed};
 
 const CONFIRMED: &str = "Every known PingSIX instance has published the configuration.";
 
-/// What the Admin API of the tests asks for.
+/// The key of the Admin API in the tests.
 const ADMIN_KEY: &str = "canary-admin-key";
 
 /// The real PingSIX, which reads what is published for the Gateway of the shop.
@@ -34,7 +34,7 @@ struct PingSix {
 }
 
 impl PingSix {
-    /// Nothing, which is said, where there is none.
+    /// `None` without etcd, which the test reports.
     async fn start(shop: &Shop, etcd: &Etcd) -> Option<Self> {
         let (binary, cluster) = (pingsix_test_programs::pingsix()?, &shop.cluster);
         let (traffic, status, admin) = (free_address(), free_address(), free_address());
@@ -134,7 +134,7 @@ async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd(
     is_programmed(&shop, "True", CONFIRMED).await;
     assert!(pingsix.published().await >= newest().await);
 
-    // What somebody else does is undone, also before PingSIX has taken a look at it or after.
+    // Changes by other writers are undone, whether PingSIX has read them or not.
     let upstream = etcd.list().await.into_iter().find(|(_, (.., value))| value.contains("10.1.2.5"));
     let (key, (.., value)) = upstream.unwrap();
     etcd.put(&key, "this is no document").await;
@@ -164,7 +164,7 @@ async fn what_somebody_else_changes_in_an_etcd_is_put_right_while_the_controller
         etcd.delete(key).await;
     }
     until("what was deleted is there again", async || values().await == before).await;
-    // What is not ours is left alone.
+    // Foreign keys stay.
     let foreign = format!("{PREFIX}upstreams/theirs");
     etcd.put(&foreign, "{}").await;
     etcd.put(&before[0].0, "spoilt").await;
@@ -285,7 +285,7 @@ async fn the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_w
     assert_eq!(second.ended(), Some(0), "{:?}", second.logged);
 }
 
-/// What a user may read below a prefix; nobody in particular, without a password.
+/// The keys that a user may read below a prefix; without a password, those of an anonymous user.
 async fn read_as(feed: SocketAddr, user: Option<(&str, &str)>, prefix: &str) -> Result<usize, Status> {
     let endpoint = Endpoint::from_shared(format!("http://{feed}")).unwrap();
     let channel: Channel = endpoint.connect().await.map_err(|_| Status::unavailable("no connection"))?;

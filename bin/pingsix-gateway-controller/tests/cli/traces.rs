@@ -54,7 +54,7 @@ impl Collector {
         address
     }
 
-    /// Who sent spans.
+    /// The sender of spans.
     fn senders(&self) -> Vec<BTreeMap<String, String>> {
         let requests = self.requests.lock().unwrap();
         let resources = requests.iter().flat_map(|request| &request.resource_spans);
@@ -137,7 +137,7 @@ async fn a_collector_is_reached_over_tls() {
     let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
     let collector = Collector::default();
     let url = format!("--otlp-endpoint=https://{}", collector.start_with(server).await);
-    // Where the authorities of the machine are.
+    // The file of the machine's certificate authorities.
     let variables = [SOON, ("SSL_CERT_FILE", trusted.to_str().unwrap())];
     let mut controller = shop.controller(&["--debug-address=off", &url], &variables);
     until("something is traced", async || !collector.spans().is_empty()).await;

@@ -1,4 +1,4 @@
-//! What is answered, on both protocols.
+//! The answers, on both protocols.
 
 use http::Method;
 use pingsix_gateway_responder::Options;

@@ -1,4 +1,4 @@
-//! What a client may take, and what happens when it takes more.
+//! The limits of clients, and the consequences beyond them.
 
 use std::time::{Duration, Instant};
 
@@ -182,7 +182,7 @@ async fn many_connections_are_served_within_a_small_limit() {
             let host = status_host(404);
             let mut client =
                 if index % 2 == 0 { Client::http1(address).await } else { Client::http2(address).await };
-            // It stays open: only the responder closes it.
+            // The client keeps the connection open: only the responder closes it.
             assert_eq!(client.get(&host).await.status, 404);
             client
         });

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{Ask, Client, PATIENCE, Reply, Running, raw};
 
-/// What tells the responder's 404 from PingSIX's own.
+/// The mark that distinguishes the responder's 404 from PingSIX's own.
 const NOT_FOUND: &str = "404 Not Found\n";
 
 /// PingSIX, killed when the test ends, however it ends.

@@ -1,4 +1,4 @@
-//! How it ends.
+//! The shutdown.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -204,7 +204,7 @@ fn every_sample_request_ends_where_it_should() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What an API server adds to an object that it gives out.
+/// The fields that an API server adds to an object.
 fn as_given_out(mut object: Value) -> Value {
     let applied = object.to_string();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -270,7 +270,7 @@ fn what_kubectl_gives_out_is_checked_like_the_files_it_was_made_of() {
         let mut arguments = vec!["check".to_owned(), "-".to_owned(), "-o".to_owned(), "json".to_owned()];
         arguments.extend(set.options());
         let given_out = run_with(&list, &arguments).exits(0).json();
-        // Where things stand, and what is not Kubernetes', is not in the cluster.
+        // Positions, and documents of other formats, are not in the cluster.
         let told = |report: &Value| {
             let findings = report["findings"].as_array().unwrap().iter();
             let mut told: Vec<Value> = findings

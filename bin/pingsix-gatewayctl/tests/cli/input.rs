@@ -39,14 +39,14 @@ fn files_of_other_tools_beside_manifests_are_left_alone() {
     manifests.write("kustomization.yaml", "resources: [routes.yaml]\n");
     let checked = run(["check", "--strict", manifests.path().to_str().unwrap()]).exits(0);
     assert_eq!(checked.out.matches("info: The file holds no manifest").count(), 4, "{}", checked.out);
-    // Whoever names a file, or writes it to standard input, means it to be read.
+    // A named file, or standard input, must be read.
     for name in ["chart/Chart.yaml", "package.json"] {
         run(["check", manifests.path().join(name).to_str().unwrap()]).exits(1).says("[NotAManifest]");
     }
     let chart = manifests.path().join("chart");
     run(["check", chart.to_str().unwrap()]).exits(2).warns("no file holds a manifest in");
     run_with("replicas: 2\n", ["check", "-"]).exits(1).says("kind: A manifest needs kind. [NotAManifest]");
-    // What was meant to be a manifest is not taken for something else.
+    // A broken manifest is not taken for another file.
     manifests.write("forgotten.yaml", "apiVersion: v1\nmetadata: { name: cart, namespace: shop }\n");
     manifests.check().exits(1).says("forgotten.yaml:1 shop/cart\n  error: kind: A manifest needs kind.");
 }
@@ -204,7 +204,7 @@ fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
     let empty = Manifests::new(&[("notes.txt", "nothing"), (".hidden.yaml", GATEWAY)]);
     empty.check().exits(2).warns("no manifests");
     run(["check"]).exits(2).warns("Usage");
-    // What a program wrote that failed before the pipe.
+    // The output of a program that failed before the pipe.
     for nothing in ["", "\n", "# only a comment\n---\n"] {
         run_with(nothing, ["check", "-"]).exits(2).warns("no file holds a manifest in -");
         run_with(nothing, ["check", "--pingsix", "-"]).exits(2).warns("no PingSIX configuration in <stdin>");

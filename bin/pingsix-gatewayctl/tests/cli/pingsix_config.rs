@@ -26,7 +26,7 @@ fn a_plaintext_process_offers_h2c() {
     assert_eq!(config["pingsix"]["etcd"]["prefix"], "/pingsix/shop/web");
     assert_eq!(config["pingora"]["threads"], 3);
     assert!(config["pingsix"]["etcd"].get("tls").is_none(), "{}", run.out);
-    // It serves on without a feed, so it stays in service.
+    // PingSIX serves on without a feed, so its readiness stays.
     assert_eq!(config["pingsix"]["status"]["fail_readiness_when_stale"], false);
 }
 

@@ -12,7 +12,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::support::{GATEWAY, Manifests, route};
 
-/// Nothing takes longer, except on a machine that does something else.
+/// The time limit of an effect, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running `serve`; dropping it ends it.

@@ -12,7 +12,7 @@ use crate::authority::Authority;
 use crate::serve::{Served, keys};
 use crate::support::{Manifests, route, run};
 
-/// Nothing takes longer, except on a machine that does something else.
+/// The time limit of an effect, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Files in a directory of their own.
@@ -42,7 +42,7 @@ impl Files {
     }
 }
 
-/// What a client reads, if it is served.
+/// The answer to a served client.
 fn read(port: u16, trusted: &Authority, identity: Option<&(String, String)>) -> Result<Vec<String>, String> {
     let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(trusted.pem()));
     let tls = match identity {

@@ -195,7 +195,7 @@ fn explain_follows_the_connection_to_a_port_for_streams() {
     let tcp =
         tcp.says("TCPRoute shop/db: spec.rules[0].backendRefs[1].name: Service shop/nowhere does not exist.");
     assert!(!tcp.out.contains("HTTPRoute"), "{}", tcp.out);
-    // Whatever is asked over it.
+    // The result does not depend on the request inside.
     ask("https://db.example.com:5432/", &[]).exits(0).says("Service shop/cart port 80");
     let json = ask("https://a.example.com/", &["-o", "json"]).exits(0).json();
     assert_eq!(json.as_array().unwrap().len(), 1);

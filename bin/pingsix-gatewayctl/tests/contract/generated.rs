@@ -13,10 +13,10 @@ use crate::properties::generate::{Taste, table, table_of_sets};
 use crate::run::{binary, cases, say, seed};
 use crate::serve::Serve;
 
-/// How often PingSIX is started on each data plane; each time it draws another order.
+/// The number of starts of PingSIX on each data plane; PingSIX draws another order each time.
 const STARTS: usize = 3;
 
-/// How many requests it is asked after each start.
+/// The number of requests after each start.
 const REQUESTS: usize = 120;
 
 /// A table whose endpoints are addresses of this machine, so that nothing is ever sent elsewhere; most of them are

@@ -16,7 +16,7 @@ mod quickstart;
 mod scenarios;
 mod serve;
 
-/// How PingSIX is started and asked.
+/// The start of PingSIX, and requests to it.
 #[allow(dead_code, reason = "other contract tests use more of them")]
 #[path = "../../../../pingsix-gateway-api/tests/contract"]
 mod harness {

@@ -18,7 +18,7 @@ const SCOPE: &str = "/pingsix/quickstart/web";
 
 const SERVICES: [&str; 5] = ["site", "cart", "cart-canary", "api-v1", "api-v2"];
 
-/// How often each request is asked after each start; a tenth of the traffic shows in as many.
+/// The number of repetitions of each request after each start; a tenth of the traffic shows in as many.
 const REPEATS: usize = 150;
 
 /// A request of the quickstart and what becomes of it.

@@ -22,7 +22,7 @@ use crate::run::{binary, say};
 /// Every data plane is published here in its turn.
 const SCOPE: &str = "/contract/scenarios";
 
-/// How often each data plane is published; each time PingSIX draws another order.
+/// The number of publications of each data plane; PingSIX draws another order each time.
 const EDITIONS: usize = 2;
 
 /// After how many publications PingSIX is started anew.
@@ -125,7 +125,7 @@ impl Bench {
         match self.pingsix.verdict(revision, PATIENCE).await {
             Verdict::Accepted => Ok(()),
             refused @ (Verdict::Refused(..) | Verdict::Silent) => {
-                // What was refused is remembered until something is published.
+                // A refusal stays on the page until the next publication.
                 self.etcd.publish(SCOPE, &Config::new(), 0).await;
                 self.restart().await;
                 Err(format!("{refused:?}"))
@@ -152,7 +152,7 @@ impl Bench {
     }
 }
 
-/// What a request is answered that is sent as often as it takes, over one connection.
+/// The answer to a request that is repeated over one connection.
 async fn answers(sample: &Sample, protocol: Protocol, address: SocketAddr) -> Result<Vec<Answered>, String> {
     let request = protocol.carry(&sample.request());
     let mut client = Client::new(protocol, address, Some(sample.name()));

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A running `serve`, killed when it is dropped.
 pub(crate) struct Serve {
     _child: Child,
-    /// Where PingSIX reads its configuration.
+    /// The address of PingSIX's configuration source.
     pub(crate) etcd: SocketAddr,
 }
 
@@ -51,7 +51,7 @@ impl Serve {
             panic!("serve ended");
         };
         tokio::time::timeout(PATIENCE, started).await.expect("serve hangs");
-        // What it prints from now on is read, so that it never waits for a reader.
+        // A thread reads the further output, so the program never waits for a reader.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { _child: child, etcd: etcd.unwrap() }
     }

@@ -45,7 +45,7 @@ impl Sample {
     }
 }
 
-/// Where a connection goes; `None` when no route takes it.
+/// The target of a connection; `None` without a route.
 fn targets(config: &StreamConfig, connection: &str) -> Option<BTreeMap<String, u32>> {
     let words: Vec<&str> = connection.split(' ').collect();
     let (port, arrival) = match words.as_slice() {

@@ -12,7 +12,7 @@ enum Side {
     New,
 }
 
-/// What must be taken from one text (`-`) and added (`+`) to get another.
+/// The lines to remove from one text (`-`) and to add (`+`) to get another.
 pub(crate) fn difference(held: &str, new: &str) -> String {
     let lines = aligned(&held.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>());
     let near = |index: usize| {

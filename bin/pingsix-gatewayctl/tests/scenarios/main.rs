@@ -1,4 +1,4 @@
-//! What becomes of manifests, file by file: `testdata/scenarios/<area>/<case>`; see `testdata/scenarios/README.md`.
+//! The output for manifests, file by file: `testdata/scenarios/<area>/<case>`; see `testdata/scenarios/README.md`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

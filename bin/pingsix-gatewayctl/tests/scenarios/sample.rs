@@ -27,9 +27,9 @@ struct Sample {
     endpoints: Option<Vec<String>>,
     /// An answer without a backend.
     status: Option<u64>,
-    /// What a 404 is for.
+    /// The reason of a 404.
     cause: Option<String>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     location: Option<String>,
     /// Whether a CORS preflight is allowed.
     preflight: Option<bool>,
@@ -37,7 +37,7 @@ struct Sample {
     /// answers if it has a port open for it all the same.
     #[serde(default)]
     closed: bool,
-    /// What the backend sees. The model knows nothing of it: the contract test asks the real PingSIX.
+    /// The request at the backend. The model does not cover the backend: the contract test asks the real PingSIX.
     #[serde(default, rename = "sees")]
     _sees: BTreeMap<String, String>,
     /// Response headers the client gets, likewise.
@@ -48,8 +48,8 @@ struct Sample {
     _certificate: Option<String>,
 }
 
-/// What is wrong with the answers to sample requests; `explain` takes the arguments behind the manifests, and returns
-/// what the program prints.
+/// The faults of the answers to sample requests; `explain` takes the arguments behind the manifests, and returns the
+/// output of the program.
 pub(crate) fn check(text: &str, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
     let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,

@@ -9,7 +9,7 @@ fn web() -> ObjectKey {
     ObjectKey::new(Kind::Gateway, "infra", "web")
 }
 
-/// What replica `one` tells.
+/// The report of replica `one`.
 fn told(findings: Vec<Finding>) -> Findings {
     [("one".to_owned(), [(web(), findings)].into())].into()
 }
@@ -18,7 +18,7 @@ fn nothing_told() -> Findings {
     told(Vec::new())
 }
 
-/// What a replica that nobody reads from publishes, and takes for at fault.
+/// The publications and findings of a replica without readers.
 fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSnapshot) -> BTreeSet<Origin> {
     acceptance.learn(&web(), findings, newest);
     let draft = acceptance.draft(newest);
@@ -56,13 +56,13 @@ fn what_one_replica_has_found_is_in_quarantine_at_all() {
     assert_eq!(published(&mut other, &found, &newest), guilty);
     assert_eq!(other.findings(), [], "it has not found it");
     assert_eq!(other.quarantined().next().unwrap().1, "it is poison");
-    // Whoever has found it takes it back.
+    // The finder withdraws the finding.
     assert_eq!(published(&mut other, &nothing_told(), &newest), BTreeSet::new());
-    // Whoever has found it is gone, and somebody has to know.
+    // The finder is gone, so the finding stays.
     assert_eq!(published(&mut other, &found, &newest), guilty);
     assert_eq!(published(&mut other, &Findings::new(), &newest), guilty);
     assert_eq!(told(other.findings()), found);
-    // It is mended.
+    // The object is repaired.
     lab.route("good-3", &[Good]);
     assert_eq!(published(&mut other, &Findings::new(), &lab.newest()), BTreeSet::new());
     assert_eq!(other.findings(), []);
@@ -75,7 +75,7 @@ fn two_that_tell_each_other_keep_nothing_alive() {
     lab.settle();
     let (newest, mut other) = (lab.newest(), Acceptance::default());
     assert_eq!(published(&mut other, &told(lab.acceptance.findings()), &newest).len(), 1);
-    // What the other tells of it leads nowhere.
+    // The report of the other replica has no consequence.
     let of_other: Findings = [("two".to_owned(), [(web(), other.findings())].into())].into();
     lab.acceptance.learn(&web(), &of_other, &newest);
     lab.route("good-1", &[Good]);

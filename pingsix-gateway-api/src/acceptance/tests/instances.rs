@@ -1,4 +1,4 @@
-//! What instances say, and when they say nothing.
+//! The reports of instances, and their silence.
 
 use super::*;
 
@@ -13,14 +13,17 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
         for index in 0..8 {
             lab.route(&format!("new-{index}"), &[if index == 5 { Poison } else { Good }]);
         }
-        assert_eq!(lab.turn(), Heard::Search);
+        assert_eq!(lab.turn(), AcceptanceOutcome::Search);
         let draft = lab.acceptance.draft(&lab.newest());
         lab.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
         lab.revision = 100;
-        // Nobody is there, and for a moment that is nothing to worry about.
-        assert_eq!(lab.acceptance.hears(&plane(), None, &BTreeSet::new()), Heard::Nothing);
+        // A short absence of all instances has no consequence.
+        assert_eq!(lab.acceptance.hears(&plane(), None, &BTreeSet::new()), AcceptanceOutcome::Nothing);
         for second in 0..ALONE.as_secs() {
-            assert_eq!(lab.acceptance.beat(lab.now + Duration::from_secs(second)), Heard::Nothing);
+            assert_eq!(
+                lab.acceptance.beat(lab.now + Duration::from_secs(second)),
+                AcceptanceOutcome::Nothing
+            );
         }
         assert_eq!(lab.acceptance.draft(&lab.newest()).number, draft.number);
         lab.route("late", &[Good]);
@@ -28,17 +31,20 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             // Another is there, which has read what is published for the trial.
             lab.content = Some(draft.snapshot);
             lab.look();
-            assert_ne!(lab.say(), Heard::Nothing);
+            assert_ne!(lab.say(), AcceptanceOutcome::Nothing);
         } else {
             // They read elsewhere: whoever comes is given what there is now.
-            assert_eq!(lab.acceptance.beat(lab.now + ALONE), Heard::Unanswered);
+            assert_eq!(lab.acceptance.beat(lab.now + ALONE), AcceptanceOutcome::Unanswered);
             let draft = lab.acceptance.draft(&lab.newest());
             assert_eq!(draft.trial, None);
             let OwnerSnapshot::Gateway(snapshot) = &draft.snapshot else { panic!() };
             assert_eq!(snapshot.routes.len(), 17);
             assert!(snapshot.referents.quarantine.is_empty() && lab.acceptance.fault().is_none());
             for second in 0..100 {
-                assert_eq!(lab.acceptance.beat(lab.now + Duration::from_secs(20 + second)), Heard::Nothing);
+                assert_eq!(
+                    lab.acceptance.beat(lab.now + Duration::from_secs(20 + second)),
+                    AcceptanceOutcome::Nothing
+                );
             }
         }
         lab.settle();
@@ -50,13 +56,13 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
 fn one_that_is_there_and_says_nothing_of_a_trial_does_not_stop_everything() {
     let mut lab = ready(8);
     lab.route("good-3", &[Poison]);
-    assert_eq!(lab.turn(), Heard::Search);
+    assert_eq!(lab.turn(), AcceptanceOutcome::Search);
     lab.is_paused = true;
     let draft = lab.acceptance.draft(&lab.newest());
     assert!(draft.trial.is_some());
     lab.acceptance.beat(lab.now);
-    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED / 2), Heard::Nothing);
-    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED), Heard::Unanswered);
+    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED / 2), AcceptanceOutcome::Nothing);
+    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED), AcceptanceOutcome::Unanswered);
     assert_eq!(lab.acceptance.draft(&lab.newest()).trial, None);
 }
 
@@ -108,7 +114,7 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
             lab.acceptance.published(draft.number, &plane(), revision);
             lab.look();
             if random.random_bool(0.4) {
-                // What PingSIX has in force is as it says, or is not said to be.
+                // The content in force at PingSIX equals the report, or no report exists.
                 let in_force = lab.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
                 let accepted = in_force.filter(|accepted| *accepted < revision);
                 let refused = Some((revision, "no".into()));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How long PingSIX takes to say what it makes of a publication.
+/// The time of PingSIX for the verdict on a publication.
 const TURN: Duration = Duration::from_millis(500);
 
 /// A namespace that publishes poison in all the ways there are, and one that goes on with its work.
@@ -10,7 +10,7 @@ struct Siege {
     lab: Lab,
     /// The last change of the other namespace, if it is not in force yet: its generation, and how long ago it was.
     pending: Option<(i64, usize)>,
-    /// How many turns the slowest change took.
+    /// The number of turns of the slowest change.
     slowest: usize,
     turns: usize,
     searching: usize,

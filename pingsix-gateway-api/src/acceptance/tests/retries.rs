@@ -1,4 +1,4 @@
-//! What is held is tried again.
+//! Held objects are retried.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     let tries = |lab: &mut Lab, time: Duration| {
         let before = lab.revision;
         lab.pass(time);
-        // It is published and taken back, for each of the two.
+        // The retry of each of the two is published and withdrawn.
         (lab.revision - before) / 4
     };
     assert_eq!(tries(&mut lab, Duration::from_mins(4)), 0);
@@ -24,7 +24,7 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     assert_eq!(tries(&mut lab, Duration::from_hours(12)), 13);
     assert_eq!(lab.held(), held);
     assert!(!lab.acceptance.is_retrying() && lab.acceptance.fault().is_none());
-    // What was wrong with it is mended elsewhere.
+    // The cause is repaired elsewhere.
     lab.outlawed.clear();
     lab.pass(Duration::from_mins(61));
     assert_eq!(lab.held(), [rule_of("good-2", 0)].into());
@@ -50,8 +50,8 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         lab.route("good-2", &[Poison]);
         lab.settle();
         let is_due = lab.now + Duration::from_mins(6);
-        assert_eq!(lab.acceptance.beat(lab.now), Heard::Nothing);
-        assert_eq!(lab.acceptance.beat(is_due), Heard::Search);
+        assert_eq!(lab.acceptance.beat(lab.now), AcceptanceOutcome::Nothing);
+        assert_eq!(lab.acceptance.beat(is_due), AcceptanceOutcome::Search);
         let draft = lab.acceptance.draft(&lab.newest());
         assert!(draft.trial.is_some() && quarantine(&draft.snapshot).is_empty());
         assert!(lab.acceptance.is_retrying());
@@ -59,7 +59,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         lab.revision = 100;
         if leaves {
             lab.acceptance.hears(&plane(), None, &BTreeSet::new());
-            assert_eq!(lab.acceptance.beat(is_due), Heard::Unanswered);
+            assert_eq!(lab.acceptance.beat(is_due), AcceptanceOutcome::Unanswered);
         } else {
             lab.route("late", &[Good]);
         }

@@ -1,4 +1,4 @@
-//! What is at fault is found.
+//! Searches find the culprit.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn a_poisoned_service_is_found_and_its_routes_are_not() {
     lab.settle();
     let service = Arc::new(ObjectKey::new(Kind::Service, "infra", "new-4"));
     assert_eq!(lab.held(), [Origin { object: service, section: Section::Whole }].into());
-    // It changes.
+    // The object changes.
     lab.service("new-4", Good);
     assert_eq!(lab.settle(), 1);
     assert_eq!(lab.held(), BTreeSet::new());
@@ -97,7 +97,7 @@ fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
         let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
         assert_eq!(in_force.routes.contains_key(&ObjectKey::new(Kind::HttpRoute, "infra", name)), !is_new);
         assert_eq!(lab.acceptance.problems()[0].reason, Reason::Quarantined);
-        // It is tried again when it changes.
+        // A change causes a retry.
         lab.route(name, &[Good, Good]);
         assert_eq!(lab.settle(), 1);
         assert_eq!(lab.acceptance.held_back().count(), 0);
@@ -110,7 +110,7 @@ fn a_quarantined_route_is_tried_again_when_it_changes_and_with_nothing_else() {
     lab.route("good-3", &[Good, Poison]);
     lab.settle();
     assert_eq!(lab.held(), [rule_of("good-3", 1)].into());
-    // What changes besides is no reason.
+    // Changes of other objects cause no retry.
     lab.route("good-4", &[Good]);
     assert_eq!(lab.settle(), 1);
     assert_eq!(lab.held(), [rule_of("good-3", 1)].into());
@@ -140,7 +140,7 @@ fn a_pingsix_that_refuses_everything_puts_nothing_into_quarantine() {
         assert_eq!(lab.held(), BTreeSet::new(), "{}", lab.log);
         assert_eq!(lab.acceptance.held_back().count(), 0);
         assert!(lab.acceptance.fault().is_some());
-        // It goes on as soon as it can.
+        // The search continues as soon as possible.
         lab.is_broken = false;
         lab.settle();
         assert!(lab.acceptance.fault().is_none());

@@ -109,7 +109,7 @@ fn of_two_routes_that_want_one_name_the_later_keeps_its_others() {
     assert_eq!(measures(&bridged), [("stream_routes".to_owned(), Measure::Narrowed)]);
     assert!(!rejects(&bridged.config, 443, Arrival::Tls("a.test")));
     assert!(rejects(&bridged.config, 443, Arrival::Tls("c.test")));
-    // Nobody asked for it, so the Gateway hears of it.
+    // The document has no origin, so the Gateway gets the problem.
     assert_eq!(bridged.problems[0].object.to_string(), "Gateway infra/web");
     assert_eq!(bridged.problems[0].reason, Reason::Quarantined);
 }

@@ -1,4 +1,4 @@
-//! What a plan makes of a configuration.
+//! The steps of a plan for a configuration.
 //!
 //! The contract tests use this file too.
 

@@ -1,18 +1,18 @@
-//! How PingSIX takes what it is given, and what is done about it.
+//! The acceptance of publications by PingSIX, and the search after a refusal.
 
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::time::Instant;
 
 use super::Engine;
-use crate::acceptance::{Acceptance, Heard, Reception};
-use crate::controller::router::Reach;
+use crate::acceptance::{Acceptance, AcceptanceOutcome, Reception};
+use crate::controller::router::PublishScope;
 use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
 
 impl Engine {
     /// Takes in what the status pages of a data plane say.
     pub(super) fn listen(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
         let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
-        // Whatever were tried, it would be refused in the same way.
+        // PingSIX would refuse every trial in the same way.
         let of_readers;
         let pages = if pages.values().any(lacks_key) && self.are_keys_under_way(&data_plane.owner()) {
             let readers = pages.iter().filter(|(_, page)| !lacks_key(page));
@@ -26,7 +26,7 @@ impl Engine {
     }
 
     /// Ends trials that nobody says anything of, and begins those for which it is time.
-    pub(super) fn look_at_trials(&mut self, now: Instant) {
+    pub(super) fn advance_trials(&mut self, now: Instant) {
         for (owner, heard) in self.parts.reconciler.beat(now) {
             self.act(&owner, heard);
         }
@@ -38,35 +38,39 @@ impl Engine {
     }
 
     /// Does what follows from what was heard.
-    pub(super) fn act(&mut self, owner: &ObjectKey, heard: Heard) {
+    pub(super) fn act(&mut self, owner: &ObjectKey, heard: AcceptanceOutcome) {
         let said = self.said(owner).unwrap_or_default();
         match heard {
-            Heard::Nothing => return,
-            Heard::Accepted => tracing::info!(%owner, "PingSIX takes everything but what is at fault"),
-            Heard::Search => tracing::debug!(%owner, said, "PingSIX has taken or refused what was published"),
-            Heard::Found(source) => {
+            AcceptanceOutcome::Nothing => return,
+            AcceptanceOutcome::Accepted => {
+                tracing::info!(%owner, "PingSIX accepts all objects outside of quarantine")
+            }
+            AcceptanceOutcome::Search => {
+                tracing::debug!(%owner, said, "PingSIX has accepted or refused a trial")
+            }
+            AcceptanceOutcome::Found(source) => {
                 let (object, field) = (&source.object, source.field());
-                tracing::warn!(%owner, %object, %field, said, "PingSIX refuses what becomes of a rule, which is in quarantine now");
+                tracing::warn!(%owner, %object, %field, said, "PingSIX refuses the documents of a rule; the rule is in quarantine now");
             }
-            Heard::HeldBack(parts) => {
+            AcceptanceOutcome::HeldBack(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-                tracing::warn!(%owner, ?parts, said, "PingSIX refuses what becomes of objects, which are held back now");
+                tracing::warn!(%owner, ?parts, said, "PingSIX refuses the documents of objects; their former version stays in force");
             }
-            Heard::Released(objects) => {
+            AcceptanceOutcome::Released(objects) => {
                 let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
-                tracing::info!(%owner, ?objects, "PingSIX takes what it refused before, though it has not changed");
+                tracing::info!(%owner, ?objects, "PingSIX accepts unchanged objects that it refused before");
             }
-            Heard::Unanswered => {
-                tracing::info!(%owner, "nobody says what becomes of a trial; everything is published, and what is refused will show");
+            AcceptanceOutcome::Unanswered => {
+                tracing::info!(%owner, "no instance confirms the trial; publishing all changes");
             }
-            Heard::Nowhere => {
-                tracing::error!(%owner, said, "PingSIX refuses everything, also what it took before");
+            AcceptanceOutcome::Nowhere => {
+                tracing::error!(%owner, said, "PingSIX refuses every publication, also documents that it accepted before");
             }
         }
         self.explain_fault(owner);
         self.tell_findings(owner);
         self.tell_delivery(owner);
-        // What is to be published next has changed; when it is in force, nothing has.
+        // The next publication changes; the one in force stays.
         self.push([owner.clone()].into());
     }
 
@@ -93,14 +97,14 @@ impl Engine {
         }
     }
 
-    /// Who does not lead publishes no trial to what replicas share. What is read from a target of this replica, it searches
-    /// all the same: nobody else knows how its own readers take it.
+    /// A replica that does not lead publishes no trials to shared targets. It still searches for refusals by its own
+    /// readers, because no other replica observes them.
     pub(super) fn stop_listening(&mut self) {
         let is_led = |data_plane: &DataPlaneKey| {
             self.scope(data_plane).is_some_and(|scope| match self.parts.sinks.reach(&scope) {
-                Reach::All => false,
-                Reach::Part => !self.parts.sinks.targets(&scope).contains(&0),
-                Reach::Nothing => true,
+                PublishScope::All => false,
+                PublishScope::Part => !self.parts.sinks.targets(&scope).contains(&0),
+                PublishScope::Nothing => true,
             })
         };
         let led: Vec<DataPlaneKey> = self.pages.keys().filter(|plane| is_led(plane)).cloned().collect();
@@ -108,7 +112,7 @@ impl Engine {
             self.pages.remove(&data_plane);
             let owner = data_plane.owner();
             if self.parts.reconciler.give_up(&owner) {
-                tracing::info!(%owner, "another replica has taken over while something was searched for");
+                tracing::info!(%owner, "another replica became leader during a search; the search ends");
                 self.push([owner].into());
             }
         }

@@ -22,12 +22,12 @@ impl Engine {
         self.parts.targets.contains(data_plane)
     }
 
-    pub(super) fn look_at_readers(&mut self) {
+    pub(super) fn refresh_readers(&mut self) {
         let planes: BTreeSet<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
-        self.look_at_readers_of(planes);
+        self.refresh_readers_of(planes);
     }
 
-    pub(super) fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
+    pub(super) fn refresh_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
         for data_plane in planes {
             let Some(scope) = self.scope(&data_plane) else { continue };
             if self.parts.sinks.effect(&scope) == Effect::OnRestart {
@@ -40,7 +40,7 @@ impl Engine {
     }
 
     /// Records the status pages of instances that follow the sink.
-    pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
+    pub(super) fn observe_status_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
         // They may have been asked for the last time before this was heard.
         if self.parts.sinks.effect(&scope) == Effect::OnRestart || !self.is_polled(data_plane) {
@@ -64,7 +64,7 @@ impl Engine {
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         let pages = if let Instances::Pages(pages) = &instances { Some(pages.clone()) } else { None };
         let is_news = self.deliveries.observe(data_plane, instances);
-        // What follows from it is told together with it.
+        // The same report contains the consequences.
         if let Some(pages) = pages {
             self.listen(data_plane, &pages);
         }

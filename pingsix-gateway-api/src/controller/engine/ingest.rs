@@ -12,7 +12,7 @@ use crate::reconcile::{Pace, Queue, Reconciler, Turn};
 use crate::watch::{Availability, Input, Presence, presence};
 use crate::world::{Effects, World};
 
-/// How many objects a line of the log names.
+/// The number of objects in one line of the log.
 const NAMED: usize = 8;
 
 /// Owners that wait for their turn or are being translated, and what is known of the objects that they depend on.
@@ -20,15 +20,15 @@ pub(super) struct Ingest {
     pub(super) queue: Queue,
     pub(super) jobs: Jobs,
     availability: BTreeMap<Kind, Availability>,
-    /// What is wrong with the objects that cannot be decoded.
+    /// The problems of the objects that cannot be decoded.
     pub(super) undecodable: BTreeMap<ObjectKey, Problem>,
     /// Owners that refer to objects about which there is no answer yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Since when an owner has changes that were not reconsidered.
     since: BTreeMap<ObjectKey, Instant>,
-    /// Everything that is watched has been read once.
+    /// Whether all initial lists have ended.
     pub(super) is_known: bool,
-    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    /// Whether all Secrets are listed as any other kind, instead of the referenced ones.
     lists_secrets: bool,
 }
 
@@ -129,7 +129,7 @@ impl Ingest {
     /// An owner has been dealt with.
     pub(super) fn succeeded(&mut self, owner: &ObjectKey, is_ours: bool) {
         self.queue.succeeded(owner);
-        // It may have come back meanwhile.
+        // The owner may have come back since.
         if !is_ours && !self.queue.contains(owner) && !self.jobs.is_running(owner) {
             self.queue.forget(owner);
         }
@@ -144,12 +144,12 @@ impl Ingest {
         }
     }
 
-    /// Whether there is something that an owner refers to and nothing is known of.
+    /// Whether an owner has a reference without an answer.
     pub(super) fn is_waiting(&self, owner: &ObjectKey) -> bool {
         self.waiting.contains_key(owner)
     }
 
-    /// Everything that is referred to and nothing is known of.
+    /// All referenced objects without an answer of the API server.
     pub(super) fn awaited(&self) -> BTreeSet<ObjectKey> {
         self.waiting.values().flatten().cloned().collect()
     }
@@ -162,7 +162,7 @@ impl Ingest {
             let named: Vec<String> = awaited.clone().take(NAMED).map(ToString::to_string).collect();
             tracing::warn!(
                 %owner, objects = awaited.count(), ?named,
-                "the API server does not say whether these objects exist; what refers to them fails closed"
+                "the API server does not answer for these objects; their references fail closed"
             );
         }
         self.push(owners);
@@ -175,7 +175,7 @@ impl Ingest {
     }
 
     /// Takes note of whether an object can be decoded. Returns whether that changes anything.
-    pub(super) fn note_shape(&mut self, object: &ObjectKey, problem: Option<&Problem>) -> bool {
+    pub(super) fn record_decode_problem(&mut self, object: &ObjectKey, problem: Option<&Problem>) -> bool {
         if self.undecodable.get(object) == problem {
             return false;
         }

@@ -22,7 +22,7 @@ use tracing::{Span, info_span};
 use crate::clock::thread_time;
 use crate::reconcile::{Capacity, Done, Job, JobSlots};
 
-/// What translates; tests put something else in its place.
+/// The function that translates. Tests replace it.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 
 /// The processor time that the current thread has used. Tests whose clock is paused use none: a rest would not end.
@@ -43,7 +43,7 @@ pub(super) struct Jobs {
 #[derive(Default)]
 struct JobQueue {
     jobs: VecDeque<QueuedJob>,
-    /// How many threads take jobs.
+    /// The number of threads.
     threads: usize,
 }
 
@@ -64,7 +64,7 @@ struct Finished {
 /// A translation that is under way.
 #[derive(Debug)]
 pub(super) struct RunningJob {
-    /// Whether its owner was light when it began.
+    /// Whether its owner was light at the begin.
     pub(super) is_light: bool,
     /// When its owner had its turn.
     pub(super) started: Instant,
@@ -72,11 +72,11 @@ pub(super) struct RunningJob {
     pub(super) took: Duration,
     /// The reconsideration.
     pub(super) span: Span,
-    /// Whether the owner has to be reconsidered once more.
+    /// Whether the owner needs another reconciliation.
     pub(super) is_stale: bool,
 }
 
-/// What came of a translation: it is done, or it has panicked.
+/// The result of a translation: the finished job, or a panic.
 #[derive(Debug)]
 pub(super) struct JobOutcome {
     pub(super) owner: ObjectKey,
@@ -100,12 +100,12 @@ impl Jobs {
         }
     }
 
-    /// Who may begin; `None` when nobody may.
+    /// The owners that may begin; `None` without a free slot.
     pub(super) const fn capacity(&self) -> Option<Capacity> {
         self.slots.capacity()
     }
 
-    /// How many are under way.
+    /// The number of running jobs.
     pub(super) fn len(&self) -> usize {
         self.running.len()
     }
@@ -115,7 +115,7 @@ impl Jobs {
         self.running.keys()
     }
 
-    /// Whether a translation of an owner is under way.
+    /// Whether a translation of an owner runs.
     pub(super) fn is_running(&self, owner: &ObjectKey) -> bool {
         self.running.contains_key(owner)
     }
@@ -188,7 +188,7 @@ fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>, pro
         // The job is gone after a panic, so that nothing is left which the panic could have spoilt.
         let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
         drop(span);
-        // Nobody listens after a shutdown.
+        // The receiver is gone after a shutdown.
         let _ = finished.send(Finished { owner, done, took: processor_time().saturating_sub(before) });
     }
 }

@@ -26,11 +26,11 @@ impl Engine {
         for plane in &gone {
             self.pages.remove(plane);
         }
-        self.look_at_readers_of(gone);
+        self.refresh_readers_of(gone);
     }
 
     /// The addresses that options publish have changed.
-    pub(super) fn look_at_addresses(&mut self) {
+    pub(super) fn refresh_addresses(&mut self) {
         self.report.tell_everybody(self.view());
         let world = self.parts.reconciler.world();
         let owners: Vec<ObjectKey> =
@@ -49,8 +49,8 @@ impl Engine {
         }
     }
 
-    /// Where the data planes of an owner are reached, as far as that is known: the Pods behind its Service, and its
-    /// published addresses with the ports of its listeners.
+    /// The known addresses of an owner's data planes: the Pods behind its Service, and its published addresses with the
+    /// ports of its listeners.
     fn own_addresses(&self, owner: &ObjectKey) -> BTreeSet<SocketAddr> {
         let reconciler = &self.parts.reconciler;
         let mut own = BTreeSet::new();
@@ -83,7 +83,7 @@ impl Engine {
             fixed.map(|(plane, urls)| (plane.clone(), StatusPages::always(urls.clone()))).collect();
         if let Some(attached) = self.parts.reconciler.attached(owner) {
             for (plane, urls) in &attached.status_pages {
-                // What does not parse was refused.
+                // Validation refuses URLs that do not parse.
                 let urls = urls.iter().filter_map(|url| url.parse::<StatusUrl>().ok()).collect();
                 let key = if attached.status_pages_are_of_class { PageKey::OfOptions } else { PageKey::None };
                 pages.insert(plane.clone(), StatusPages { urls, coming: BTreeSet::new(), key });

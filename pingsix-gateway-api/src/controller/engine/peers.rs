@@ -36,7 +36,7 @@ pub(super) struct Peers {
 impl Engine {
     /// Records the documents of an owner before encryption, which gives different bytes each time. `current` has all
     /// data planes of the owner.
-    pub(super) fn note_contents(
+    pub(super) fn record_contents(
         &mut self,
         owner: &ObjectKey,
         current: &BTreeSet<DataPlaneKey>,
@@ -115,12 +115,12 @@ impl Engine {
     }
 
     /// Applies the reports of other replicas.
-    pub(super) fn look_at_replicas(&mut self) {
-        self.look_at_readers();
+    pub(super) fn refresh_replicas(&mut self) {
+        self.refresh_readers();
         let Some(replicas) = self.parts.sinks.replicas() else { return };
         let owners = self.parts.reconciler.learn(replicas.findings());
         for owner in &owners {
-            tracing::info!(%owner, "another replica tells what PingSIX refuses there");
+            tracing::info!(%owner, "another replica reports findings");
         }
         self.push(owners);
         // Of instances that read there, it may have been awaited what it tells.

@@ -23,10 +23,10 @@ use crate::provision::{
 use crate::reconcile::Reconciler;
 use crate::world::World;
 
-/// What is said of a Gateway whose parameters cannot be used.
+/// The message of a Gateway whose parameters cannot be used.
 const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
 
-/// How an engine has data planes run.
+/// The settings of managed data planes.
 #[derive(Debug)]
 pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) installation: Arc<Installation>,
@@ -35,22 +35,22 @@ pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
 }
 
-/// What is said of a Gateway whose data planes nobody runs.
+/// The message of a Gateway with managed data planes at a controller that runs none.
 const NOT_RUN: &str = "This controller runs no data planes: it was started without feed.endpoint \
     (PINGSIX_GATEWAY_FEED_ENDPOINT). The manifests in deploy/data-planes set that, and grant the rights that it takes.";
 
 /// Data planes that the controller runs.
 #[derive(Debug, Default)]
 pub(super) struct Managed {
-    /// How they are run; `None` when others run all of them.
+    /// The tasks that run data planes; `None` if this controller runs none.
     pub(super) provisioning: Option<Provisioning>,
     /// The Service of each owner.
     services: BTreeMap<ObjectKey, ObjectName>,
-    /// Whose Service it is.
+    /// The owner of each Service.
     owners: BTreeMap<ObjectName, ObjectKey>,
-    /// What was last told of.
+    /// The last report of the provisioner.
     pub(super) provisioned: ProvisionedOwners,
-    /// Those that ask for data planes which this controller cannot run.
+    /// The owners of data planes that this controller cannot run.
     refused: BTreeSet<ObjectKey>,
 }
 
@@ -115,7 +115,7 @@ impl Managed {
                 match endpoint.state {
                     EndpointState::Ready => ready.insert(ip),
                     EndpointState::Down => coming.insert(ip),
-                    // It serves what it has, to its end.
+                    // A leaving instance serves the former configuration to its end.
                     EndpointState::Leaving => continue,
                 };
             }
@@ -130,13 +130,14 @@ impl Managed {
             pages.coming.extend(urls(&coming, *status));
         }
         for pages in asked.values_mut().filter(|pages| pages.urls.is_empty()) {
-            // Nobody serves yet: then all of them have to confirm.
+            // Without an instance that serves, all of them have to confirm.
             pages.urls = std::mem::take(&mut pages.coming);
         }
         asked
     }
 
-    /// Everything is known: whatever else runs is to go, but what runs for those of whom it cannot be said.
+    /// Ends the initial phase: the provisioner deletes data planes without an owner. It keeps those of owners in an
+    /// unclear state.
     pub(super) fn complete(&self, reconciler: &Reconciler, ingest: &Ingest) {
         let Some(provisioning) = &self.provisioning else { return };
         let gateways = reconciler.world().keys::<Gateway>().into_iter();
@@ -152,7 +153,7 @@ impl Managed {
         });
     }
 
-    /// Where the Service of an owner is reached; `None` as long as that is not known.
+    /// The addresses of an owner's Service; `None` while they are unknown.
     pub(super) fn addresses(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
         Some(self.provisioned.get(owner)?.addresses.clone())
     }
@@ -174,7 +175,7 @@ impl Managed {
         }
         let Some((reason, message)) = self.hindrance(owner, infrastructure) else { return };
         let is_programmed = programmed.status == ConditionStatus::True;
-        // What can be helped by waiting is said after what is awaited anyway.
+        // A reason that ends by itself comes after the pending ones.
         let (reason, message) = if reason == Reason::AddressNotAssigned && !is_programmed {
             (programmed.reason, format!("{} {message}", programmed.message))
         } else {
@@ -183,7 +184,7 @@ impl Managed {
         verdict.conditions.set(Condition { status: ConditionStatus::False, reason, message, ..programmed });
     }
 
-    /// Whether it is not known yet what has become of what should run for an owner.
+    /// Whether the state of an owner's infrastructure is still unknown.
     pub(super) fn is_provisioning_unknown(&self, reconciler: &Reconciler, owner: &ObjectKey) -> bool {
         self.provisioning.is_some()
             && reconciler.infrastructure(owner).is_some()
@@ -213,7 +214,7 @@ impl Managed {
 
 impl Engine {
     /// EndpointSlices of Services have changed.
-    pub(super) fn look_at_sliced(&mut self, services: &BTreeSet<ObjectName>) {
+    pub(super) fn refresh_instances_of_services(&mut self, services: &BTreeSet<ObjectName>) {
         let owners: BTreeSet<ObjectKey> =
             services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
         for owner in owners {
@@ -222,7 +223,7 @@ impl Engine {
     }
 
     /// The key of status pages has come.
-    pub(super) fn look_at_all_instances(&mut self) {
+    pub(super) fn refresh_all_instances(&mut self) {
         let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
         for owner in owners {
             self.follow_parameters(&owner);
@@ -230,7 +231,7 @@ impl Engine {
     }
 
     /// The provisioner has told what has become of what should run.
-    pub(super) fn look_at_provisioned(&mut self) {
+    pub(super) fn apply_provisioned(&mut self) {
         let Some(provisioning) = &mut self.managed.provisioning else { return };
         let provisioned = provisioning.provisioned.borrow_and_update().clone();
         let held = std::mem::take(&mut self.managed.provisioned);

@@ -1,6 +1,6 @@
-//! What was made of an owner goes to the publisher, and what becomes of it comes back.
+//! Hands the documents of an owner to the publisher and receives the outcomes.
 //!
-//! Until all of it is published, [`Report`](super::report::Report) holds back what there is to say of it.
+//! Until all of them are published, [`Report`](super::report::Report) holds back the statuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::opening::Opening;
-use super::sealing::{SealError, Seals};
+use super::encryption::{EncryptionError, SecretEncryptions};
+use super::readiness::ReadinessTracker;
 use super::sinks::Sinks;
-use super::{Engine, Taken, view};
-use crate::acceptance::{DraftNumber, Heard};
+use super::{Engine, ProcessorTimer, view};
+use crate::acceptance::{AcceptanceOutcome, DraftNumber};
 use crate::controller::SinkRouter;
 use crate::controller::attached_sinks::AttachError;
 use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
-use crate::controller::router::Reach;
+use crate::controller::router::PublishScope;
 use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
 /// Publications: those that are to be made, those that are being made, and those that are left to other replicas.
 pub(super) struct Publish {
     pub(super) publisher: Publisher,
-    /// What was made of owners and is not published yet.
+    /// The pending publications, by owner.
     pub(super) pending: BTreeMap<ObjectKey, PendingPublication>,
     /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
     pub(super) withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
     /// Owners of which something was left to the replica that leads.
     left: BTreeSet<ObjectKey>,
-    pub(super) opening: Opening,
-    pub(super) seals: Seals,
+    pub(super) opening: ReadinessTracker,
+    pub(super) seals: SecretEncryptions,
     pub(super) sinks: Sinks,
 }
 
-/// What was made of an owner, until all of it is published.
+/// The documents of an owner until all of them are published.
 #[derive(Debug)]
 pub(super) struct PendingPublication {
     /// The newest publication of each data plane that has not ended.
-    tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
+    tickets: BTreeMap<DataPlaneKey, (Ticket, PublishScope)>,
     is_ours: bool,
     draft: Option<DraftNumber>,
-    /// Whether a publication is to be tried again.
+    /// Whether a publication needs a retry.
     has_failed: bool,
     started: Instant,
     /// When the first change came that is being published.
@@ -59,7 +59,7 @@ enum Withheld {
     #[error(transparent)]
     Sink(AttachError),
     #[error(transparent)]
-    Seal(SealError),
+    Encryption(EncryptionError),
 }
 
 impl Publish {
@@ -69,8 +69,8 @@ impl Publish {
             pending: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
-            opening: Opening::default(),
-            seals: Seals::default(),
+            opening: ReadinessTracker::default(),
+            seals: SecretEncryptions::default(),
             sinks: Sinks::default(),
         }
     }
@@ -83,19 +83,19 @@ impl Engine {
         owner: &ObjectKey,
         reconciled: Reconciled,
         is_ours: bool,
-        taken: Taken,
+        timer: ProcessorTimer,
     ) {
         let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
-        self.publish.seals.look_at(&self.parts.reconciler, &self.managed, owner);
+        self.publish.seals.update_owner(&self.parts.reconciler, &self.managed, owner);
         self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
-        self.look_at_sink(owner);
+        self.reconcile_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, taken.started) };
+        let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, timer.started) };
         self.publish.pending.insert(owner.clone(), pending);
         self.publish.opening.reconsidered(owner, self.publish.seals.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
-            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a part, to find which object PingSIX refuses");
+            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a trial to find the refused object");
             if let Some(metrics) = &self.parts.metrics {
                 metrics.trial();
             }
@@ -104,10 +104,10 @@ impl Engine {
             tracing::error!(%data_plane, %error, "publish failed; previous configuration stays");
             self.deliveries.failed(&data_plane, error.to_string());
         }
-        // Nothing but this remembers the data planes of an owner that is gone.
+        // Only this publication still names the data planes of a deleted owner.
         let (publications, withdrawn): (Vec<_>, Vec<_>) =
             publications.into_iter().partition(|publication| current.contains(&publication.data_plane));
-        self.note_contents(owner, &current, &publications);
+        self.record_contents(owner, &current, &publications);
         let (withdrawals, nowhere) = self.publish.plan_withdrawals(owner, &current, withdrawn);
         for data_plane in &nowhere {
             self.deliveries.forget(data_plane);
@@ -115,7 +115,7 @@ impl Engine {
         if self.publish.seals.is_unknown(owner)
             && let Some(pending) = self.publish.pending.get_mut(owner)
         {
-            // It is reconsidered when that is known, and outstanding until then.
+            // The owner is reconciled again when the keys are known, and outstanding until then.
             pending.has_failed = true;
         }
         for publication in publications {
@@ -127,7 +127,7 @@ impl Engine {
             let opened = self.opened(publication.desired.scope());
             let fit = match self.publish.sinks.fault(owner) {
                 Some(why) => Err(Withheld::Sink(why)),
-                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Seal),
+                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Encryption),
             };
             match fit {
                 Ok(publication) => {
@@ -146,15 +146,15 @@ impl Engine {
         for publication in withdrawals {
             self.submit(owner, publication);
         }
-        self.look_at_readers_of(current);
+        self.refresh_readers_of(current);
         self.report.events.set(owner, self.problems_of(owner));
         let now = Instant::now();
-        tracing::debug!(elapsed = ?(now - taken.started), "reconciled");
-        self.ingest.queue.rest(owner, now, taken.by(now));
-        self.look_at(owner);
+        tracing::debug!(elapsed = ?(now - timer.started), "reconciled");
+        self.ingest.queue.rest(owner, now, timer.by(now));
+        self.update_owner(owner);
     }
 
-    /// What was under way for an owner is taken over.
+    /// Takes over the publications in progress of an owner.
     fn begin(
         &mut self,
         owner: &ObjectKey,
@@ -189,10 +189,10 @@ impl Engine {
         let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
         let reach = self.parts.sinks.reach(publication.desired.scope());
-        if reach != Reach::All {
+        if reach != PublishScope::All {
             self.publish.left.insert(owner.clone());
         }
-        if reach == Reach::Nothing {
+        if reach == PublishScope::Nothing {
             return;
         }
         let (ticket, attempts) = self.publish.publisher.submit(publication);
@@ -215,16 +215,16 @@ impl Engine {
     }
 
     /// A publication has ended.
-    pub(super) fn hear_of(&mut self, attempt: Attempt) {
+    pub(super) fn record_attempt(&mut self, attempt: Attempt) {
         let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
         let span = self.publish.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
         let _of_the_reconsideration = span.enter();
         self.record(&owner, attempt);
         if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
-            self.look_at_readers_of([data_plane.clone()].into());
+            self.refresh_readers_of([data_plane.clone()].into());
         }
         self.publish_revision(&data_plane);
-        self.look_at(&owner);
+        self.update_owner(&owner);
     }
 
     /// Takes down how a publication has ended, or how far it is.
@@ -241,7 +241,7 @@ impl Engine {
             return;
         };
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
-        let mut heard = Heard::Nothing;
+        let mut heard = AcceptanceOutcome::Nothing;
         let result = match stage {
             Stage::Over(result) => result,
             Stage::Read(published) => {
@@ -277,13 +277,13 @@ impl Engine {
                 !error.is_retryable()
             }
         };
-        // What a target never held need not be withdrawn from it. What it refuses to let go is asked for again, be it in an
-        // hour: somebody may have mended it.
+        // A target without the documents needs no withdrawal. A failed withdrawal is retried, even after an hour,
+        // because the target may have recovered.
         let is_withdrawn = !is_current && result.as_ref().err().is_none_or(SinkError::holds_nothing);
         if is_withdrawn {
             self.deliveries.forget(&data_plane);
             // The leader may end before it withdraws what it should.
-            if reach == Reach::All {
+            if reach == PublishScope::All {
                 if let Some(withdrawals) = self.publish.withdrawals.get_mut(owner) {
                     withdrawals.remove(&data_plane);
                 }
@@ -298,14 +298,14 @@ impl Engine {
             self.ingest.retry(owner);
         }
         self.act(owner, heard);
-        if is_withdrawn && reach == Reach::All {
+        if is_withdrawn && reach == PublishScope::All {
             self.withdraw_next(&data_plane);
         }
     }
 
     /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
-    fn look_at(&mut self, owner: &ObjectKey) {
-        self.publish.opening.look_at(owner);
+    fn update_owner(&mut self, owner: &ObjectKey) {
+        self.publish.opening.update_owner(owner);
         let Some(pending) = self.publish.pending.get(owner) else { return };
         if !pending.tickets.is_empty() {
             self.report.tell_late(view!(self), owner);
@@ -365,7 +365,7 @@ impl Engine {
         for owner in self.parts.reconciler.ours() {
             let planes = self.parts.reconciler.data_planes(&owner);
             let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
-            if scopes.any(|scope| self.parts.sinks.reach(&scope) != Reach::All) {
+            if scopes.any(|scope| self.parts.sinks.reach(&scope) != PublishScope::All) {
                 self.publish.left.insert(owner);
             }
         }
@@ -374,7 +374,7 @@ impl Engine {
     /// Explains what takes long, now and then.
     pub(super) fn explain_delays(&mut self, now: Instant) {
         for owner in self.report.take_late(now) {
-            self.look_at(&owner);
+            self.update_owner(&owner);
         }
     }
 }

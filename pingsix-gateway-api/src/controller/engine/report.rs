@@ -21,7 +21,7 @@ use crate::reconcile::Reconciler;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 
 /// For how long nothing is said of what is being published.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// Read access to everything that reports are made of.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub(super) struct View<'e> {
 }
 
 impl<'e> View<'e> {
-    /// Whose translation speaks of a Gateway, a ListenerSet or an Ingress.
+    /// The owner whose translation has the verdict on a Gateway, a ListenerSet or an Ingress.
     pub(super) fn speaker(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
         self.reconciler.owners_that_speak_of(object).next()
     }
@@ -43,7 +43,7 @@ pub(super) struct Report {
     pub(super) status: StatusBoard,
     pub(super) events: EventBoard,
     pub(super) readers: Readers,
-    /// Where data planes are reached, as the options say.
+    /// The addresses of data planes from the options.
     pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) progress: watch::Sender<Progress>,
@@ -53,11 +53,11 @@ pub(super) struct Report {
     pub(super) settling: Settling,
     /// Until when readiness waits for owners of which it is not known what to publish.
     pub(super) ready_by: Option<Instant>,
-    /// Everything is published that this replica is waited for.
+    /// Whether all publications that readiness waits for have been made.
     pub(super) is_ready: bool,
     /// There is something to say of every owner that was there at the start.
     pub(super) is_complete: bool,
-    /// How often the verdicts of an owner were put together.
+    /// The number of times that the verdicts of an owner were assembled.
     #[cfg(test)]
     pub(super) put_together: std::sync::atomic::AtomicUsize,
 }
@@ -67,7 +67,7 @@ pub(super) struct Report {
 struct DeferredStatuses {
     /// Objects about which there is something to tell then.
     told: BTreeSet<Arc<ObjectKey>>,
-    /// What was said of its data planes; `None` when something was held back since.
+    /// The last reported delivery of its data planes; `None` after a held-back report.
     before: Option<BTreeMap<DataPlaneKey, Delivery>>,
     /// Since when there is nothing said.
     quiet_since: Instant,
@@ -122,8 +122,8 @@ impl Report {
             }
         }
         for (key, wanted) in self.wanted(view, unsaid) {
-            // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
-            // so nobody would. Or it was too early until now.
+            // Another object of the same name replaced the object before the report, with the same status; or the
+            // report came too early.
             if let Some(wanted) = wanted {
                 self.say(view, key, wanted);
             }
@@ -136,21 +136,21 @@ impl Report {
             return;
         }
         if self.is_too_early(view, object) {
-            // Who comes to lead must not write what was said before.
+            // A new leader must not repeat old statuses.
             self.status.hold(object);
         } else {
             self.status.set(object.clone(), wanted);
         }
     }
 
-    /// Whether it is said of an object whether it is programmed, and that is about to be something else.
+    /// Whether `Programmed` of an object is about to change.
     fn waits_for_publication(&self, view: View<'_>, object: &ObjectKey) -> bool {
         matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
             && view.speaker(object).is_some_and(|owner| self.is_quiet(owner))
     }
 
-    /// What there is to say about each of these objects, where owners say something about it. What an owner says of its
-    /// Gateway and of all its ListenerSets is put together once.
+    /// The wanted status of each of these objects with an owner. The statuses of a Gateway and all its ListenerSets are
+    /// assembled once.
     fn wanted<'o>(
         &self,
         view: View<'_>,
@@ -195,7 +195,7 @@ impl Report {
         }
     }
 
-    /// What an owner says of its Gateway and its ListenerSets, as far as they have come.
+    /// The statuses of an owner's Gateway and ListenerSets, with their delivery.
     #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count how often this is done"))]
     fn verdicts(&self, view: View<'_>, owner: &ObjectKey) -> Option<Verdicts> {
         #[cfg(test)]
@@ -210,8 +210,8 @@ impl Report {
         Wanted::Gateway { verdict: Box::new(verdict), addresses }
     }
 
-    /// Where the data planes of an owner are reached: at their Service if the controller runs them, else as its parameters
-    /// say, else as the options do. `None` as long as that is not known.
+    /// The addresses of an owner's data planes: those of its Service if the controller runs them, else those of its
+    /// parameters, else those of the options. `None` while they are unknown.
     pub(super) fn addresses_of(&self, view: View<'_>, owner: &ObjectKey) -> Option<Vec<Address>> {
         let reconciler = view.reconciler;
         if reconciler.infrastructure(owner).is_some() {
@@ -237,7 +237,7 @@ impl Report {
         }
     }
 
-    /// Nobody but itself has anything to say about a PingsixProxy.
+    /// A PingsixProxy is the only source of its own status.
     pub(super) fn tell_proxy(&self, view: View<'_>, key: &ObjectKey) {
         let Some(proxy) = view.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
         let verdict = judge_pingsix_proxy(&proxy);
@@ -333,7 +333,7 @@ impl Report {
         self.held_back.values().flat_map(|held_back| &held_back.told).map(|object| &**object)
     }
 
-    /// Whether nothing is said of the data planes of an owner, for the time being.
+    /// Whether the statuses of an owner's data planes wait.
     fn is_quiet(&self, owner: &ObjectKey) -> bool {
         self.held_back.get(owner).is_some_and(|held_back| !held_back.is_late)
     }
@@ -341,7 +341,7 @@ impl Report {
     /// Owners of which it takes too long from now on until something is said.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<ObjectKey> {
         let late = self.held_back.iter_mut().filter(|(_, held_back)| {
-            !held_back.is_late && now.duration_since(held_back.quiet_since) >= PATIENCE
+            !held_back.is_late && now.duration_since(held_back.quiet_since) >= REPORT_DELAY
         });
         let late = late.map(|(owner, held_back)| {
             held_back.is_late = true;
@@ -350,7 +350,7 @@ impl Report {
         late.collect()
     }
 
-    /// What a process of ours has written and nobody stands for any more.
+    /// Releases statuses of an earlier process whose object has no owner any more.
     pub(super) fn release_what_is_left(&self, controller: &str) {
         let mut told: BTreeSet<ObjectKey> = self.status.keys().into_iter().collect();
         // Other targets may not have it yet, so that nothing was said of it.

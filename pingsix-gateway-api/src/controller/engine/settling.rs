@@ -16,7 +16,7 @@ use super::report::{Report, View};
 /// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How far that is.
+/// The progress of the settling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Settling {
     /// This replica is not ready yet, or another replica leads: readers may be there.
@@ -24,7 +24,7 @@ pub(super) enum Settling {
     Elsewhere,
     /// Since when readers could have come.
     Since(Instant),
-    /// Who has not come by now is not there.
+    /// The grace period has ended; absent readers count as gone.
     Over,
 }
 

@@ -39,7 +39,7 @@ impl Sinks {
 
 impl Engine {
     /// Attaches the data planes of an owner to the sink of its parameters, before their publication.
-    pub(super) fn look_at_sink(&mut self, owner: &ObjectKey) {
+    pub(super) fn reconcile_sink(&mut self, owner: &ObjectKey) {
         let planes = self.parts.reconciler.data_planes(owner);
         let attached = self.parts.reconciler.attached(owner);
         let sink = attached.and_then(|attached| attached.sink.clone());

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::controller::Progress;
 
 /// The time for which readiness waits for owners with unknown references. A tenant may cause them.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most owners in a line of the log.
 const NAMED: usize = 8;
@@ -27,12 +27,12 @@ impl Engine {
             self.ingest.unknown_kinds(self.parts.reconciler.world())
         };
         if !self.ingest.is_known && unknown.is_empty() {
-            tracing::info!("everything that is watched has been read");
+            tracing::info!("initial lists complete");
             if let Some(gates) = &self.report.gates {
                 gates.watches.open();
             }
             self.ingest.is_known = true;
-            self.report.ready_by = Some(Instant::now() + PATIENCE);
+            self.report.ready_by = Some(Instant::now() + READY_TIMEOUT);
             let ours = self.parts.reconciler.ours();
             self.publish.opening.expect(ours.clone());
             // A data plane that is not published yet is refused to its readers, and to no others.
@@ -49,13 +49,13 @@ impl Engine {
                 self.publish.opening.owners().take(NAMED).map(ToString::to_string).collect();
             if left.is_empty() {
                 let data_planes = self.deliveries.data_planes().count();
-                tracing::info!(data_planes, "ready: everything that is read from this replica is published");
+                tracing::info!(data_planes, "ready: all data planes of this replica's feed are published");
             } else {
                 let owners = self.publish.opening.owners().count();
                 tracing::warn!(
                     owners,
                     ?left,
-                    "ready, but these owners are not published yet: the API server has not answered for what they refer to"
+                    "ready, but these owners are not published yet: the API server has not answered for their references"
                 );
             }
         }
@@ -75,7 +75,7 @@ impl Engine {
         });
     }
 
-    /// Whether readiness waits for no owner any more.
+    /// Whether readiness waits for no owner.
     fn is_due(&self) -> bool {
         let is_late = self.report.ready_by.is_some_and(|ready_by| ready_by <= Instant::now());
         self.publish.opening.is_over() || is_late && !self.publish.opening.is_publishing()
@@ -93,7 +93,7 @@ impl Engine {
             gates.published.close(format!("{count} objects that are referred to have not been read yet"));
             if self.report.progress.borrow().awaited != progress.awaited {
                 let some: Vec<String> = progress.awaited.iter().take(32).map(ToString::to_string).collect();
-                tracing::info!(count, ?some, "readiness waits for objects that are referred to");
+                tracing::info!(count, ?some, "readiness waits for referenced objects");
             }
         }
     }

@@ -32,7 +32,7 @@ use crate::reconcile::{Pace, Reconciler};
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability};
 
-/// Where a sink of a [`Rig`] is.
+/// The place of a sink of a [`Rig`].
 #[derive(Clone, Copy)]
 enum Place {
     /// At this replica, which serves it.
@@ -208,7 +208,7 @@ impl Engine {
         let started = Instant::now();
         let Some(job) = self.prepare(owner, started) else { return };
         if let Some(reconciled) = self.parts.reconciler.finish(job.run()) {
-            self.act_on(owner, reconciled, Taken::from(started));
+            self.act_on(owner, reconciled, ProcessorTimer::from(started));
         }
     }
 }
@@ -394,7 +394,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     rig.engine.beat();
     assert_eq!(rig.metric(problems), "0");
 
-    // What is said of a Gateway by others does not take it back.
+    // Verdicts of other owners do not change that of the Gateway.
     let mut gateway = gateway();
     gateway["spec"]["listeners"] = json!("none");
     gateway["metadata"]["resourceVersion"] = json!("2");

@@ -51,7 +51,7 @@ impl Engine {
             let owner = data_plane.owner();
             let planes = self.parts.reconciler.data_planes(&owner);
             let is_orphan = if ours.contains(&owner) {
-                // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
+                // The layout is known. A PingSIX of another layout may still read the former documents.
                 let has_ports = planes.iter().any(|plane| plane.port().is_some());
                 let is_of_port = has_ports && data_plane.port().is_some();
                 is_of_port
@@ -65,7 +65,7 @@ impl Engine {
             if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
                 continue;
             }
-            tracing::info!(%data_plane, "withdrawing documents of an earlier process that no object asks for");
+            tracing::info!(%data_plane, "withdrawing orphaned documents of an earlier process");
             self.publish.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
             self.push([owner].into());
         }
@@ -97,7 +97,7 @@ impl Engine {
         let all = async {
             while self.publish.publisher.pending().next().is_some() {
                 let attempt = self.publish.publisher.ended().await.map_err(ControllerError::Task)?;
-                self.hear_of(attempt);
+                self.record_attempt(attempt);
             }
             Ok(())
         };

@@ -13,9 +13,9 @@ use crate::bridge::origins_of;
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{Crossing, PerKind, Stored, Target, World, with_kind};
+use crate::world::{CrossNamespaceReference, PerKind, Stored, Target, World, with_kind};
 
-/// What is shown in the place of a secret.
+/// The replacement of secrets.
 const REDACTED: &str = "<redacted>";
 
 impl DebugState<'_> {
@@ -105,8 +105,8 @@ impl DebugState<'_> {
         json!({ "revision": revision, "delivery": state, "message": message })
     }
 
-    /// What the sink holds of an owner. The values hold private keys and are not shown: those of the translation are,
-    /// without them.
+    /// The documents of an owner at the sink. The values contain private keys and are not shown; the dump of the
+    /// translation has redacted values.
     fn served(&self, owner: &ObjectKey) -> Value {
         let root = &self.reconciler.options().root;
         let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
@@ -128,7 +128,7 @@ impl DebugState<'_> {
     }
 }
 
-/// What PingSIX refuses of an owner.
+/// The refusals of an owner's objects by PingSIX.
 fn acceptance(acceptance: &Acceptance) -> Value {
     let quarantined = acceptance.quarantined().map(|(source, said)| {
         json!({"object": source.object.to_string(), "field": source.field().to_string(), "said": said})
@@ -144,7 +144,7 @@ fn acceptance(acceptance: &Acceptance) -> Value {
     })
 }
 
-/// How much later than now, in seconds; less than 0 for the past.
+/// The time from `now`, in seconds; negative for the past.
 fn seconds(at: Instant, now: Instant) -> f64 {
     let ahead = at.saturating_duration_since(now).as_secs_f64();
     if ahead > 0.0 { ahead } else { -now.saturating_duration_since(at).as_secs_f64() }
@@ -160,7 +160,7 @@ fn summary(plane: &DataPlane, _: &ObjectKey) -> Value {
 
 fn documents(plane: &DataPlane, owner: &ObjectKey) -> Value {
     let owner = std::sync::Arc::new(owner.clone());
-    // Nothing is to stay decoded of what is shown.
+    // The decoded documents are dropped after the dump.
     let config = plane.config.detached();
     let documents = config.iter().map(|(key, document)| {
         let origins = origins_of(&plane.provenance, key, &owner);
@@ -229,7 +229,7 @@ const fn may_hold_secrets(kind: Kind) -> bool {
     matches!(kind, Kind::Secret | Kind::ConfigMap)
 }
 
-/// What is wrong with an object. The decoder quotes what it reads.
+/// The fault of an object. The decoder quotes its input.
 fn message(kind: Kind, fault: &Undecodable) -> String {
     if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.to_string() }
 }
@@ -258,7 +258,7 @@ fn shown(kind: Kind, object: Value) -> Value {
     Value::Object(fields.into_iter().map(field).collect::<Map<_, _>>())
 }
 
-/// How large the secondary maps are.
+/// The sizes of the secondary maps.
 struct Maps;
 
 impl PerKind for Maps {
@@ -294,7 +294,7 @@ fn index_of(key: &ObjectKey, world: &World) -> Value {
     shown
 }
 
-/// What an object refers to.
+/// The references of an object.
 struct References<'a>(&'a ObjectKey);
 
 impl PerKind for References<'_> {
@@ -315,7 +315,7 @@ impl PerKind for References<'_> {
     }
 }
 
-/// Who refers to a target.
+/// The referrers of a target.
 struct Referrers<'a> {
     target: &'a Target,
     direction: Direction,
@@ -336,8 +336,8 @@ impl PerKind for Referrers<'_> {
 fn text(target: &Target) -> String {
     match target {
         Target::Object(key) => key.to_string(),
-        Target::Crossing(crossing) => {
-            let Crossing { kind, from, into } = &**crossing;
+        Target::CrossNamespaceReference(crossing) => {
+            let CrossNamespaceReference { kind, from, into } = &**crossing;
             format!("permission for {kind} from {from} into {into}")
         }
         Target::DefaultIngressClass => "the default IngressClass".to_owned(),

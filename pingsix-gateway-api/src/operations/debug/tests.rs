@@ -1,4 +1,4 @@
-//! What dumps show, and what they never do.
+//! The content of dumps, and the secrets that never appear.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::reconcile::{Pace, ReconcileOutcome};
 use crate::watch::Watched;
 use crate::world::Event;
 
-/// What must not be seen: as it is, and as a Secret has it.
+/// The secret that must not appear: as it is, and in the encoding of a Secret.
 const CANARY: &str = "canary-in-a-secret";
 const ENCODED_CANARY: &str = "Y2FuYXJ5LWluLWEtc2VjcmV0";
 

@@ -12,12 +12,12 @@ fn keyring(keys: &[&str]) -> Keyring {
     Keyring(keys.iter().map(|key| (*key).to_owned()).collect())
 }
 
-/// What is said when the Secret of this name is gone.
+/// The message for a missing Secret of this name.
 fn gone(secret: &str) -> KeyringFault {
     KeyringFault::NoSecret(ObjectName::new("infra", secret))
 }
 
-/// What encrypts, and what processes get.
+/// The encrypting key, and the keyring of processes.
 fn planned(asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>) -> (String, Vec<String>) {
     let asked = asked.map(|asked| asked.map(keyring).map_err(gone));
     let held = held.map_or(HeldKeys::Nobody, |held| HeldKeys::All(keyring(held)));
@@ -46,7 +46,7 @@ fn a_key_encrypts_that_all_processes_have() {
     is(Some(Ok(&["new"])), Some(&["new", "old"]), "new", &["new"]);
     // In one step: the one before is kept until the new one is there.
     is(Some(Ok(&["new"])), Some(&["old"]), "old", &["new", "old"]);
-    // It is switched off.
+    // The encryption is switched off.
     is(None, Some(&["old"]), "plaintext", &[]);
     is(None, None, "plaintext", &[]);
     // There are no keys to be had.
@@ -72,7 +72,7 @@ fn a_record_is_read_as_it_was_written_and_nothing_is_written_before_there_is_a_k
         assert_eq!(read(record.to_text()), record);
     }
     assert_eq!(KeyRecord::default().to_text(), None);
-    // Whatever somebody writes there.
+    // The record may have any content.
     assert_eq!(read(Some("[7]".to_owned())), KeyRecord::default());
 }
 
@@ -100,7 +100,7 @@ struct Pod {
     is_ending: bool,
 }
 
-/// What the controller does wrong.
+/// The seeded fault of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
@@ -122,7 +122,7 @@ struct World {
     secret: Option<Value>,
     deployment: Option<Value>,
     pods: Vec<Pod>,
-    /// What the rest of a pass over the objects would apply.
+    /// The objects that the rest of a pass would apply.
     rest: Option<Child>,
 }
 
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// What a replica sees of the keys that processes have; who leads may know that no other Pod is left.
+    /// The keys of processes that a replica observes; the leader may know that no other Pod is left.
     fn held(&self, is_over: bool) -> HeldKeys {
         let Some(deployment) = &self.deployment else { return HeldKeys::Nobody };
         HeldKeys::All(self.record().held(&Rollout::of(deployment), is_over).clone())
@@ -162,7 +162,7 @@ impl World {
         plan
     }
 
-    /// Whether only Pods of the template are left, as the status says of those that are not about to end.
+    /// Whether only Pods of the template are left, according to the status of Pods that are not terminating.
     fn is_over(&self) -> bool {
         let Some(deployment) = &self.deployment else { return false };
         let counts = self.flaw != Flaw::Impatient;
@@ -238,7 +238,7 @@ impl World {
                     self.pods.remove(index);
                 }
             }
-            // It crashes, and reads what there is now.
+            // The process crashes, and reads the present Secret.
             11..=13 if pods > 0 => {
                 let index = self.random.random_range(0..pods);
                 self.pods[index].keys = self.keys_of_a_start();
@@ -262,7 +262,7 @@ impl World {
         self.asked_before = std::mem::replace(&mut self.asked, next);
     }
 
-    /// Whether nobody is given what it cannot read, and who is there is given something.
+    /// Whether every process can read its documents, and gets documents at all.
     fn is_read_by_all(&self) -> bool {
         match self.plan().seal {
             Err(_) => self.pods.is_empty(),
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// Everything comes to its end.
+    /// Runs all steps to their end.
     fn rest(&mut self) {
         for _ in 0..8 {
             self.begin_pass();

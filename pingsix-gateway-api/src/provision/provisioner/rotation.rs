@@ -17,7 +17,7 @@ use crate::provision::ChildKind;
 
 /// Whether the data planes of an owner know the authorities of the feed.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum AuthorityRollout {
     /// They do, or have no feed to lose.
     Yes,
     /// They will.
@@ -46,9 +46,9 @@ impl Provisioner {
         let (mut is_everybody_told, mut blocked) = (true, BTreeMap::new());
         for owner in wanted.needs.keys().chain(&wanted.unclear) {
             match self.told(owner, &authorities, &edition, now) {
-                Told::Yes => {}
-                Told::Soon => is_everybody_told = false,
-                Told::Blocked(why) => {
+                AuthorityRollout::Yes => {}
+                AuthorityRollout::Soon => is_everybody_told = false,
+                AuthorityRollout::Blocked(why) => {
                     is_everybody_told = false;
                     blocked.insert(owner.clone(), why);
                 }
@@ -60,11 +60,17 @@ impl Provisioner {
         self.name(&blocked, Some(latest));
     }
 
-    fn told(&self, owner: &ObjectKey, authorities: &Authorities, edition: &Edition, now: Timestamp) -> Told {
+    fn told(
+        &self,
+        owner: &ObjectKey,
+        authorities: &Authorities,
+        edition: &Edition,
+        now: Timestamp,
+    ) -> AuthorityRollout {
         let desk = self.desks.get(owner);
-        // It may yet write what an edition before asked for.
+        // The running pass may still write a former edition.
         if desk.is_some_and(|desk| desk.is_under_way && desk.coming.as_ref() != Some(edition)) {
-            return Told::Soon;
+            return AuthorityRollout::Soon;
         }
         let wanted = self.parts.wanted.borrow();
         let Some(need) = wanted.needs.get(owner) else {
@@ -75,28 +81,28 @@ impl Provisioner {
             let mut identities = of_owner.filter_map(|(_, child)| child.identity.as_ref());
             let why = "It cannot be said what has to run for it, so that what runs stays as it is.";
             return if identities.any(|identity| authorities.waits_for(identity, now)) {
-                Told::Blocked(why.to_owned())
+                AuthorityRollout::Blocked(why.to_owned())
             } else {
-                Told::Yes
+                AuthorityRollout::Yes
             };
         };
-        // Nothing is published for it, and what its processes are to hold is written when something is.
+        // The owner has no publication. A later publication writes the identity.
         if need.infrastructure.ports.is_empty() {
-            return Told::Yes;
+            return AuthorityRollout::Yes;
         }
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
         let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
         let waits = match self.children.of_owner(&feed, uid) {
             Some(held) => held.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now)),
-            // Where Secrets cannot be watched there may be one that is not seen.
+            // Without permission to watch Secrets, an unobserved one may exist.
             None => {
                 !self.children.is_seen(&feed) && desk.and_then(|desk| desk.edition.as_ref()) != Some(edition)
             }
         };
         match desk.and_then(|desk| desk.fault.clone()).filter(|_| waits) {
-            Some(fault) => Told::Blocked(fault),
-            None if waits => Told::Soon,
-            None => Told::Yes,
+            Some(fault) => AuthorityRollout::Blocked(fault),
+            None if waits => AuthorityRollout::Soon,
+            None => AuthorityRollout::Yes,
         }
     }
 
@@ -113,7 +119,7 @@ impl Provisioner {
                  told of the next authority: {why}"
             );
             if !self.waited_for.contains(owner) {
-                tracing::warn!(%owner, reason = why, "the rotation of the feed's authority waits for an owner that cannot be told");
+                tracing::warn!(%owner, reason = why, "the rotation of the feed's authority waits for an owner whose Secret cannot be written");
             }
             let problem = Problem {
                 object: Arc::new(owner.clone()),

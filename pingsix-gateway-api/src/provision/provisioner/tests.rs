@@ -10,7 +10,7 @@ use crate::clock::{Clock, LeaseClock};
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest};
 use crate::leader::{Elector, LeaseOptions};
 use crate::pki::{self, AuthorityOptions, Certificate, FeedIdentity, Lifetimes, ROTATE, WAITS_FOR};
-use crate::provision::children::Noted;
+use crate::provision::children::ChildChange;
 use crate::provision::tests::{gateway, installation};
 
 const AUTHORITY: &str = "/api/v1/namespaces/home/secrets/feed-authority";
@@ -148,7 +148,7 @@ async fn a_rotation_waits_for_an_owner_that_has_a_feed_to_lose_names_it_and_goes
     assert!(second != first && is_settled, "it went on, and both steps were made");
     assert_eq!(stage.named(), (None, 0, false));
 
-    // It heals by itself when it can be written again.
+    // The provisioner recovers when writes succeed again.
     is_closed.store(false, std::sync::atomic::Ordering::Relaxed);
     stage.wait(minutes(90)).await;
     assert_eq!(stage.identity("other").unwrap().ca_bundle(), stage.identity("infra").unwrap().ca_bundle());
@@ -192,7 +192,7 @@ async fn a_rotation_waits_for_what_runs_though_nobody_can_say_what_has_to_run() 
     stage.wait(minutes(30)).await;
     assert_eq!(stage.signing(), (first.clone(), false));
     assert_eq!(stage.named(), (Some("Gateway other/web".to_owned()), 1, true));
-    // It is taken away: there is nothing to lose any more.
+    // The owner is removed: its certificate no longer counts.
     stage.wanted.send_modify(|wanted| {
         wanted.remove(&owner("other"));
     });
@@ -218,7 +218,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     let elected = tokio::spawn(elector.run(CancellationToken::new()));
     leadership.gained().await;
     elected.abort();
-    let hand = || Hand {
+    let hand = || ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
         timeout: TIMEOUT,
@@ -235,7 +235,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     let work = |wanted: Option<crate::provision::Objects>, outcome: Option<&Outcome>| {
         let mut observed = BTreeMap::new();
         for (key, noted) in outcome.iter().flat_map(|outcome| &outcome.seen) {
-            if let Noted::There(there) = noted {
+            if let ChildChange::There(there) = noted {
                 observed.insert(key.clone(), (**there).clone());
             }
         }
@@ -262,7 +262,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     }
     assert_eq!(replicas(), Some(7.into()));
 
-    // It leads again: what it has seen is old, so it looks before it writes.
+    // The new term begins with outdated observations, so the provisioner reads before it writes.
     api.change(LEASE, |lease| lease["spec"]["holderIdentity"] = own);
     let late = work(objects(3), Some(&second)).pass(&hand()).await;
     assert!(late.fault.is_none(), "{:?}", late.fault);
@@ -274,7 +274,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
 async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
     const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/infra/deployments/web-pingsix";
     let api = ApiServer::default();
-    let hand = Hand {
+    let hand = ApiWriter {
         client: api.client(),
         field_manager: "test".to_owned(),
         timeout: TIMEOUT,

@@ -86,7 +86,7 @@ impl Follower {
         apply(self, Kind::EndpointSlice, named("cart", version, &slice));
     }
 
-    /// Whether the data plane has this endpoint, and no other.
+    /// Whether the data plane has exactly this endpoint.
     fn is_at(&self, version: u32) -> bool {
         let held = self.held[&plane()].values();
         let addresses: Vec<&String> = held.filter(|text| text.contains("10.0.0.")).collect();
@@ -165,7 +165,7 @@ fn a_certificate_is_shown_until_it_is_known_what_replaces_it() {
     let before = follower.held[&plane()].clone();
     assert_eq!(follower.shown().len(), 1);
 
-    // It names another one, whose watch begins; that of the first ends.
+    // The Gateway names another Secret, whose watch begins; that of the first ends.
     apply(&mut follower, Kind::Gateway, web(2, Some("new"), false));
     assert_eq!(follower.waiting[&owner()], [secret_key("new")].into());
     assert_eq!(follower.reconciler.referenced(), [secret_key("new")].into());
@@ -208,13 +208,13 @@ fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referr
     for version in 1..9 {
         apply(&mut follower, Kind::ListenerSet, set(version, &format!("fresh-{version}")));
         assert!(follower.held.is_empty());
-        let now = away + PATIENCE / 9 * version;
+        let now = away + ANSWER_TIMEOUT / 9 * version;
         assert!(follower.reconciler.end_waits(now, true).is_empty(), "nobody waits while it is away");
     }
-    let owners = follower.reconciler.end_waits(away + PATIENCE, true);
+    let owners = follower.reconciler.end_waits(away + ANSWER_TIMEOUT, true);
     assert_eq!(owners, [owner()].into());
     follower.reconcile(owners);
-    // Everything is published but what nothing is known of.
+    // All objects with known references are published.
     assert!(follower.is_at(1) && follower.shown().is_empty());
     for key in [owner(), set_key()] {
         let said = &follower.told[&key];

@@ -1,4 +1,4 @@
-//! What is wrong, by who found it.
+//! The problems, by finder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use pingsix_translate::status::Problem;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is wrong, by who found it. Cheap to clone: all clones are one board.
+/// The problems, by finder. Clones are cheap and share one board.
 ///
-/// A problem is new when nobody had it before, and then it is to be told, once however many Gateways find it. As long as it
-/// stands, it is to be told again from time to time: API servers forget Events.
+/// A problem without an earlier finder is new, and is reported once for any number of Gateways. A standing problem is
+/// reported again from time to time, because API servers delete Events.
 #[derive(Clone, Debug, Default)]
 pub struct EventBoard(Arc<Shared>);
 
@@ -22,26 +22,26 @@ struct Shared {
     changed: Notify,
 }
 
-/// Who finds problems.
+/// The finder of problems.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Finder {
     /// The translation of a Gateway or an IngressClass, or the judgement of a GatewayClass.
     Owner(ObjectKey),
     /// The watch that brought an object.
     Watch(ObjectKey),
-    /// Whoever runs data planes.
+    /// The provisioner of data planes.
     Provisioner(ObjectKey),
 }
 
 #[derive(Debug, Default)]
 struct Content {
-    /// What each found last.
+    /// The last problems of each finder.
     found: BTreeMap<Finder, BTreeSet<Arc<Problem>>>,
-    /// Everything that is wrong.
+    /// All standing problems.
     standing: BTreeMap<Arc<Problem>, EventState>,
-    /// What is to be told, by the object at fault: first what is new, then what was told longest ago.
+    /// The problems to report, by the object at fault: new problems first, then by the time of the last report.
     untold: BTreeMap<ObjectKey, BTreeSet<Turn>>,
-    /// What has been told and is not yet to be told again, the longest ago first.
+    /// The reported problems that are not due again, the oldest report first.
     told: BTreeSet<(Instant, Arc<Problem>)>,
     /// Objects that got something to be told of.
     changed: BTreeSet<ObjectKey>,
@@ -52,17 +52,17 @@ type Turn = (Option<Instant>, Arc<Problem>);
 
 #[derive(Debug, Default)]
 struct EventState {
-    /// How many find it.
+    /// The number of finders.
     finders: usize,
     /// When it was told last.
     told: Option<Instant>,
 }
 
-/// What is to be told.
+/// The next report.
 #[derive(Clone, Debug)]
 pub(super) struct Untold {
     pub(super) problem: Arc<Problem>,
-    /// It has been told before, and stands still.
+    /// The problem was reported before, and still stands.
     pub(super) is_known: bool,
 }
 
@@ -105,12 +105,12 @@ impl EventBoard {
         }
     }
 
-    /// How many problems there are. For metrics.
+    /// The number of problems. For metrics.
     pub fn len(&self) -> usize {
         self.0.content.lock().standing.len()
     }
 
-    /// Whether nothing is wrong.
+    /// Whether no problem stands.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -130,7 +130,7 @@ impl EventBoard {
         self.0.content.lock().untold.keys().cloned().collect()
     }
 
-    /// What is to be told next of an object.
+    /// The next report of an object.
     pub(super) fn untold(&self, object: &ObjectKey) -> Option<Untold> {
         let content = self.0.content.lock();
         let (told, problem) = content.untold.get(object)?.first()?;
@@ -147,7 +147,7 @@ impl EventBoard {
         self.0.content.lock().told.first().map(|(told, _)| *told)
     }
 
-    /// What was told no later than that is to be told again.
+    /// Problems with a report no later than this time are due again.
     pub(super) fn renew(&self, told_until: Instant) {
         self.0.content.lock().renew(told_until);
     }
@@ -168,13 +168,13 @@ impl Content {
         if standing.finders == 0 {
             let told = standing.told;
             self.standing.remove(problem);
-            // What is over before it was told need not be.
+            // A problem that ends before its report needs none.
             self.forget(told, problem);
         }
     }
 
     fn told(&mut self, problem: &Arc<Problem>, now: Instant) {
-        // It may be over by now.
+        // The problem may have ended by now.
         let Some(standing) = self.standing.get_mut(problem) else { return };
         let before = standing.told.replace(now);
         self.forget(before, problem);

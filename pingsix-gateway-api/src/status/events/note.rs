@@ -20,13 +20,13 @@ const LONGEST_NAME: usize = 253;
 /// Longest name, behind the domain, of who reports.
 const LONGEST_REPORTER: usize = 63;
 
-/// What we were about when a problem was found.
+/// The action in which problems are found.
 const ACTION: &str = "Translate";
 
-/// Where Events on objects without a namespace are.
+/// The namespace of Events on objects without a namespace.
 pub(crate) const NAMESPACE_OF_CLUSTER_EVENTS: &str = "default";
 
-/// Who reports.
+/// The reporter.
 #[derive(Clone, Debug)]
 pub(super) struct Reporter {
     controller: String,
@@ -89,13 +89,13 @@ impl Reporter {
     }
 }
 
-/// Where the Events on an object are.
+/// The namespace of the Events on an object.
 pub(super) fn namespace(object: &ObjectKey) -> &str {
     let namespace = &*object.name.namespace;
     if namespace.is_empty() { NAMESPACE_OF_CLUSTER_EVENTS } else { namespace }
 }
 
-/// What is not served, or not wanted as it is, is a warning; what is merely done another way is not.
+/// A problem that stops or alters service is a warning; an equivalent replacement is normal.
 const fn kind_of(problem: &Problem) -> &'static str {
     match (problem.severity, problem.reason) {
         (Severity::Warning, Reason::Limited) => "Normal",

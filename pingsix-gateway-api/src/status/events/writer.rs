@@ -24,29 +24,29 @@ use crate::leader::Leadership;
 use crate::status::live::Readers;
 use crate::status::pace::{Pace, Pacing};
 
-/// How problems are told.
+/// The options of Events.
 #[derive(Clone, Debug)]
 pub struct EventOptions {
-    /// Who reports.
+    /// The name of the reporting controller.
     pub controller_name: String,
     /// Which replica reports, for example the name of its Pod.
     pub instance: String,
-    /// How many requests are on their way at once.
+    /// The number of concurrent requests.
     pub concurrency: usize,
-    /// How many Events an object may get at once.
+    /// The number of Events that an object may get at once.
     pub burst: u32,
-    /// How long after that it takes until it may get another one.
+    /// The interval of further Events of an object.
     pub interval: Duration,
     /// The shortest time between two Events, whatever their objects.
     pub gap: Duration,
-    /// How long after a problem was told it is told again, if it still stands. API servers forget Events that are not, by
-    /// default after an hour (`--event-ttl`).
+    /// The interval of reports of a standing problem. API servers delete Events, by default after an hour
+    /// (`--event-ttl`).
     pub renewal: Duration,
-    /// How long a request may take.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// How long to wait after failures.
+    /// The delays after failures.
     pub pacing: Pacing,
-    /// What tells the time of Events.
+    /// The clock of Events.
     pub clock: Clock,
 }
 
@@ -216,7 +216,7 @@ impl EventWriter {
     ) {
         let now = Instant::now();
         let object = ObjectKey::clone(&problem.object);
-        // Whoever is let into one namespace need not be let into another.
+        // Permission in one namespace does not include another.
         let namespace = namespace(&object);
         let speaker = queue.speakers.entry(object.clone()).or_default();
         speaker.is_being_told = false;
@@ -265,14 +265,14 @@ impl EventWriter {
     /// Creates an Event, or counts one more of those that are there.
     async fn try_tell(&self, Untold { problem, is_known }: &Untold) -> Result<(), Fault> {
         let object = &*problem.object;
-        // Who is gone has no describe to read it in.
+        // A deleted object has no `describe` to show the Event.
         let (Some(live), Some(resource)) = (self.readers.live(object), self.readers.resource(object.kind))
         else {
             return Ok(());
         };
         let event = self.reporter.event(problem, &resource, &live.uid, self.options.clock.now());
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace(object));
-        // What was told before is most likely there, unless the API server has forgotten it.
+        // An earlier Event most likely exists, unless the API server has deleted it.
         let existing = if *is_known { self.existing(&api, &event).await? } else { None };
         if let Some(existing) = existing {
             return self.count(&api, &event, existing).await;

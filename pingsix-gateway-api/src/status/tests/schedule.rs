@@ -68,7 +68,7 @@ async fn whatever_happens_statuses_end_up_right() {
         rig.lead();
         rig.api.script(|_| Fate::Served);
         rig.run(secs(60)).await;
-        // What is judged last is judged on the newest generation.
+        // The last verdict is about the newest generation.
         for name in said.keys().cloned().collect::<Vec<_>>() {
             let generation = generations.get(&name).copied().unwrap_or(1);
             if said[&name].is_some() {

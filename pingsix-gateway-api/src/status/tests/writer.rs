@@ -62,7 +62,7 @@ async fn a_conflict_is_merged_again_and_entries_of_others_stay_to_the_byte() {
     let mut object = route("cart", 1);
     object["status"] = json!({"parents": [foreign_entry("old")], "odd": {"x": null}});
     rig.put(CART, object);
-    // What the store does not know yet.
+    // The store has not received this change yet.
     rig.api.change(CART, |object| object["status"]["parents"] = json!([foreign_entry("new")]));
     rig.board.set(route_key("cart"), judged("cart", "One.", 1));
     sleep(secs(1)).await;
@@ -145,7 +145,7 @@ async fn an_answer_that_never_comes_is_given_up_and_the_write_is_not_repeated() 
     rig.run(secs(5)).await;
     rig.api.script(|_| Fate::Served);
     rig.run(secs(60)).await;
-    // It had arrived after all.
+    // The write had arrived.
     assert_eq!(message(&rig.status(CART)).unwrap(), "One.");
     assert_eq!(rig.writes(CART), 1);
     assert_eq!(rig.writer.counts().failures, 1);
@@ -215,7 +215,7 @@ async fn what_is_held_is_written_by_nobody_until_it_is_said_again() {
     rig.run(secs(5)).await;
     assert_eq!(message(&rig.status(CART)).unwrap(), "One.");
 
-    // Who was let go and is taken up again is not let go by what was to be written before.
+    // A released object with a new status is not released by the older write.
     rig.put(WEB, gateway("ours", 1));
     rig.follow();
     rig.run(secs(1)).await;
@@ -292,7 +292,7 @@ async fn a_lease_that_has_run_out_stops_the_writer_before_anybody_tells_it() {
 /// Requests that a process had begun when it was stopped leave it when it continues, if nobody takes them back.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_a_stopped_process_had_begun_is_not_made_when_another_leads() {
-    // Who comes first when everything is due at once is a matter of luck.
+    // The order of objects with the same due time is random.
     for _ in 0..20 {
         let mut rig = Rig::without_writer();
         rig.put(CART, route("cart", 1));

@@ -11,7 +11,7 @@ use super::super::input::Closed;
 use super::super::named::{NameWatch, Referents, Speaker, sights};
 use super::super::options::Namespaces;
 use super::super::wide::{Scope, State, WideWatch, wide_sights};
-use super::{Heard, Referenced};
+use super::{Referenced, ReferencedEvent};
 
 impl Referenced {
     /// Allots watches anew, and begins and ends them accordingly.
@@ -71,7 +71,7 @@ impl Referenced {
                  because the list of all namespaces is forbidden"
             );
         } else {
-            tracing::info!("objects that are referred to are watched in all namespaces again");
+            tracing::info!("watching referenced objects in all namespaces again");
         }
     }
 
@@ -216,7 +216,7 @@ impl Referenced {
 
     fn begin(&mut self, key: &ObjectKey) -> AbortHandle {
         let (name, gate) = (key.clone(), self.gate.clone());
-        let heard = move |sight| Heard::Named(name.clone(), sight);
+        let heard = move |sight| ReferencedEvent::Named(name.clone(), sight);
         self.run_stream(if key.kind == Kind::Secret {
             sights::<Secret>(&self.ground, key, gate).map(heard).boxed()
         } else {
@@ -226,7 +226,7 @@ impl Referenced {
 
     fn begin_wide(&mut self, scope: &Scope) -> AbortHandle {
         let (name, gate) = (scope.clone(), self.wide_gate.clone());
-        let heard = move |sight| Heard::Wide(name.clone(), sight);
+        let heard = move |sight| ReferencedEvent::Wide(name.clone(), sight);
         self.run_stream(if scope.kind == Kind::Secret {
             wide_sights::<Secret>(&self.wide_ground, scope, gate).map(heard).boxed()
         } else {
@@ -234,7 +234,7 @@ impl Referenced {
         })
     }
 
-    fn run_stream(&mut self, stream: BoxStream<'static, Heard>) -> AbortHandle {
+    fn run_stream(&mut self, stream: BoxStream<'static, ReferencedEvent>) -> AbortHandle {
         let (stream, stop) = abortable(stream);
         self.streams.push(stream);
         stop
@@ -242,7 +242,7 @@ impl Referenced {
 
     /// Ends wide watches that are not wanted any more and speak for no object.
     pub(super) fn end_wide(&mut self) {
-        // Those that are wanted are there.
+        // All wanted wide watches run.
         if self.wide.len() == self.wanted_scopes.len() {
             return;
         }

@@ -29,7 +29,7 @@ async fn listen(server: ApiServer) -> SocketAddr {
         while let Ok((stream, _)) = listener.accept().await {
             let server = server.clone();
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                // Nobody writes here.
+                // The test has no other writer.
                 server.clone().call(request.map(|_| Body::empty()))
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -38,12 +38,12 @@ async fn listen(server: ApiServer) -> SocketAddr {
     address
 }
 
-/// What becomes of what goes through a network. A connection keeps the number it was made under.
+/// The fate of data in a network. A connection keeps the number of its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Network {
-    /// Nothing goes through connections with smaller numbers any more.
+    /// Connections with smaller numbers are cut.
     cut_below: usize,
-    /// Nothing goes through any connection.
+    /// All connections are cut.
     is_cut: bool,
 }
 
@@ -78,7 +78,7 @@ async fn forward(
     let mut buffer = [0; 4096];
     loop {
         let read = from.read(&mut buffer).await.unwrap_or(0);
-        // What is cut is not even closed.
+        // A cut connection is not even closed.
         let goes_through =
             network.wait_for(|network| !network.is_cut && number >= network.cut_below).await.is_ok();
         if !goes_through || read == 0 || to.write_all(&buffer[..read]).await.is_err() {
@@ -120,7 +120,7 @@ async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_
         })
         .await;
 
-        // Nothing goes through at all: that is said, not taken for quiet.
+        // The network is cut: the controller reports that, and does not take the silence for quiet.
         network.send_replace(Network { cut_below: 0, is_cut: true });
         feed.until("it is told", |feed| feed.told("Unreachable") > 0 && !feed.is_watching(ROUTE)).await;
         server.apply(ROUTE, route("shop", "later"));

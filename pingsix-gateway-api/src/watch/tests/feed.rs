@@ -21,7 +21,7 @@ pub(super) struct Feed {
     pub(super) world: World,
     pub(super) availability: BTreeMap<Kind, Availability>,
     pub(super) answers: BTreeMap<ObjectKey, Answer>,
-    /// Everything that was told, as text.
+    /// All inputs, as text.
     pub(super) log: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Feed {
         self.availability.get(&kind) == Some(&Availability::Watching)
     }
 
-    /// How often something was told that contains a text.
+    /// The number of inputs that contain a text.
     pub(super) fn told(&self, text: &str) -> usize {
         self.log.iter().filter(|line| line.contains(text)).count()
     }

@@ -88,7 +88,7 @@ async fn a_404_alone_removes_nothing() {
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.complete().await;
     feed.until("it is watched", |feed| feed.is_watching(TCP)).await;
-    // What is served is not known, or it is said to be there: in either case nobody knows that it is gone.
+    // Discovery failed, or lists the kind: in either case the kind is not known to be gone.
     for discovery in [Fate::Failed(503), Fate::Failed(404), Fate::Unanswered, Fate::Served] {
         server.fail_discovery(discovery);
         server.fail(TCP, Verb::List, Fate::Page(404));

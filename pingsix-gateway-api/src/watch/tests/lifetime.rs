@@ -1,4 +1,4 @@
-//! How watches end.
+//! The end of watches.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ async fn a_kind_is_known_when_every_namespace_has_been_listed() {
         matches!(feed.availability.get(&ROUTE), Some(Availability::Forbidden { message }) if message.contains("namespace shop"))
     })
     .await;
-    // What happens meanwhile counts, also what vanishes between two lists of a namespace.
+    // Changes between two lists of a namespace count, deletions included.
     server.apply(ROUTE, route("blog", "new"));
     feed.during(Duration::from_mins(1)).await;
     server.end_watches(ROUTE);

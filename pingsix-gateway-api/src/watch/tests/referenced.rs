@@ -50,7 +50,7 @@ async fn only_what_is_referred_to_is_read_by_its_name() {
         assert_eq!(asked.namespace.as_deref(), Some("shop"));
         assert!(["tls", "later"].contains(&asked.field("metadata.name").unwrap()));
     }
-    // It appears, is rotated, and goes.
+    // The object appears, is rotated, and goes.
     server.apply(SECRET, secret("later", "b25l"));
     feed.until("it appears", |feed| feed.answers[&key("later")] == Answer::Present).await;
     server.apply(SECRET, secret("later", "dHdv"));
@@ -108,7 +108,7 @@ async fn one_that_may_not_be_read_is_answered_and_no_other_is_concerned() {
     })
     .await;
 
-    // What was known stays when permission goes, or the server does not answer.
+    // Known objects stay after a loss of permission or a server fault.
     server.fail_at(SECRET, Verb::List, "open", Fate::Failed(403));
     server.fail_at(SECRET, Verb::Watch, "open", Fate::Failed(403));
     server.fail_at(SECRET, Verb::List, "closed", Fate::Failed(503));

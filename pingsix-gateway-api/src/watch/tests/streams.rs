@@ -77,7 +77,7 @@ async fn a_connection_that_breaks_goes_on_where_it_was() {
     feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
     assert_eq!((server.count(ROUTE, Verb::Watch), server.count(ROUTE, Verb::List)), (2, 1));
     assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Transport), 1);
-    // It was cured at once: nobody had to be told.
+    // The fault ended at once, without a report.
     assert_eq!(feed.told("Unreachable"), 0);
 }
 

@@ -69,7 +69,7 @@ async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what
     feed.until("all are answered", |feed| feed.answers.len() == 50_001).await;
     feed.during(Duration::from_secs(5)).await;
     assert_eq!(present(&feed), 3);
-    // What is held: the Secrets that are referred to, and the versions of all of the namespace.
+    // The stored objects: the referenced Secrets, and the versions of all in the namespace.
     assert_eq!(feed.world.reader::<Secret>().len(), 3);
     assert_eq!(feed.watches.stats().versions(), 502);
     assert_eq!(watches(&feed), (1, 1));
@@ -79,7 +79,7 @@ async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what
     assert_eq!(lists.iter().filter(|list| is_wide(list)).count(), 502_usize.div_ceil(16));
     assert!(lists.iter().filter(|list| is_wide(list)).all(|list| list.namespace.as_deref() == Some("shop")));
 
-    // It appears, is rotated, and goes; what nobody refers to is not told.
+    // The Secret appears, is rotated, and goes; unreferenced Secrets cause no input.
     feed.log.clear();
     server.apply(SECRET, secret("shop", "private1", 2));
     server.apply(SECRET, secret("shop", "s3", 1));
@@ -146,7 +146,7 @@ async fn a_namespace_that_may_not_be_listed_has_as_many_names_as_there_is_room_f
     assert_eq!(feed.told("Answered"), 101, "each is answered once");
     assert_eq!(server.open_watches(SECRET), 9);
     assert_eq!(watches(&feed), (9, 1));
-    // It is allowed after all.
+    // The permission arrives.
     server.script(|_| Fate::Served);
     feed.until("all are there", |feed| present(feed) == 101).await;
     feed.during(Duration::from_mins(1)).await;
@@ -219,7 +219,7 @@ async fn a_name_that_comes_later_is_read_though_the_watch_may_be_behind() {
     assert_eq!(feed.answers[&key("shop", "new")], Answer::Present);
     assert_eq!(feed.answers[&key("shop", "other")], Answer::Absent);
     assert_eq!(feed.told("Gone"), 0);
-    // It keeps its own watch until the other one knows it too.
+    // The object keeps its own watch until the wide one knows the object, too.
     feed.during(Duration::from_secs(1)).await;
     assert_eq!(watches(&feed), (1, 1));
     server.apply(SECRET, secret("shop", "new", 2));
@@ -248,7 +248,7 @@ async fn a_list_answers_for_the_names_that_were_there_when_it_began() {
     assert_eq!(feed.told("Absent"), 10);
 }
 
-/// How often an object was told.
+/// The number of inputs about an object.
 fn told(feed: &Feed, name: &str) -> usize {
     feed.told(&format!("Secret shop/{name}\", .."))
 }
@@ -312,7 +312,7 @@ async fn a_namespace_that_cannot_be_listed_any_more_leaves_its_names_to_their_ow
     feed.watches.refer(keys.into_iter().take(2).collect());
     feed.during(Duration::from_secs(1)).await;
     assert_eq!((told(&feed, "s0"), watches(&feed)), (1, (2, 1)));
-    // It is opened again, for which it is too late, and cannot be listed.
+    // The watch restarts too late to resume, and cannot list.
     server.script(|seen| match (is_wide(seen), seen.verb) {
         (true, Verb::Watch) => Fate::Failed(410),
         (true, _) => Fate::Failed(500),
@@ -323,7 +323,7 @@ async fn a_namespace_that_cannot_be_listed_any_more_leaves_its_names_to_their_ow
     assert_eq!((told(&feed, "s1"), watches(&feed)), (1, (2, 0)));
 }
 
-/// What is known of the objects of a random history.
+/// The known state of the objects in a random history.
 struct Oracle {
     /// Always there.
     stay: BTreeSet<ObjectKey>,

@@ -11,7 +11,7 @@ use super::{Changed, holds};
 use crate::world::World;
 use crate::world::edges::Target;
 
-/// What Ingresses referred to before they changed. Whether any still does shows when all are as they are now.
+/// The former references of changed Ingresses. Only the final state shows whether a reference remains.
 #[derive(Default)]
 struct Left {
     services: BTreeSet<ObjectName>,

@@ -22,12 +22,12 @@ pub(super) struct Installation {
     pub(super) lab: Lab,
     account: User,
     pub(super) options: ControllerOptions,
-    /// What the controllers of this cluster have asked.
+    /// The requests of this cluster's controllers.
     pub(super) requests: Requests,
 }
 
 impl Installation {
-    /// Nothing if the test cannot run.
+    /// `None` if the test cannot run.
     pub(super) async fn of(manifests: &Manifests) -> Option<Self> {
         let cluster = TestCluster::builder().start_or_skip().await?;
         cluster.namespace("shop").await.unwrap();

@@ -137,7 +137,7 @@ async fn run_a_data_plane(installation: &Installation) {
     eventually_found("the end of its ServiceAccount", is_gone).await;
 }
 
-/// What was asked, as far as rules of roles tell it apart.
+/// The request, as far as rules of roles distinguish it.
 fn used(requests: &Requests) -> BTreeSet<Right> {
     // Secrets that something refers to are read wherever they are; those of the controller itself are named.
     let is_named = |right: &Right| {
@@ -172,7 +172,7 @@ fn only_discovery_beside(requests: &Requests) {
 fn by_name_alone(requests: &Requests) {
     let mut kinds = BTreeSet::new();
     for right in requests.rights() {
-        // Those that the controller has made itself are listed by their label, and created.
+        // The objects of the controller are listed by label, and created.
         let is_ours = right.resource == "secrets"
             && matches!(right.verb.as_str(), "list" | "watch" | "create")
             && right.name.is_none();

@@ -111,7 +111,7 @@ impl Manifests {
         self.objects.iter()
     }
 
-    /// Those of a kind.
+    /// The objects of a kind.
     pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
@@ -130,8 +130,8 @@ impl Manifests {
         only
     }
 
-    /// What the ConfigMaps set that the Deployment names: options of the controller as variables. One may be missing if that
-    /// is what the Deployment says.
+    /// The variables of the ConfigMaps that the Deployment names: options of the controller. An optional ConfigMap may
+    /// be missing.
     pub(crate) fn variables(&self) -> BTreeMap<String, String> {
         let container = &self.only("Deployment")["spec"]["template"]["spec"]["containers"][0];
         let mut variables = BTreeMap::new();

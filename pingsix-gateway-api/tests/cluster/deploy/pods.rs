@@ -46,7 +46,7 @@ async fn pods_are_admitted_at_the_restricted_level() {
     }
 }
 
-/// What the level does not ask for.
+/// The fields beyond the level.
 #[test]
 fn containers_write_to_no_file_system_of_their_own_and_say_what_they_need() {
     for manifests in [Manifests::cluster_wide(), Manifests::namespaced(), Manifests::example()] {

@@ -1,4 +1,4 @@
-//! What a manifest names is there, under that name.
+//! References of manifests lead to existing objects.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::rights::Right;
 
-/// What was asked, and what was not allowed. Clones note in the same place.
+/// The requests, and the forbidden ones. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests(Arc<Mutex<Noted>>);
 
@@ -35,7 +35,7 @@ impl Requests {
         Client::new(Noting { client, requests: self.clone() }, namespace)
     }
 
-    /// What was asked about objects.
+    /// The requests for objects.
     pub(crate) fn rights(&self) -> BTreeSet<Right> {
         self.0.lock().unwrap().rights.clone()
     }
@@ -45,7 +45,7 @@ impl Requests {
         self.0.lock().unwrap().paths.clone()
     }
 
-    /// What was answered with 403.
+    /// The requests with the answer 403.
     pub(crate) fn forbidden(&self) -> Vec<String> {
         self.0.lock().unwrap().forbidden.iter().map(Right::to_string).collect()
     }
@@ -86,7 +86,7 @@ impl Service<Request<Body>> for Noting {
             }
             let response = client.send(request).await?;
             if response.status() == StatusCode::FORBIDDEN {
-                // Where a test fails, this is often why.
+                // A frequent cause of a failing test.
                 println!("forbidden: {right:?}");
                 requests.0.lock().unwrap().forbidden.extend(right);
             }
@@ -102,7 +102,7 @@ fn conflict() -> Response<Body> {
     Response::builder().status(StatusCode::CONFLICT).body(Body::from(body)).unwrap()
 }
 
-/// What a request asks, as the API server's authorizer reads it; nothing for one that is not about objects.
+/// The attributes of a request for the API server's authorizer; `None` for a request without an object.
 fn right(request: &Request<Body>) -> Option<Right> {
     let segments: Vec<&str> = request.uri().path().split('/').filter(|segment| !segment.is_empty()).collect();
     let (group, rest) = match *segments {

@@ -1,4 +1,4 @@
-//! What the roles allow, against what the library says it asks for.
+//! The permissions of the roles, against the permissions that the library needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use super::manifests::Manifests;
 /// One thing that may be asked, or was.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Right {
-    /// Where; nothing for everywhere.
+    /// The namespace; `None` for all.
     pub(crate) namespace: Option<String>,
     pub(crate) group: String,
     /// With the part of it, as `gateways/status`.
@@ -38,7 +38,7 @@ impl fmt::Display for Right {
     }
 }
 
-/// What is in one and not in the other, to be read.
+/// The differences of two sets, as text.
 pub(crate) fn without(one: &BTreeSet<Right>, other: &BTreeSet<Right>) -> Vec<String> {
     one.difference(other).map(Right::to_string).collect()
 }
@@ -68,7 +68,7 @@ fn rights_of(namespace: Option<&str>, rules: &[PolicyRule]) -> BTreeSet<Right> {
     rights
 }
 
-/// What the bindings give the account of the controller.
+/// The permissions that the bindings give the account of the controller.
 pub(crate) fn granted(manifests: &Manifests) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for kind in ["ClusterRoleBinding", "RoleBinding"] {
@@ -96,7 +96,7 @@ pub(crate) fn granted(manifests: &Manifests) -> BTreeSet<Right> {
     rights
 }
 
-/// What the library asks for.
+/// The permissions that the library needs.
 fn needed(options: &ControllerOptions) -> BTreeSet<Right> {
     let permissions = permissions(options);
     let mut rights = rights_of(None, &permissions.cluster);

@@ -1,4 +1,4 @@
-//! What `pingsix-gatewayctl translate` makes of a dump.
+//! The output of `pingsix-gatewayctl translate` for a dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::lab::PATIENCE;
 use crate::lab::programs::program;
 use crate::lab::truth::Dump;
 
-/// What the program prints.
+/// The output of the program.
 pub(super) struct Offline {
     /// Documents by key.
     documents: BTreeMap<String, Value>,
@@ -27,7 +27,7 @@ pub(super) struct Offline {
 impl Offline {
     /// Has the program read the dump.
     pub(super) async fn of(dump: &Dump, options: &Options) -> Self {
-        // It holds keys of certificates, as the dump does, and is its owner's alone.
+        // The file contains private keys, as the dump does, and only its owner may read it.
         let folder = tempfile::tempdir().unwrap();
         let items: Vec<Value> = dump.raw.iter().map(|(key, raw)| with_type(key.kind, raw)).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
@@ -49,7 +49,7 @@ impl Offline {
         }
     }
 
-    /// What a server holds that the program does not print, or does not hold that it prints.
+    /// The differences between a server's documents and the program's output.
     pub(super) fn assert_served(&self, held: BTreeMap<Scope, BTreeMap<String, Vec<u8>>>) {
         let mut served = BTreeMap::new();
         for (scope, documents) in held {
@@ -109,7 +109,7 @@ fn conditions(status: &Value, options: &Options) -> BTreeSet<String> {
     let mut add = |about: &Value, holder: &Value| {
         for condition in holder["conditions"].as_array().into_iter().flatten() {
             let kind = condition["type"].as_str().unwrap_or_default();
-            // What the API server puts there by default, and what others say.
+            // The defaults of the API server, and the fields of other writers.
             let is_ours = condition["status"] != "Unknown" && !kind.contains('/');
             if is_ours && !matches!(kind, "Programmed" | "SupportedVersion") {
                 let mut condition = condition.clone();

@@ -1,4 +1,4 @@
-//! What happens to an object of each kind, and what is to be seen then.
+//! The story of an object of each kind, with its effects.
 
 use pingsix_translate::Kind;
 
@@ -9,7 +9,7 @@ use crate::lab::shop;
 pub(super) enum Sight {
     /// A document has this text.
     Served(&'static str),
-    /// None has.
+    /// No object has the effect.
     NotServed(&'static str),
     /// A condition of an object, below a path of its status.
     Says(Kind, &'static str, &'static str, &'static str),
@@ -31,10 +31,10 @@ pub(super) struct Story {
     pub(super) deleted: Vec<Sight>,
 }
 
-/// What is there while the stories happen, and refers to what they are about.
+/// The objects that stay during the stories, and refer to their subjects.
 ///
-/// Each Service has an endpoint of its own, by which it is known in documents. `cart` (10.1.0.1) is served; `pay`
-/// (10.1.0.2) is not, as no grant allows the only route to it.
+/// Each Service has an endpoint of its own, which identifies the Service in documents. `cart` (10.1.0.1) is served;
+/// `pay` (10.1.0.2) is not, because no grant allows its only route.
 pub(super) const BASE: &str = include_str!("base.yaml");
 
 /// A route to `pay`, and the same to `cart`.

@@ -42,7 +42,7 @@ pub(crate) async fn responder() -> (SocketAddr, DropGuard) {
     (address, end.drop_guard())
 }
 
-/// Where a PingSIX listens, and the file that says so.
+/// The addresses of a PingSIX, and its configuration file.
 pub(crate) struct Ports {
     pub(crate) traffic: u16,
     pub(crate) status: u16,
@@ -50,7 +50,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Those of one that reads the Gateway's documents from a feed.
+    /// The arguments of a PingSIX that reads the Gateway's documents from a feed.
     pub(crate) fn new(cluster: &TestCluster, feed: SocketAddr) -> Self {
         let (traffic, status) = (free_port(), free_port());
         let folder = cluster.folder();
@@ -92,7 +92,7 @@ pub(crate) async fn get(port: u16, host: &str, path: &str) -> Option<String> {
     exchange(port, host, path).await.map(|(head, _)| head.to_lowercase())
 }
 
-/// What a JSON page says.
+/// The content of a JSON page.
 pub(crate) async fn page(port: u16, path: &str) -> Option<Value> {
     let (_, body) = exchange(port, "localhost", path).await?;
     serde_json::from_str(&body).ok()

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long it may take to build a program with all that it depends on.
+/// The time limit of building a program with all dependencies.
 const BUILD: Duration = Duration::from_mins(20);
 
 /// A program that is as new as its sources. Cargo has built it where it runs the tests of the whole workspace; where it

@@ -54,7 +54,7 @@ fn below(prefix: &str) -> (Bytes, Bytes) {
     (Bytes::from(format!("{prefix}/")), Bytes::from(format!("{prefix}0")))
 }
 
-/// Everything below a prefix.
+/// All keys below a prefix.
 pub(crate) async fn list(address: SocketAddr, prefix: &str) -> Result<RangeResponse, Status> {
     let (key, range_end) = below(prefix);
     let request = RangeRequest { key, range_end, ..RangeRequest::default() };
@@ -111,13 +111,13 @@ impl Spies {
         Self { seen, is_over, tasks }
     }
 
-    /// How often something was listed, a watch was opened, and a change was seen.
+    /// The number of lists, of watches, and of observed changes.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let read = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         (read(&self.seen.lists), read(&self.seen.watches), read(&self.seen.events))
     }
 
-    /// What happened that must not.
+    /// The faults.
     pub(crate) fn faults(&self) -> Vec<String> {
         self.seen.faults.lock().clone()
     }
@@ -139,7 +139,7 @@ async fn lister(
 ) {
     let mut revision = 0;
     while !is_over.load(Ordering::Relaxed) {
-        // Nobody answers while it is not known what there is, and that is right.
+        // The feed must not answer before the initial lists.
         if let Ok(found) = list(address, &prefix).await {
             seen.list(&found, &stays, &mut revision);
         }

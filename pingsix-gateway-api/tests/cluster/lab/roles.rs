@@ -1,4 +1,4 @@
-//! What a controller asks for, as roles that can be bound one without the other.
+//! The permissions of a controller, as roles that can be bound separately.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use pingsix_gateway_api::controller::ControllerOptions;

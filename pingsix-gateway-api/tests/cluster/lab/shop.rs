@@ -8,7 +8,7 @@ metadata: {name: pingsix}
 spec: {controllerName: pingsix.io/gateway-controller}
 ";
 
-/// Where the Gateway's documents are.
+/// The prefix of the Gateway's documents.
 pub(crate) const PLANE: &str = "/pingsix/default/web";
 
 /// A Gateway with a listener for plain HTTP.

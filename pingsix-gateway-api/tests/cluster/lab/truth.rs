@@ -1,4 +1,4 @@
-//! What a cluster should have come to, found without a controller: all of it is listed, translated at once and compared.
+//! The expected state of a cluster, found without a controller: list all objects, translate at once, compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use pingsix_translate::{
 };
 use serde_json::Value;
 
-/// Everything an API server has of the kinds that are watched.
+/// All objects of the watched kinds at an API server.
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
     objects: Objects,
@@ -72,21 +72,21 @@ impl Dump {
     }
 }
 
-/// Where the data planes of an owner are reached.
+/// The addresses of an owner's data planes.
 #[derive(Clone, Debug)]
 enum Reached {
-    /// Where the options say.
+    /// The addresses of the options.
     AsOptionsSay,
-    /// Where its parameters say.
+    /// The addresses of its parameters.
     At(Vec<Address>),
-    /// Nobody says yet: the controller runs them.
+    /// The addresses are unknown: the controller runs the data planes.
     Nowhere,
 }
 
-/// What is said of a Gateway whose parameters cannot be used.
+/// The message of a Gateway whose parameters cannot be used.
 const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
 
-/// What is to be served and said.
+/// The expected documents and statuses.
 #[derive(Debug)]
 pub(crate) struct Truth {
     options: Options,
@@ -185,19 +185,19 @@ impl Truth {
         self.owners.push((verdicts, reached));
     }
 
-    /// How many documents, and how many objects with a verdict, there are.
+    /// The number of documents, and of objects with a verdict.
     pub(crate) fn weight(&self) -> (usize, usize) {
         let documents = self.planes.iter().map(|plane| plane.documents().len()).sum();
         (documents, self.classes.len() + self.owners.len() + self.routes.len() + self.policies.len())
     }
 
-    /// What each data plane should hold.
+    /// The expected documents of each data plane.
     pub(crate) fn wanted(&self) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
         let pairs = |plane: &Desired| (plane.scope().clone(), pairs(Some(plane.documents())));
         self.planes.iter().map(pairs).collect()
     }
 
-    /// What a server holds that it should not, or does not hold that it should.
+    /// The differences between the documents of a server and the expected ones.
     pub(crate) fn unserved(&self, etcd: &EmbeddedEtcd) -> Vec<String> {
         let mut wrong = Vec::new();
         for plane in &self.planes {
@@ -320,7 +320,7 @@ fn without_verdict(status: &Value) -> Value {
         listeners.iter_mut().for_each(conditions);
         listeners.retain(|listener| listener["conditions"].as_array().is_some_and(|held| !held.is_empty()));
     }
-    // Whoever else has a say here may have counted too.
+    // Another author of the status may have counted, too.
     let is_alone = status["conditions"].as_array().is_none_or(Vec::is_empty);
     if let Some(fields) = status.as_object_mut() {
         fields.remove("addresses");
@@ -351,7 +351,7 @@ fn readable(documents: Option<&DocumentSet>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What two servers hold, by scope; scopes with nothing in them do not count.
+/// The documents of two servers, by scope; empty scopes do not count.
 pub(crate) fn held(etcd: &EmbeddedEtcd) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
     let held = etcd.scopes().into_iter().map(|(scope, _)| {
         let documents = pairs(etcd.documents(&scope).as_ref());

@@ -34,22 +34,22 @@ use tenant::{Deeds, Tenant};
 
 const TENANTS: [&str; 2] = ["hostile", "hostile-2"];
 
-/// How long the others are there if nobody says otherwise.
+/// The default time of the tenants' presence.
 const SECONDS: u64 = 20;
 
 /// From how many seconds on a run is long.
 const LONG: u64 = 300;
 
-/// How many times longer the victim's changes may take beside others than alone, by the 95th percentile.
+/// The tolerated factor of the victim's latency beside tenants, by the 95th percentile.
 const SLOWER: f64 = 3.0;
 
 /// The limit of the Deployment in KiB (`deploy/base/deployment.yaml`).
 const MEMORY: u64 = 1024 * 1024;
 
-/// How often the controller is killed, at least.
+/// The least number of kills of the controller.
 const KILLS: u64 = 2;
 
-/// How long it lives then, about.
+/// The approximate lifetime of the controller between kills.
 const LIFE: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,7 +128,7 @@ async fn run(test: &str) {
     scene.stop().await;
 }
 
-/// What tenants have that is nothing hostile: namespaces, a Service each, and a class for Ingresses.
+/// The harmless objects of tenants: namespaces, a Service each, and a class for Ingresses.
 async fn prepare(scene: &Scene, slices: Vec<serde_json::Value>) {
     let client = scene.cluster.admin();
     for (tenant, slice) in TENANTS.into_iter().zip(slices) {
@@ -141,7 +141,7 @@ async fn prepare(scene: &Scene, slices: Vec<serde_json::Value>) {
     scene.cluster.apply(&class.to_string()).await.unwrap();
 }
 
-/// How long changes took until a client saw them.
+/// The times from changes to their observation by a client.
 #[derive(Debug)]
 struct Lags {
     #[expect(dead_code, reason = "it is read by whoever reads what a run says")]

@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::namespace::ADDRESS;
 
-/// What they are called.
+/// The names.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Backends that run until they are dropped.
@@ -56,7 +56,7 @@ async fn serve(name: &'static str, listener: TcpListener) {
     }
 }
 
-/// Who answers, the path that was asked for, and what a filter has added.
+/// The answering backend, the requested path, and the header of a filter.
 fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let mut said = format!("{name} {}", request.uri().path());
     if let Some(asked) = request.headers().get("x-asked") {

@@ -1,4 +1,4 @@
-//! Who is changed: six subjects of each sort, and what stays as it is beside them.
+//! The subjects of changes: six of each sort, with unchanged ones beside them.
 
 use pingsix_translate::Kind;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use super::objects::{
 use super::subjects::{Door, Probe, Sort, Subject, Write};
 use crate::lab::shop;
 
-/// How many listeners of the Gateway come and go.
+/// The number of listeners of the Gateway that come and go.
 pub(super) const LISTENERS: usize = 3;
 
-/// How many certificates one listener has in turn.
+/// The number of certificates that one listener has in turn.
 const PAIRS: usize = 3;
 
-/// How many subjects there are of each sort that changes, but for the listeners, which share one Gateway.
+/// The number of subjects of each changing sort, except listeners, which share one Gateway.
 pub(super) const OF_EACH: usize = 6;
 
 /// The objects that are there at the start, and the subjects.
@@ -64,7 +64,7 @@ impl Cast {
         });
     }
 
-    /// What nothing of all this concerns, though it shares hosts, Services and the Gateway with what changes.
+    /// The subjects that no change concerns, although they share hosts, Services and the Gateway with changing ones.
     fn stay(&mut self) {
         let routes = [
             ("stable", "stable.example", "a", "/", "stable.example", "/", "200 a /"),

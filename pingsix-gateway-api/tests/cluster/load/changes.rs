@@ -18,20 +18,20 @@ use super::objects::AWAY;
 use super::subjects::{Sort, Subject, Write};
 use crate::lab::objects;
 
-/// How often some changes are made at once.
+/// The number of bursts.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How many changes a tick brings: about a hundred a second, with bursts.
+/// The number of changes per tick: about a hundred a second, with bursts.
 const FEW: std::ops::RangeInclusive<usize> = 4..=10;
 const MANY: std::ops::RangeInclusive<usize> = 25..=50;
 
-/// How many ticks out of a hundred bring many.
+/// The percentage of ticks with many changes.
 const BURSTS: u32 = 10;
 
-/// How long a change may take until it is seen, on a machine that does much else.
+/// The time limit of a change, on a busy machine.
 pub(crate) const LATEST: Duration = Duration::from_mins(1);
 
-/// What was changed how often.
+/// The number of changes by sort.
 pub(crate) type Counts = BTreeMap<Sort, usize>;
 
 /// The variant that each subject is in; at first each is in its first.
@@ -65,7 +65,7 @@ pub(crate) async fn make(
             }
         }
         if is_late {
-            // Who waits for the rest of them finds out which it is.
+            // The caller that waits for the rest finds the missing change.
             return counts;
         }
         free.shuffle(dice);

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 /// The answers that a probe may get, each in one line.
 pub(crate) type Answers = BTreeSet<String>;
 
-/// What is right for each probe of a subject.
+/// The right answer to each probe of a subject.
 pub(crate) type State = Vec<Answers>;
 
 /// One answer and nothing else.
@@ -39,7 +39,7 @@ struct Pages {
     seen: usize,
     /// When each change was about to be made.
     made: Vec<Instant>,
-    /// How long after that those were seen that were not overtaken by others.
+    /// The times until the observation of changes that no later change replaced.
     lags: Vec<Duration>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Sent(usize);
 #[derive(Debug)]
 pub(crate) struct Wrong {
     answer: String,
-    /// How many changes were on their way.
+    /// The number of pending changes.
     changes: usize,
     right: Vec<Answers>,
     /// Whether it would have been right before.
@@ -77,7 +77,7 @@ impl Book {
         pages.seen + 1 == pages.states.len()
     }
 
-    /// How long it took until changes were seen.
+    /// The times until changes were observed.
     pub(crate) fn lags(&self) -> Vec<Duration> {
         self.pages.lock().lags.clone()
     }

@@ -23,14 +23,14 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::subjects::Probe;
 
-/// How long an answer may take, on a machine that does much else.
+/// The time limit of an answer, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(20);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What came back.
+/// The answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     status: u16,
@@ -76,7 +76,7 @@ pub(crate) struct Line {
     tls: bool,
     http2: bool,
     open: Option<Open>,
-    /// How often it was asked again because a kept connection was closed.
+    /// The number of repeated requests after the end of a kept connection.
     pub(crate) again: usize,
 }
 
@@ -172,7 +172,7 @@ async fn ask_http1(stream: &mut BufReader<Box<dyn Stream>>, probe: &Probe) -> Re
     let unread = |error: io::Error| Failure { what: format!("{error:?}"), is_unread: true };
     stream.get_mut().write_all(request.as_bytes()).await.map_err(unread)?;
     stream.get_mut().flush().await.map_err(unread)?;
-    // Nothing at all, or the news that the connection is gone.
+    // No data, or the end of the connection.
     if stream.fill_buf().await.map_err(unread)?.is_empty() {
         return Err(Failure { what: "closed without an answer".to_owned(), is_unread: true });
     }

@@ -25,7 +25,7 @@ pub(crate) async fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    // Where it does not run there is nothing to build, and inside nothing can be fetched.
+    // Without the namespace nothing has to be built, and within it the network is missing.
     if binary(test).is_none() {
         return false;
     }

@@ -62,7 +62,7 @@ pub(super) fn certificate_data(certificate: &str, key: &str) -> Value {
     json!({"tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key)})
 }
 
-/// What is between the lines of a certificate that begin and end it.
+/// The text of a certificate between its first and last line.
 pub(super) fn der(pem: &str) -> Vec<u8> {
     let lines: String = pem.lines().filter(|line| !line.starts_with("---")).collect();
     BASE64_STANDARD.decode(lines).unwrap()

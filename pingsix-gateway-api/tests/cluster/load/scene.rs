@@ -27,7 +27,7 @@ use crate::lab::programs::program;
 use crate::lab::readers::list;
 use crate::lab::{OWN_KINDS, PATIENCE, pingsix, shop};
 
-/// Everything that runs.
+/// The running processes.
 pub(crate) struct Scene {
     pub(crate) cluster: TestCluster,
     pub(crate) subjects: Arc<Vec<Subject>>,
@@ -49,7 +49,7 @@ struct PingSix {
     pid: Option<u32>,
 }
 
-/// What `/status/config` says.
+/// The content of `/status/config`.
 #[derive(Debug, Deserialize)]
 struct Page {
     published_revision: Option<i64>,
@@ -96,7 +96,7 @@ impl Scene {
         Doors { plain: self.plain.address, secure: self.secure.address }
     }
 
-    /// What the feed holds, by data plane, and in which revision.
+    /// The content of the feed, by data plane, with its revision.
     pub(crate) async fn feed(&self, plane: &str) -> Result<(i64, Vec<(String, Vec<u8>)>), Status> {
         let found = list(self.feed, plane).await?;
         let pairs = found.kvs.iter().map(|kv| {
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// What PingSIX is not content with. Nobody may be there to serve it, or must be.
+    /// The complaints of PingSIX. The feed may be absent, or must be.
     pub(crate) async fn refusal(&self, may_be_alone: bool) -> Option<String> {
         for pingsix in [&self.plain, &self.secure] {
             if let Some(Page { error_kind: Some(kind), last_error, .. }) = pingsix.page().await
@@ -233,7 +233,7 @@ pingsix:
             ),
         )
         .unwrap();
-        // It would write a line for each document each time.
+        // PingSIX would write a line for each document each time.
         let command =
             ["/usr/bin/env".into(), "RUST_LOG=warn".into(), binary.clone(), "-c".into(), config.into()];
         let process = cluster.run(name, command.into()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is changed, and what is right before and after.
+//! The subjects of changes, with the right answers before and after.
 
 use pingsix_translate::Kind;
 use rand::Rng;
@@ -33,14 +33,14 @@ pub(crate) struct Subject {
     pub(crate) sort: Sort,
     /// Certificates among which the one that is shown is looked for, in DER.
     pub(crate) certificates: Vec<Vec<u8>>,
-    /// How it can be: what to write, and what is right then.
+    /// A variant: the objects to write, and the right answers.
     pub(super) variants: Vec<(Write, State)>,
 }
 
-/// What of a subject changes.
+/// The changing part of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sort {
-    /// Nothing.
+    /// No change.
     Stable,
     /// The Service of a rule.
     Backend,
@@ -64,7 +64,7 @@ pub(crate) enum Sort {
     Certificate,
 }
 
-/// What is done at the API server.
+/// The write at the API server.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     Create(Kind, Value),
@@ -90,7 +90,7 @@ impl Subject {
         }
     }
 
-    /// What is right for a variant.
+    /// The right answers for a variant.
     pub(crate) fn state(&self, variant: usize) -> State {
         self.variants[variant].1.clone()
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::lines::{Line, Reply};
 use super::subjects::{Door, Sort, Subject};
 
-/// Where each of them is.
+/// The address of each protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doors {
     pub(crate) plain: SocketAddr,
@@ -26,13 +26,13 @@ pub(crate) struct Doors {
 const CONNECTIONS: [(Door, bool, u32); 4] =
     [(Door::Plain, false, 8), (Door::Plain, true, 4), (Door::Secure, false, 2), (Door::Secure, true, 2)];
 
-/// How many requests a second they send together.
+/// The total number of requests per second.
 const RATE: u32 = 1_000;
 
-/// What cannot be told of more than the first few.
+/// The number of faults in a report.
 const TOLD: usize = 20;
 
-/// What became of all requests.
+/// The outcomes of all requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Right answers, by the protocol and by what kind of subject was asked.
@@ -41,7 +41,7 @@ pub(crate) struct Tally {
     pub(crate) failed: Vec<String>,
     /// Requests that were sent again, because a kept connection had been closed without a byte.
     pub(crate) again: usize,
-    /// What takes longest.
+    /// The slowest requests.
     pub(crate) longest: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Tally {
         self.right.values().sum::<usize>() + self.wrong.len() + self.failed.len()
     }
 
-    /// How many right answers each protocol has given.
+    /// The number of right answers by protocol.
     pub(crate) fn by_protocol(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for ((protocol, _), count) in &self.right {

@@ -127,7 +127,8 @@ spec: {{managed: {managed}}}
         keys.map(|key| key.as_str().unwrap().to_owned()).collect()
     }
 
-    /// What encrypts the certificate as it is handed out: `plaintext` where nothing does, and nothing while nobody answers.
+    /// The encryption of the certificate in the feed: `plaintext` without any, and `None` while the feed does not
+    /// answer.
     pub(super) async fn seal(&self, stage: &Stage) -> String {
         let prefix = self.config(stage).await.0;
         let identity = FeedIdentity::from_data(&self.secret(stage, "feed").await).unwrap();
@@ -154,7 +155,7 @@ spec: {{managed: {managed}}}
     }
 }
 
-/// Where the feed is served.
+/// The address of the feed.
 async fn feed(stage: &Stage) -> SocketAddr {
     let services = Api::<Service>::namespaced(stage.cluster.admin(), SYSTEM);
     let spec = services.get(FEED).await.unwrap().spec.unwrap();

@@ -21,7 +21,7 @@ use crate::lab::{OWN_KINDS, PATIENCE, conditions, eventually_found, objects, pin
 /// The controller's name: that of its Deployment, and of what belongs to it.
 pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";
 
-/// Where the controller is.
+/// The address of the controller.
 pub(super) const SYSTEM: &str = "pingsix-system";
 
 /// A class whose data planes the controller runs, what is behind them, and the certificate of the calm Gateway.
@@ -63,7 +63,7 @@ const CALM_LISTENERS: &str = "[{name: plain, port: 80, protocol: HTTP}, \
 /// The containers of Pods: by Pod and name, which start of which container it is.
 pub(super) type Containers = Vec<(String, Vec<(String, String, i32)>)>;
 
-/// Everything that runs.
+/// The running processes.
 pub(super) struct Stage {
     pub(super) cluster: TestCluster,
 }
@@ -73,7 +73,7 @@ impl Stage {
     /// run. `settings` are options of the controller, as variables without what they all begin with.
     pub(super) async fn start(test: &str, settings: &[(&str, &str)]) -> Option<Self> {
         let binary = pingsix::binary(test)?;
-        // What has to be built is built where something can be fetched.
+        // Programs are built while the network is available.
         let controller = program(CONTROLLER).await;
         let responder = program("pingsix-gateway-responder").await;
         if !in_own_network(&format!("managed::{test}")).await {
@@ -108,7 +108,7 @@ impl Stage {
         self.cluster.apply(manifests).await.unwrap();
     }
 
-    /// What of the calm Gateway can be asked.
+    /// The requests to the calm Gateway.
     async fn calm(&self) -> Vec<Target> {
         let address = self.address(CALM).await;
         [80, 443].map(|port| Target::new(address, port, "calm.example")).to_vec()
@@ -158,7 +158,7 @@ impl Stage {
         self.is_served(&Target::new(self.address(CALM).await, 80, host)).await;
     }
 
-    /// What runs for a Gateway now; Pods that are about to end do not count.
+    /// The running Pods of a Gateway; terminating Pods do not count.
     pub(super) async fn containers(&self, gateway: &str) -> Containers {
         let selector = format!("gateway.networking.k8s.io/gateway-name={gateway}");
         self.containers_of("default", &selector).await
@@ -217,7 +217,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nobody who asked has noticed anything, and what ran still does.
+    /// Clients saw no fault, and all processes still run.
     pub(super) async fn saw_nothing(self, stage: &Stage) {
         self.traffic.was_not_disturbed("the calm Gateway").await;
         assert_eq!(stage.containers(CALM).await, self.containers);

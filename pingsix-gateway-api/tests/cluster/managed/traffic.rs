@@ -13,19 +13,19 @@ use crate::lab::eventually;
 use crate::load::lines::Line;
 use crate::load::subjects::Probe;
 
-/// How long each client waits between two requests, on a machine that has the time for that.
+/// The pause of each client between two requests, on an idle machine.
 const PACE: Duration = Duration::from_millis(20);
 
-/// How many answers it takes at least to say that somebody is served.
+/// The least number of answers that shows service.
 const ENOUGH: usize = 200;
 
-/// How many faults are told.
+/// The number of faults in a report.
 const TOLD: usize = 10;
 
-/// What the backend answers.
+/// The answer of the backend.
 pub(super) const RIGHT: &str = "200 backend";
 
-/// How a client asks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     http2: bool,
@@ -40,7 +40,7 @@ const MANNERS: [Manner; 4] = [
     Manner { http2: true, fresh: true },
 ];
 
-/// What became of all requests.
+/// The outcomes of all requests.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     right: usize,
@@ -50,7 +50,7 @@ pub(super) struct Tally {
     longest: Duration,
 }
 
-/// What is asked: a host on a port, over TLS where that is 443.
+/// The target of a request: a host on a port, with TLS on 443.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) address: SocketAddr,

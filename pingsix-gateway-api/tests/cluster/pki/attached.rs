@@ -16,14 +16,15 @@ use crate::deploy::manifests::folder;
 use crate::lab::pingsix::say;
 use crate::lab::readers::Served;
 
-/// What the certificate names by a URI, what the server's list gives its common name, and what neither does.
+/// The prefix that the certificate names by a URI, the prefix of its common name in the server's list, and a prefix of
+/// neither.
 const PREFIXES: [&str; 3] = ["/pingsix/default/web:80", "/pingsix/default/named", "/pingsix/default/other"];
 
 fn scope(prefix: &str) -> Scope {
     Scope::new(prefix).unwrap()
 }
 
-/// What `feed-certificates` makes with the key from the Secret.
+/// The certificate that `feed-certificates` makes with the key from the Secret.
 fn signed(authorities: &Authorities, prefix: &str) -> FeedIdentity {
     let made = tempfile::tempdir().unwrap();
     let secret = authorities.to_data();

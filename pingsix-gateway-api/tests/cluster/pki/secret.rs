@@ -101,7 +101,7 @@ async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_authority() {
     let Some(lab) = lab().await else { return };
-    // What nobody confirms is waited for until certificates have expired.
+    // A step without a confirmation waits until certificates have expired.
     let second = Duration::from_secs(1);
     let lifetimes = Lifetimes::new(3_600 * second, 6 * second, 2 * second).unwrap();
     let replica = Replica::start(&lab, "one", lifetimes).await;
@@ -167,7 +167,7 @@ async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwr
         assert_eq!(still.metadata.resource_version, wrong.metadata.resource_version, "{name}");
         write(name, &good[name]).await;
     }
-    // What was put right is in use again.
+    // The repaired Secret is in use again.
     let rotate = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "now"}}}));
     secrets(&lab).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
     eventually_found("the next authority", async || {

@@ -1,4 +1,4 @@
-//! What commands of `kubectl` do, as far as the quick start has them.
+//! The commands of `kubectl` in the quick start.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::deploy::manifests::Manifests;
 use crate::lab::{conditions, eventually_found, objects};
 
-/// Where the definitions of Gateway API are, with a version between the two.
+/// The address of the definitions of Gateway API, with a version between the two parts.
 const DEFINITIONS: (&str, &str) =
     ("https://github.com/kubernetes-sigs/gateway-api/releases/download/", "/standard-install.yaml");
 

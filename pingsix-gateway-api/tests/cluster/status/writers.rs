@@ -7,7 +7,7 @@ use pingsix_gateway_api::leader::Leadership;
 use pingsix_gateway_api::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use pingsix_gateway_api::watch::{Arrived, Watched, WatchedKind};
+use pingsix_gateway_api::watch::{DecodedObject, Watched, WatchedKind};
 use pingsix_gateway_api::world::{Event, Stored, World};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ impl Writers {
     }
 
     /// Reads an object anew, as a watch would bring it.
-    pub(crate) async fn see<K: WatchedKind + Stored>(&mut self, api: Api<Arrived<K>>, name: &str)
+    pub(crate) async fn see<K: WatchedKind + Stored>(&mut self, api: Api<DecodedObject<K>>, name: &str)
     where
         Event: From<watcher::Event<Watched<K>>>,
     {
@@ -59,12 +59,12 @@ impl Writers {
 }
 
 /// `default` has everything that has a namespace.
-pub(crate) fn namespaced<K: WatchedKind>(client: &Client) -> Api<Arrived<K>> {
+pub(crate) fn namespaced<K: WatchedKind>(client: &Client) -> Api<DecodedObject<K>> {
     Api::namespaced_with(client.clone(), "default", &())
 }
 
 /// Writes a part of a status as another controller would.
-pub(crate) async fn write_status<K: WatchedKind>(api: &Api<Arrived<K>>, name: &str, status: Value) {
+pub(crate) async fn write_status<K: WatchedKind>(api: &Api<DecodedObject<K>>, name: &str, status: Value) {
     let patch = Patch::Merge(json!({ "status": status }));
     api.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
 }

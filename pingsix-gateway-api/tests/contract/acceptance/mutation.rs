@@ -15,7 +15,7 @@ pub(super) const RAW: &str = "@raw:";
 /// A field whose name starts with this mark is written without it, so that an object has the field twice.
 pub(super) const TWICE: &str = "@twice:";
 
-/// How PingSIX gets to know of a case.
+/// The way of a case to PingSIX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// While it runs.
@@ -24,7 +24,7 @@ pub(super) enum Delivery {
     List,
 }
 
-/// What a prefix is changed by: values to put, and keys to take away.
+/// The changes of a prefix: values to put, and keys to delete.
 #[derive(Clone)]
 pub(super) struct Case {
     pub(super) what: String,

@@ -1,4 +1,4 @@
-//! What values and names are replaced by.
+//! The replacements of values and names.
 
 use serde_json::{Value, json};
 
@@ -255,7 +255,7 @@ const NUMBERS: [&str; 46] = [
     "1e-3",
 ];
 
-/// Those that would cost a node's weight too much memory.
+/// The weights that would cost too much memory.
 const LARGE: [&str; 10] = [
     "2147483647",
     "2147483648",

@@ -1,4 +1,4 @@
-//! What stands between a client and its protocol: a connection, with TLS or without.
+//! The connection of a client, with TLS or without.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::credulous;
 
-/// What bytes go through.
+/// The stream of bytes.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -23,7 +23,7 @@ pub(super) struct Door {
     pub(super) tls: Option<Hello>,
 }
 
-/// What a client says before a TLS connection stands.
+/// The first bytes of a client before TLS.
 #[derive(Clone, Debug)]
 pub(super) struct Hello {
     /// The name it asks for, or `None` for a client that does not say.

@@ -104,7 +104,7 @@ async fn read_line(stream: &mut Buffered) -> io::Result<String> {
 fn wire(request: &Request) -> Vec<u8> {
     let version = if request.host.is_some() { "1.1" } else { "1.0" };
     let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-    // Where it offers HTTP/2, PingSIX waits for 24 bytes before it reads any request.
+    // With HTTP/2 on offer, PingSIX waits for 24 bytes before it reads any request.
     let mut text =
         format!("{} {}{query} HTTP/{version}\r\nUser-Agent: contract\r\n", request.method, request.path);
     if let Some(host) = &request.host {

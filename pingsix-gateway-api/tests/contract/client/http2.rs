@@ -12,7 +12,7 @@ use super::{PATIENCE, Reply};
 /// A connection that speaks HTTP/2 from its first byte, with TLS below it or not; opened when it is needed.
 pub(crate) struct Http2 {
     door: Door,
-    /// What it says that its URLs start with.
+    /// The scheme and authority of its URLs.
     scheme: &'static str,
     sender: Option<http2::SendRequest<Empty<Bytes>>>,
     /// The certificate that was shown last.

@@ -107,7 +107,7 @@ pub(super) fn kinds(program: &Program) -> Vec<Odd> {
     bases(program).iter().map(|Base { name, cert, key }| Odd::new(*name, cert, key)).collect()
 }
 
-/// Everything there is.
+/// All material.
 pub(super) fn all(program: Option<&Program>) -> Vec<Odd> {
     let own = [
         generated("own P-256", &rcgen::PKCS_ECDSA_P256_SHA256),

@@ -37,12 +37,12 @@ impl Program {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It may end before it has read everything.
+        // The program may end before the end of its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
 
-    /// What it writes to its output for an input; `None` when it refuses to.
+    /// The output of the program for an input; `None` after a refusal.
     pub(super) fn convert(&self, arguments: &[&str], input: &str) -> Option<String> {
         let output = self.run(arguments, input.as_bytes());
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())

@@ -1,4 +1,4 @@
-//! What a request gets from each plugin that the other files leave out.
+//! The effect of each plugin that the other files leave out.
 
 use std::collections::BTreeSet;
 

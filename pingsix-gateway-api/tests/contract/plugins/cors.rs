@@ -41,7 +41,7 @@ fn with_headers(origin: &str, method: &str, headers: &str) -> Request {
 /// A configuration, and requests with the summaries of their answers.
 type Case = (Value, Vec<(Request, &'static str)>);
 
-/// Nothing, one star and two stars in each field.
+/// No value, one star and two stars in each field.
 fn fields() -> Vec<Case> {
     vec![
         // Without methods no preflight passes; the other answers say so with an empty header.
@@ -196,7 +196,7 @@ fn origins() -> Vec<Case> {
                 (plain("null"), "200"),
             ],
         ),
-        // What the backend says is replaced for allowed origins, and reaches all others.
+        // The plugin replaces the backend's headers for allowed origins, and passes them to all others.
         (
             json!({ "allow_origins": ORIGIN, "allow_methods": "GET", "allow_headers": "x-a" }),
             vec![

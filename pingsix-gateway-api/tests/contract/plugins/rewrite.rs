@@ -67,7 +67,7 @@ async fn pingsix_rewrites_response_headers_and_replaces_some_texts_in_them() {
     say(&format!("{TEST}: {} configurations over four protocols", cases.len()));
 }
 
-/// What reached the backend, as far as a case speaks of it: the target and the host.
+/// The target and the host that reached the backend, as far as a case names them.
 fn arrived(reply: &Reply) -> String {
     if reply.status != 200 {
         return reply.status.to_string();
@@ -198,7 +198,7 @@ async fn pingsix_rewrites_request_headers_as_they_are_written() {
             let mut headers = seen(&reply)["headers"].clone();
             let object = headers.as_object_mut().unwrap();
             object.retain(|name, _| name.starts_with("x-"));
-            // Nothing stands for anything else; the blanks around a value are lost on the way over HTTP/1.
+            // No text has a special meaning; HTTP/1 drops the blanks around a value.
             let expected = json!({
                 "x-a": "$remote_addr $host ${1}", "x-b": "", "x-c": padded, "x-d": "ä", "x-e": ["1", "2"], "x-f": "1",
             });

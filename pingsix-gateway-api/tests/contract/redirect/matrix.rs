@@ -28,7 +28,7 @@ pub(super) struct Filter {
     pub(super) path: Path,
 }
 
-/// What becomes of the path. The match of the rule is a prefix, the first text of `Prefix`.
+/// The change of the path. The match of the rule is a prefix, the first text of `Prefix`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path {
     Keep,

@@ -24,8 +24,8 @@ fn native(filter: &Filter, host: &str) -> Option<Value> {
             let stem = replacement.trim_end_matches('/');
             let bare = if replacement.is_empty() { "/" } else { replacement };
             let pairs = if stem.is_empty() {
-                // What is left must not start with two slashes: over HTTP/1 that is another host. `/.//a` is `//a`
-                // on this one.
+                // The remaining path must not start with two slashes: over HTTP/1 that is another host. `/.//a` is
+                // `//a` on this one.
                 vec![
                     format!("^{matched}/?$"),
                     "/".to_owned(),
@@ -59,7 +59,7 @@ fn native(filter: &Filter, host: &str) -> Option<Value> {
     Some(config)
 }
 
-/// What a client makes of a Location: references without a scheme are relative to what it asked for.
+/// The client's reading of a Location: references without a scheme are relative to the request.
 fn resolve(protocol: Protocol, authority: &str, location: &str) -> String {
     let origin = format!("{}://{authority}", protocol.scheme());
     let (origin, path) = match location.strip_prefix(&origin) {
@@ -134,7 +134,7 @@ async fn pingsix_redirects_as_the_specification_says_over_every_protocol() {
     ));
 }
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     /// A redirect to this Location.
@@ -225,14 +225,14 @@ fn path_forms() -> Vec<Form> {
             .glued("/old?a=b", "/new?z=1&a=b")
             .glued("/old?z=1", "/new?z=1")
             .glued("/old?z=1&z=1", "/new?z=1&z=1&z=1"),
-        // Nothing is replaced in `uri`.
+        // `uri` has no placeholders.
         uri("/a%2Fb/$1/$x/${1}").glued("/old?a", "/a%2Fb/$1/$x/${1}?a"),
         uri("/ä").glued("/old", "/ä"),
-        // What does not start with one slash ends elsewhere.
+        // A URI without exactly one leading slash leads elsewhere.
         uri("//other.test/x").glued("/old?a", "//other.test/x?a"),
         uri("new").glued("/old?a", "new?a"),
         uri("/new#part").glued("/old?a", "/new"),
-        // What is no URI is no redirect: the backend gets the request.
+        // An invalid URI causes no redirect: the backend gets the request.
         uri("/sp ace").always("/old", &Answer::Backend),
         uri("/a<b").always("/old", &Answer::Backend),
         // Other hosts are for HTTP/1 only.
@@ -250,7 +250,7 @@ fn path_forms() -> Vec<Form> {
             .glued(&long, &long.replace("/old", "/new"))
             // No pattern matches, so it redirects to where it came from.
             .glued("/older?a=b", "/older?a=b"),
-        // What is left of the path starts with two slashes: over HTTP/1 that is a host.
+        // The remaining path starts with two slashes: over HTTP/1 that is a host.
         regex(json!(["^/old(?:/(.*))?$", "/$1"]))
             .glued("/old", "/")
             .glued("/old/x", "/x")

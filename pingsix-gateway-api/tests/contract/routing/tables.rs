@@ -38,7 +38,7 @@ const PATHS: [&str; 18] = [
 /// Patterns that may stand in each other's way.
 const PARAMETERS: [&str; 6] = ["/{x}", "/a/{x}", "/{x}/b", "/v{x}", "/a/{y}/c", "/a/{x}/{*p}"];
 
-/// Those above 999 become 500.
+/// Numbers above 999 become 500.
 const STATUSES: [u16; 10] = [200, 200, 201, 299, 403, 404, 500, 503, 999, 1000];
 
 const METHODS: [&str; 6] = ["GET", "POST", "HEAD", "OPTIONS", "PURGE", "get"];

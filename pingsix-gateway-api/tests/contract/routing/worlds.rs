@@ -1,4 +1,4 @@
-//! What the model says of a table in all orders of insertion, or in many.
+//! The answers of the model for a table in all orders of insertion, or in many.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl<'c> Worlds<'c> {
 
     fn in_orders(table: &RouteTable<'c>, requests: &[Request], orders: Vec<Vec<usize>>) -> Self {
         let mut this = Self { outcomes: vec![Vec::new(); requests.len()], distinct: Vec::new(), refused: 0 };
-        // What a request meets follows from the route it finds, whatever the order; that is worked out once.
+        // The route determines the outcome of a request in any order; the test computes each outcome once.
         let mut known = BTreeMap::new();
         for order in orders {
             let Ok(router) = table.insert_in(order) else {

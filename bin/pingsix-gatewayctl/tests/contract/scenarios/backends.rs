@@ -14,7 +14,7 @@ use crate::nodes::with_upstreams;
 /// The backends by the address they stand for, and what proves their names.
 pub(super) struct Backends {
     plain: BTreeMap<String, Echo>,
-    /// Where TLS to a backend ends, by its address and the name it proves.
+    /// The TLS endpoints of backends, by address and certified name.
     secure: BTreeMap<(String, String), SocketAddr>,
     authority: Authority,
     /// Ends what `secure` holds.
@@ -66,7 +66,7 @@ impl Backends {
         self.plain[node].address
     }
 
-    /// Where TLS ends that proves a name, before a backend that knows nothing of it.
+    /// A TLS endpoint with a certificate for a name, before a backend without TLS.
     async fn secure(&mut self, node: &str, name: &str, plain: SocketAddr) -> SocketAddr {
         let key = (node.to_owned(), name.to_owned());
         if let Some(address) = self.secure.get(&key) {

@@ -15,13 +15,13 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::sample::Sample;
 
-/// What the prefixes start with that PingSIX never reads.
+/// The beginning of prefixes that PingSIX never reads.
 const STREAMS: &str = "/pingsix-stream/";
 
 /// Manifests that can be translated.
 pub(super) struct Case {
     pub(super) name: String,
-    /// Where the program runs.
+    /// The folder of the program.
     directory: PathBuf,
     /// The manifests, below it.
     input: String,
@@ -30,7 +30,7 @@ pub(super) struct Case {
     pub(super) material: Material,
 }
 
-/// What the manifests say of things that requests meet, read without translation.
+/// The parts of manifests that requests meet, read without translation.
 pub(super) struct Material {
     /// The addresses of each Service, on any of its ports.
     addresses: BTreeMap<String, BTreeSet<String>>,
@@ -137,8 +137,8 @@ impl Case {
         planes
     }
 
-    /// What the prefix of the data plane ends with that a request arrives at, as `explain` says; `None` where nothing
-    /// takes it, nor would if a port were open for it.
+    /// The suffix of the prefix of the data plane for a request, according to `explain`; `None` for a request without a
+    /// data plane, even on an open port.
     pub(super) fn plane_of(&self, sample: &Sample) -> Option<String> {
         if !sample.can_be_sent() {
             return None;
@@ -169,7 +169,7 @@ fn read(name: &str, samples: &str) -> Vec<Sample> {
 }
 
 impl Material {
-    /// What texts say; of those that are no YAML, nothing.
+    /// The documents of the texts; none for invalid YAML.
     fn of(texts: &[String]) -> Self {
         let mut material = Self { addresses: BTreeMap::new(), certificates: BTreeMap::new() };
         let documents = texts.iter().flat_map(|text| serde_saphyr::from_multiple(text).unwrap_or_default());

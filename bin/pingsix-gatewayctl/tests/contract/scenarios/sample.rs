@@ -10,16 +10,16 @@ use crate::client::{Protocol, Reply, speaks_http2};
 use crate::comparison::float;
 use crate::echo::{BACKEND, HEADER_SEEN, TARGET_SEEN};
 
-/// How often a request is asked at least.
+/// The least number of repetitions of a request.
 const REPEATS: usize = 3;
 
-/// How often it is asked for each address its backend has, so that all of them are seen.
+/// The number of requests per backend address, enough to see all of them.
 const REPEATS_PER_ENDPOINT: usize = 4;
 
-/// How often a weighted list is asked at least.
+/// The least number of requests to a weighted list.
 const SHARE_SAMPLE: u64 = 300;
 
-/// How many requests the smallest share of a weighted list gets at least, on average.
+/// The least average number of requests for the smallest share of a weighted list.
 const SMALLEST_SHARE: u64 = 30;
 
 /// An entry of `requests.yaml`.
@@ -41,7 +41,7 @@ pub(super) struct Sample {
     /// There is no listener for it. What is expected all the same is for a PingSIX with an open port.
     #[serde(default)]
     closed: bool,
-    /// What the backend sees: `target`, `host`, and headers that start with `x-`; an empty text is none.
+    /// The request at the backend: `target`, `host`, and headers that start with `x-`; an empty text stands for none.
     #[serde(default)]
     sees: BTreeMap<String, String>,
     /// Response headers the client gets; an empty text is none.
@@ -105,7 +105,7 @@ impl Sample {
         all
     }
 
-    /// How often the request is asked over each protocol.
+    /// The number of requests over each protocol.
     pub(super) fn repeats(&self) -> usize {
         let weights = || self.backends.values().copied().filter(|weight| *weight > 0);
         if weights().count() > 1 {
@@ -117,7 +117,7 @@ impl Sample {
         REPEATS.max(REPEATS_PER_ENDPOINT * endpoints)
     }
 
-    /// What is wrong with the answers over one protocol.
+    /// The fault of the answers over one protocol.
     pub(super) fn fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
         let wrong = answers.iter().find(|answered| !self.allows(answered, material));
         if let Some(Answered { reply, certificate }) = wrong {

@@ -179,7 +179,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
     assert!(told.contains("a fault of the controller"), "{told}");
     let panicked = r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="panicked"}"#;
     assert_eq!(rig.metric(panicked), "1");
-    // It is tried again, with nothing left of what has panicked; a change does not wait for that.
+    // The retry starts without state of the panicked translation; a change does not wait for the retry.
     let due = rig.engine.ingest.queue.next_due().unwrap();
     assert_eq!(due - Instant::now(), Duration::from_millis(100));
     rig.apply(Kind::Gateway, changed_gateway("web", 3));
@@ -222,7 +222,7 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     tokio::time::advance(Duration::from_secs(5)).await;
     rig.take_turns();
     let before = rig.begun(WEB);
-    // It ends meanwhile.
+    // The job ends meanwhile.
     assert!(rig.engine.parts.reconciler.give_up(&web()));
     held.let_go();
     rig.finish_job().await;

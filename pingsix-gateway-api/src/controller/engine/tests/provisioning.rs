@@ -85,7 +85,7 @@ impl Rig {
 
     fn stand(&mut self, ends: &Ends, provisioned: Provisioned) {
         ends.provisioned.send_replace(ProvisionedOwners::from([(web(), provisioned)]));
-        self.engine.look_at_provisioned();
+        self.engine.apply_provisioned();
     }
 
     /// All instances confirm what was published.
@@ -94,7 +94,7 @@ impl Rig {
             let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
             let urls = ends.pages.borrow()[&web()][&plane(port)].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            self.engine.look_at_pages(&plane(port), Instances::Pages(pages));
+            self.engine.observe_status_pages(&plane(port), Instances::Pages(pages));
         }
     }
 
@@ -226,7 +226,7 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
     let mut undecodable = managed_gateway();
     undecodable["metadata"]["resourceVersion"] = json!("3");
     undecodable["spec"]["listeners"] = json!("none");
-    // What runs by parameters that were right goes on by these.
+    // Running processes keep the last valid parameters.
     let (goes_on, is_left) = ((true, false, false), (false, true, false));
     for (kind, wrong, right, expected) in [
         (Kind::PingsixProxy, proxy(json!({})), proxy(json!({"managed": {}})), goes_on),
@@ -282,12 +282,12 @@ async fn what_is_published_is_of_the_very_gateway_that_it_was_made_of() {
     assert_eq!(owner(&rig).as_deref(), Some("c3f5e000"));
 }
 
-/// How many documents the data plane of port 80 has.
+/// The number of documents in the data plane of port 80.
 fn documents(rig: &Rig) -> Option<usize> {
     rig.feed().held("/pingsix/infra/web:80")
 }
 
-/// What is said of the Gateway: whether it is accepted and why not, and what `Programmed` says.
+/// The status of the Gateway: `Accepted` with its reason, and `Programmed`.
 fn said(rig: &Rig) -> (bool, Reason, String) {
     let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&web()) else { panic!("nothing is said") };
     let accepted = verdict.conditions.get(ConditionType::Accepted).unwrap();
@@ -348,7 +348,7 @@ async fn what_is_served_stays_while_parameters_cannot_be_used() {
 async fn of_what_cannot_be_used_at_the_start_nothing_is_published_and_others_are_served() {
     let (mut rig, ends) = Rig::managing_with(json!({}), vec![managed_class()]);
     assert!(rig.is_ready() && rig.feed().is_open());
-    // Whoever reads it keeps what it has, which it would not if there were nothing.
+    // Readers keep their documents; an empty data plane would delete them.
     assert_eq!(rig.feed().begun(), []);
     let (is_accepted, reason, _) = said(&rig);
     assert!(!is_accepted && reason == Reason::InvalidParameters);
@@ -375,7 +375,7 @@ async fn what_runs_stays_while_its_class_is_deleted_and_created_again() {
     rig.apply(Kind::GatewayClass, managed_class());
     rig.settle();
     assert_eq!(state(&ends), (true, false));
-    // It is of somebody else now.
+    // The object belongs to another owner now.
     delete(&mut rig);
     let mut foreign = managed_class();
     foreign["spec"]["controllerName"] = json!("example.com/other");
@@ -435,9 +435,9 @@ async fn the_instances_are_the_pods_behind_the_service() {
     rig.endpoints(2, &[("10.0.0.1", true, false), ("10.0.0.2", false, false), ("10.0.0.3", false, true)]);
     assert_eq!(urls(&ends, 80), (vec![url("10.0.0.1", 30_080)], vec![url("10.0.0.2", 30_080)]));
     assert_eq!(urls(&ends, 8080).0, [url("10.0.0.1", 28_080)]);
-    // Nobody is asked without the key.
+    // No request comes without the key.
     ends.key.send_replace(None);
-    rig.engine.look_at_all_instances();
+    rig.engine.refresh_all_instances();
     assert_eq!(urls(&ends, 80), (vec![], vec![]));
 }
 
@@ -588,7 +588,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     let all = &["old", "new", "other"];
     let text = |keys: &[&str]| Ok(keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
     rig.hold(&ends, &[]);
-    // Those that run have no key.
+    // The running processes have no key.
     rig.apply(Kind::Secret, keys(1, "old\n"));
     rig.apply(Kind::PingsixProxy, encrypted());
     rig.settle();
@@ -636,7 +636,7 @@ async fn another_process_of_the_controller_goes_on_with_the_key_of_before() {
         let before = rig.feed().begun().len();
         rig.apply(Kind::PingsixProxy, encrypted());
         rig.settle();
-        // What its processes have is not known yet: nothing changes, and nothing is said to be done.
+        // The keys of its processes are unknown: no publication, and no report of completion.
         assert_eq!(rig.feed().begun().len(), before);
         assert!(given(&ends).is_err());
         rig.hold(&ends, &["old"]);
@@ -679,7 +679,7 @@ async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_t
             };
             let urls = ends.pages.borrow()[&web()][&plane].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
-            rig.engine.look_at_pages(&plane, Instances::Pages(pages));
+            rig.engine.observe_status_pages(&plane, Instances::Pages(pages));
         };
         judge(&mut rig, None);
         rig.apply(Kind::PingsixProxy, encrypted());
@@ -707,7 +707,7 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     let (short, message, _) = rig.told();
     assert_eq!(short, "False Pending");
     assert!(message.contains("Secret \"infra/keys\" with the keyring does not exist."), "{message}");
-    // It is watched, and followed.
+    // The object is watched.
     let secret = ObjectKey::new(Kind::Secret, "infra", "keys");
     assert_eq!(rig.engine.parts.reconciler.referenced(), [secret].into());
     rig.apply(Kind::Secret, keys(1, "\n\n"));

@@ -3,7 +3,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::acceptance::{Heard, Reception};
+use crate::acceptance::{AcceptanceOutcome, Reception};
 
 const SLOW: Duration = Duration::from_secs(5);
 pub(super) const WEB: &str = "/pingsix/infra/web";
@@ -46,14 +46,14 @@ impl Rig {
             }
             let next = until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + BEAT);
             match timeout(next - now, self.engine.publish.publisher.ended()).await {
-                Ok(attempt) => self.engine.hear_of(attempt.unwrap()),
+                Ok(attempt) => self.engine.record_attempt(attempt.unwrap()),
                 Err(_) => self.engine.beat(),
             }
             self.engine.advance();
         }
     }
 
-    /// What is said of whether a Gateway is programmed.
+    /// The `Programmed` condition of a Gateway.
     pub(super) fn programmed(&self, gateway: &ObjectKey) -> String {
         let Some(Wanted::Gateway { verdict, .. }) = self.wanted(gateway) else { return "nothing".to_owned() };
         let conditions = format!("{:?}", verdict.conditions);
@@ -128,11 +128,11 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
         rig.during(Duration::from_secs(2)).await;
         assert!(rig.programmed(&web()).contains("The configuration is not published yet."));
     }
-    // What PingSIX makes of it counts all the same.
+    // The acceptance by PingSIX counts all the same.
     let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
     let revision = rig.engine.deliveries.revision(&plane).unwrap();
     let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
-    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), Heard::Nothing);
+    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), AcceptanceOutcome::Nothing);
     assert_eq!(rig.feeds[1].begun().len(), 2, "the first, and the one that is stuck");
 }
 
@@ -148,11 +148,11 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
     let orphan = |data_plane, is_gone| Orphan { data_plane, is_gone, at: None };
     let before = rig.feed().begun().len();
     rig.engine.withdraw(vec![
-        // It is served, whatever anybody says.
+        // The data plane is served, independent of reports.
         orphan(gateway("web", None), true),
         // In another layout.
         orphan(gateway("blog", Some(8443)), false),
-        // It is there, and of another class.
+        // The Gateway exists, with another class.
         orphan(gateway("elsewhere", None), false),
         orphan(gateway("gone", None), true),
         orphan(gateway("gone", Some(80)), true),
@@ -422,7 +422,7 @@ async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the
     let before = rig.feed().begun().len();
     rig.during(Duration::from_secs(5)).await;
     assert_eq!(rig.feed().begun().len(), before, "another one may lead");
-    // It is regained before the end was noticed, so nobody is told of either.
+    // The leadership returns before its end was noticed, so neither is reported.
     lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
     rig.lead(true);
     rig.during(Duration::from_secs(5)).await;
@@ -493,7 +493,7 @@ async fn readiness_waits_for_what_is_read_from_the_feed_whatever_other_targets_h
         rig.during(SLOW * 100).await;
         assert!(rig.is_ready() && rig.feeds[opening].is_open(), "{first_opens} {fate:?}");
     }
-    // What it will never take closes it to nobody.
+    // A permanent failure does not block readiness.
     let rig = opening_and_other(true);
     rig.feeds[0].fate(WEB, Fate::Refused);
     rig.feeds[1].fate(WEB, Fate::Stuck);
@@ -557,7 +557,7 @@ async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then
     assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()]);
 
-    // What is not held there is withdrawn already.
+    // A target without the documents counts as withdrawn.
     rig.apply(Kind::Gateway, second());
     rig.settle();
     rig.feed().fate(BLOG, Fate::Elsewhere);

@@ -36,7 +36,7 @@ impl Rig {
         self.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some()
     }
 
-    /// What is published, as one text.
+    /// The published documents, as one text.
     pub(super) fn text(&self) -> String {
         let scope = Scope::new("/pingsix/infra/web").unwrap();
         let documents = self.feed().sink.documents(&scope).unwrap();
@@ -153,7 +153,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     assert!(rig.text().contains("new-7.example") && rig.text().contains("new-5.example"));
     rig.engine.beat();
     assert_eq!(rig.metric(r#"pingsix_gateway_problems{severity="error",reason="Quarantined"}"#), "1");
-    // It changes, and is as good as any other.
+    // The object changes, and is released.
     rig.apply(Kind::HttpRoute, new_route(5, "/other", 2));
     rig.settle();
     assert_eq!(verdict(&rig, 5).0, ConditionStatus::True);
@@ -214,7 +214,7 @@ async fn a_retry_shows_in_no_status() {
         assert_eq!(rig.programmed_reason().0, ConditionStatus::True, "{}", rig.programmed_reason().1);
     }
     assert_eq!(tries, 1, "after five minutes");
-    // It is taken, though it has not changed.
+    // PingSIX accepts the unchanged object.
     for _ in 0..700 {
         rig.react_on_page(&mut accepted, |_| true).await;
     }

@@ -28,7 +28,7 @@ impl Rig {
     /// Another one hears what this one tells, and does what follows.
     fn tell_other(&self, other: &mut Self) {
         self.replicas().tell(&other.replicas(), true);
-        other.engine.look_at_replicas();
+        other.engine.refresh_replicas();
         other.settle();
     }
 
@@ -44,7 +44,7 @@ impl Rig {
         self.engine.follow_parameters(&web());
         let elsewhere = (!is_here).then_some(Revision::MIN);
         *self.feed().elsewhere.lock() = elsewhere;
-        self.engine.look_at_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
+        self.engine.observe_status_pages(&plane(), Instances::Pages([(url, Ok(page))].into()));
     }
 
     fn is_confirmed(&self) -> bool {
@@ -85,7 +85,7 @@ async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
     // The follower ends, and what it knew is not lost; nor is it when the leader ends.
     follower.replicas().tell(&leader.replicas(), false);
-    leader.engine.look_at_replicas();
+    leader.engine.refresh_replicas();
     leader.settle();
     assert_eq!(leader.accepted_reason(5), Reason::Quarantined);
     let mut third = Rig::replica("three");
@@ -105,7 +105,7 @@ async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_of_another_replica_has_confirmed_what_that_one_says_it_has() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
-    // It is at the follower, and the follower does not know yet.
+    // The instance is at the follower, and the follower does not know the revision yet.
     leader.shows(at(7_000), false);
     assert!(!leader.is_confirmed(), "it is delivered");
     follower.shows(at(7_000), true);
@@ -135,7 +135,7 @@ async fn an_instance_of_another_replica_has_confirmed_what_that_one_says_it_has(
     follower.tell_other(&mut leader);
     leader.shows(at(8_000), false);
     assert!(leader.is_confirmed());
-    // What an instance refuses is said at once, wherever it reads.
+    // A refusal is reported at once, whichever replica the instance reads from.
     let refused = StatusPage {
         error_kind: Some("candidate_invalid".to_owned()),
         last_error: Some("bad".to_owned()),

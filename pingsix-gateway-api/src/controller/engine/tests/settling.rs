@@ -1,4 +1,4 @@
-//! What is said of Gateways while their instances are elsewhere, or have not come back yet.
+//! The statuses of Gateways while their instances are elsewhere, or have not come back yet.
 
 use tokio::time::sleep;
 
@@ -24,7 +24,7 @@ impl Rig {
         self.engine.report.status.contains(&web())
     }
 
-    /// Whether the Gateway is said to be programmed, and how many routes its listener is said to have.
+    /// Whether the Gateway is programmed, and the number of attached routes of its listener.
     fn said(&self) -> (bool, i32) {
         let Some(Wanted::Gateway { verdict, .. }) = self.wanted(&web()) else { panic!("nothing is said") };
         let programmed = verdict.conditions.get(ConditionType::Programmed).unwrap();

@@ -42,7 +42,7 @@ impl Sink for Login {
     }
 }
 
-/// What can be named, and how often it was opened.
+/// The sinks that can be named, with the number of their openings.
 #[derive(Clone, Default)]
 struct World {
     servers: [Arc<Server>; 2],
@@ -152,7 +152,7 @@ async fn a_sink_that_is_replaced_keeps_what_it_has() {
     rig.settle();
     assert_eq!((two.held(WEB), world.feed.held(WEB)), (held, held));
     assert!(rig.engine.parts.sinks.attached().watch().borrow().is_empty());
-    // It is withdrawn where it was published last.
+    // The withdrawal goes to the last place of publication.
     rig.remove_gateway();
     assert_eq!((one.held(WEB), two.held(WEB), world.feed.held(WEB)), (held, held, Some(0)));
     assert_eq!(*world.opened.lock(), [ONE, TWO]);
@@ -200,7 +200,7 @@ async fn with_a_secret_that_is_missing_or_of_no_use_nothing_is_published_and_the
         assert!(problems.iter().any(|problem| problem.field.as_str() == "spec.gatewayClassName"));
     }
     assert_eq!((one.sink.history().len(), world.feed.begun().len()), (history, 0));
-    // What it has can be taken away all the same.
+    // The documents can be withdrawn all the same.
     rig.remove_gateway();
     assert_eq!((one.held(WEB), world.feed.begun().len()), (Some(0), 0));
 }

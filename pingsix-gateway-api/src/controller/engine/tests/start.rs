@@ -1,7 +1,7 @@
 //! Other owners are served and the replica is ready although one owner cannot be published after a start.
 
 use super::*;
-use crate::controller::engine::start::PATIENCE;
+use crate::controller::engine::start::READY_TIMEOUT;
 
 const WEB: &str = "/pingsix/infra/web";
 const BLOG: &str = "/pingsix/infra/blog";
@@ -62,7 +62,7 @@ async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nob
         changed["spec"]["listeners"][1]["tls"]["certificateRefs"][0]["name"] =
             json!(format!("never-{version}"));
         rig.apply(Kind::Gateway, changed);
-        rig.during(PATIENCE / 30).await;
+        rig.during(READY_TIMEOUT / 30).await;
     }
     assert_eq!(feed.held(BLOG), None);
     assert!(!rig.engine.report.is_complete, "nothing is taken back of whom nothing is known");

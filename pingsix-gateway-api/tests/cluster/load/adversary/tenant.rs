@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::super::objects::secret;
 use crate::lab::{objects, shop};
 
-/// How many objects of each sort it has at a time.
+/// The number of objects of each sort at a time.
 const OF_EACH: usize = 3;
 
 /// Between two deeds.
 const REST: Duration = Duration::from_millis(20);
 
-/// What was done how often; what the API server has refused is under `refused`.
+/// The number of actions by sort; the ones that the API server refused are under `refused`.
 pub(super) type Deeds = BTreeMap<&'static str, usize>;
 
 /// A tenant with a namespace.

@@ -13,7 +13,7 @@ use crate::lab::shop;
 /// The backends of the victim. The third one answers for the hostile tenants.
 const OWN: [&str; 2] = ["a", "b"];
 
-/// How many subjects there are of each sort.
+/// The number of subjects of each sort.
 const OF_EACH: usize = 6;
 
 /// The victim's objects and subjects, in the namespace of its Gateway.

@@ -1,9 +1,9 @@
-//! What surrounds the sections of a PEM text, and how they are written.
+//! The text around the sections of a PEM file, and the notation of sections.
 
 use super::super::der::{decode, encode};
 use super::{Base, Odd};
 
-/// What surrounds the sections, and how they are written.
+/// The text around the sections, and the notation of sections.
 #[expect(clippy::too_many_lines, reason = "it is a list of cases")]
 pub(super) fn texts(base: &Base, other: &Base) -> Vec<Odd> {
     let Base { name, cert, key } = base;

@@ -1,4 +1,4 @@
-//! What the writer knows of each object beyond the board and the stores.
+//! The writer's state of each object, beside the board and the stores.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::fault::{Fault, FaultCategory};
 use crate::status::live::Live;
 use crate::status::pace::{Pace, Pacing};
 
-/// What a write came to.
+/// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The API server took it.
@@ -27,7 +27,7 @@ pub(super) enum Outcome {
     Settled(Live),
     /// There is nothing to say any more, or not for us.
     Abandoned,
-    /// It did not succeed.
+    /// The write failed.
     Failed(Fault),
 }
 
@@ -44,7 +44,7 @@ impl Outcome {
 
 /// Which objects are to be looked at when, and what is known of them.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
@@ -83,13 +83,13 @@ impl Pruned {
     }
 }
 
-impl Desk {
+impl StatusQueue {
     pub(super) fn new(pacing: Pacing) -> Self {
         Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), complaints: BTreeSet::new() }
     }
 
     /// Puts an object into the queue: at once, or as soon as it may be written again.
-    pub(super) fn look_at(&mut self, key: ObjectKey, now: Instant) {
+    pub(super) fn schedule(&mut self, key: ObjectKey, now: Instant) {
         let progress = self.progress.entry(key.clone()).or_default();
         if progress.is_being_written {
             progress.is_marked = true;
@@ -176,7 +176,7 @@ impl Desk {
             }
         }
         if again {
-            self.look_at(key.clone(), now);
+            self.schedule(key.clone(), now);
         }
     }
 

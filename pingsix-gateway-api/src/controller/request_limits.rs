@@ -21,21 +21,21 @@ const ALL: usize = 64;
 
 /// The semaphores of requests.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct RequestLimits {
     all: Arc<Semaphore>,
     of_administrators: Arc<Semaphore>,
     namespaces: Places<Arc<str>>,
     owners: Places<ObjectKey>,
 }
 
-impl Default for Turns {
+impl Default for RequestLimits {
     fn default() -> Self {
         let [all, of_administrators] = [(); 2].map(|()| Arc::new(Semaphore::new(ALL)));
         Self { all, of_administrators, namespaces: Places::default(), owners: Places::default() }
     }
 }
 
-impl Turns {
+impl RequestLimits {
     /// The turn for pages that an owner names, and for pages of its Pods.
     pub(super) fn of(&mut self, owner: &ObjectKey) -> Turn {
         let namespace = self.namespaces.of(&owner.name.namespace, PER_NAMESPACE);
@@ -80,7 +80,7 @@ impl Turn {
     pub(super) async fn take(&self) -> Vec<OwnedSemaphorePermit> {
         let mut taken = Vec::with_capacity(self.0.len());
         for places in &self.0 {
-            // Nobody closes them.
+            // The semaphores are never closed.
             taken.extend(places.clone().acquire_owned().await);
         }
         taken
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn nobody_takes_the_places_of_others() {
-        let mut turns = Turns::default();
+        let mut turns = RequestLimits::default();
         let one = taken(&turns.of(&gateway("a", "one")));
         assert_eq!(one.len(), PER_OWNER);
         let rest = taken(&turns.of(&gateway("a", "two"))).len() + one.len();

@@ -26,16 +26,16 @@ use super::options::WatchOptions;
 /// - that something in between ends every watch at once: the watcher would open the next without a pause;
 /// - that nothing comes any more through a connection that nobody has closed: the watcher waits for longer than a watch may
 ///   last, because it does not see bookmarks.
-pub(super) struct Door {
+pub(super) struct WatchConnector {
     client: Client,
     timeout: Duration,
     silence: Duration,
-    /// How soon after each other watches are opened at most.
+    /// The shortest time between the starts of two watches.
     pace: Duration,
     opened: watch::Sender<Option<Instant>>,
 }
 
-impl Door {
+impl WatchConnector {
     /// A client for one watch, and when it was opened last.
     pub(super) fn client(
         client: &Client,
@@ -48,10 +48,10 @@ impl Door {
     }
 }
 
-/// What comes of an answer.
+/// The body of a response.
 type Passed = UnsyncBoxBody<Bytes, kube::Error>;
 
-impl Service<Request<Body>> for Door {
+impl Service<Request<Body>> for WatchConnector {
     type Response = Response<Passed>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Passed>, kube::Error>>;
@@ -85,7 +85,7 @@ impl Service<Request<Body>> for Door {
 fn until_silent(body: Body, silence: Duration) -> Passed {
     let frames = futures::stream::unfold(BodyStream::new(body), move |mut frames| async move {
         let Ok(frame) = tokio::time::timeout(silence, frames.next()).await else {
-            tracing::debug!(?silence, "nothing comes of a watch any more, opening it again");
+            tracing::debug!(?silence, "watch is silent; reopening");
             return None;
         };
         Some((frame?, frames))
@@ -105,7 +105,7 @@ async fn open(client: &Client, request: Request<Body>) -> Result<Response<Body>,
     }
     let body = response.into_body().collect_bytes().await?;
     let status = serde_json::from_slice::<Status>(&body).ok().filter(|status| status.code == code.as_u16());
-    // Whoever answered, it was not the API server: its status is all there is to know.
+    // A proxy answered in place of the API server, and its status is the only information.
     let status = status.unwrap_or_else(|| Status::failure("", "").with_code(code.as_u16()));
     Err(kube::Error::Api(status.boxed()))
 }

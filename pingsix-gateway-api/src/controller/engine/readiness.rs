@@ -13,7 +13,7 @@ type TargetKey = (DataPlaneKey, usize);
 
 /// The owners with publications that readiness waits for.
 #[derive(Debug, Default)]
-pub(super) struct Opening(BTreeMap<ObjectKey, Outstanding>);
+pub(super) struct ReadinessTracker(BTreeMap<ObjectKey, Outstanding>);
 
 #[derive(Debug, Default)]
 struct Outstanding {
@@ -27,7 +27,7 @@ struct Outstanding {
     settled: BTreeSet<TargetKey>,
 }
 
-impl Opening {
+impl ReadinessTracker {
     /// Waits for these owners.
     pub(super) fn expect(&mut self, owners: BTreeSet<ObjectKey>) {
         self.0 = owners.into_iter().map(|owner| (owner, Outstanding::default())).collect();
@@ -67,7 +67,7 @@ impl Opening {
     pub(super) fn awaits(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: Vec<usize>) {
         let Some(Outstanding { awaited, settled, .. }) = self.0.get_mut(owner) else { return };
         let targets_of_plane = targets.into_iter().map(|target| (data_plane.clone(), target));
-        // It has it already, if an older edition; what changes all the time would never be there otherwise.
+        // The target may hold an older edition: a target that changes all the time would never hold the newest one.
         awaited.extend(targets_of_plane.filter(|target| !settled.contains(target)));
     }
 
@@ -81,7 +81,7 @@ impl Opening {
     }
 
     /// Stops waiting for an owner without pending publications.
-    pub(super) fn look_at(&mut self, owner: &ObjectKey) {
+    pub(super) fn update_owner(&mut self, owner: &ObjectKey) {
         let is_there = |it: &Outstanding| it.is_known && !it.is_withheld && it.awaited.is_empty();
         if self.0.get(owner).is_some_and(is_there) {
             self.0.remove(owner);

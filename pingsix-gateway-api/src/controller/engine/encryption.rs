@@ -1,7 +1,7 @@
-//! Where parameters name a keyring, secrets are handed out as PingSIX's `data_encryption` has them.
+//! Encryption of secrets as PingSIX's `data_encryption` has it, for parameters with a keyring.
 //!
-//! Which key encrypts, and which keys processes get, follows from those that are asked for and from those that processes
-//! have ([`plan_keys`]); nothing of it is remembered here. So it is the same after a restart, and in every replica.
+//! The requested keys and the keys of the running processes determine the encrypting key and the keys of new processes
+//! ([`plan_keys`]). The module keeps no state, so the result is the same after a restart, and in every replica.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ use crate::reconcile::{Publication, Reconciler};
 
 /// Of owners with secrets that are not handed out in plaintext, what becomes of these.
 #[derive(Debug, Default)]
-pub(super) struct Seals(BTreeMap<ObjectKey, Seal>);
+pub(super) struct SecretEncryptions(BTreeMap<ObjectKey, SecretEncryption>);
 
-/// How secrets are handed out.
+/// The form in which a data plane receives secrets.
 #[derive(Debug)]
-enum Seal {
-    /// It is not known yet which keys processes have: nothing is handed out until then, which is a moment.
+enum SecretEncryption {
+    /// The keys of the processes are still unknown. Publication waits, usually for a moment.
     Unknown,
     /// There is nobody yet who reads, and nothing to encrypt with.
-    Refused(SealError),
+    Refused(EncryptionError),
     Key(Key),
 }
 
 /// Secrets cannot be encrypted as they should be, so that nothing of an owner is handed out.
 #[derive(Clone, Debug, Error)]
-pub(super) enum SealError {
+pub(super) enum EncryptionError {
     #[error(transparent)]
     Keyring(#[from] KeyringFault),
-    /// What is named as a key is none.
+    /// A named key is invalid.
     #[error("Secrets cannot be encrypted: {0}.")]
     Unusable(#[from] KeyringError),
 }
 
-/// What encrypts.
+/// The encryption of a data plane.
 #[derive(Debug)]
 struct Key {
     /// The one entry that does.
@@ -47,65 +47,67 @@ struct Key {
     sealers: BTreeMap<DataPlaneKey, Sealer>,
 }
 
-impl Seals {
+impl SecretEncryptions {
     /// From now on, this key encrypts what an owner has; `None` for none.
     fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, KeyringFault>) {
         let before = self.0.remove(owner);
         let seal = match seal {
             Ok(None) => return,
             Ok(Some(entry)) => match before {
-                Some(Seal::Key(key)) if key.entry.0 == [entry.as_str()] => Seal::Key(key),
-                _ => Key::new(entry).map_or_else(Seal::Refused, Seal::Key),
+                Some(SecretEncryption::Key(key)) if key.entry.0 == [entry.as_str()] => {
+                    SecretEncryption::Key(key)
+                }
+                _ => Key::new(entry).map_or_else(SecretEncryption::Refused, SecretEncryption::Key),
             },
-            Err(why) => Seal::Refused(why.into()),
+            Err(why) => SecretEncryption::Refused(why.into()),
         };
         self.0.insert(owner.clone(), seal);
     }
 
     /// Sees which key encrypts what an owner has, before what was made of it is published.
-    pub(super) fn look_at(&mut self, reconciler: &Reconciler, managed: &Managed, owner: &ObjectKey) {
+    pub(super) fn update_owner(&mut self, reconciler: &Reconciler, managed: &Managed, owner: &ObjectKey) {
         match managed.plan_keys(reconciler, owner) {
             Some(plan) => self.set(owner, plan.seal),
             None => {
-                self.0.insert(owner.clone(), Seal::Unknown);
+                self.0.insert(owner.clone(), SecretEncryption::Unknown);
             }
         }
-        if let Some(Seal::Key(key)) = self.0.get_mut(owner) {
+        if let Some(SecretEncryption::Key(key)) = self.0.get_mut(owner) {
             let planes = reconciler.data_planes(owner);
             key.sealers.retain(|data_plane, _| planes.contains(data_plane));
         }
     }
 
-    /// Whether nothing of an owner is handed out for a moment.
+    /// Whether publication waits for the keys of processes.
     pub(super) fn is_unknown(&self, owner: &ObjectKey) -> bool {
-        matches!(self.0.get(owner), Some(Seal::Unknown))
+        matches!(self.0.get(owner), Some(SecretEncryption::Unknown))
     }
 
-    /// What is to be published in the place of something.
+    /// The documents with encrypted secrets.
     ///
     /// # Errors
     ///
-    /// [`SealError`]: nothing is.
+    /// [`EncryptionError`]: the documents must not be published.
     pub(super) fn seal(
         &mut self,
         owner: &ObjectKey,
         publication: Publication,
-    ) -> Result<Publication, SealError> {
+    ) -> Result<Publication, EncryptionError> {
         // They are not for PingSIX.
         if matches!(publication.data_plane, DataPlaneKey::Stream { .. }) {
             return Ok(publication);
         }
         match self.0.get_mut(owner) {
             None => Ok(publication),
-            Some(Seal::Key(key)) => Ok(key.seal(publication)),
-            Some(Seal::Refused(why)) => Err(why.clone()),
-            Some(Seal::Unknown) => Err(KeyringFault::Unknown.into()),
+            Some(SecretEncryption::Key(key)) => Ok(key.seal(publication)),
+            Some(SecretEncryption::Refused(why)) => Err(why.clone()),
+            Some(SecretEncryption::Unknown) => Err(KeyringFault::Unknown.into()),
         }
     }
 }
 
 impl Key {
-    fn new(entry: String) -> Result<Self, SealError> {
+    fn new(entry: String) -> Result<Self, EncryptionError> {
         let keyring = resource::Keyring::new([entry.as_str()])?;
         Ok(Self { entry: Keyring(vec![entry]), keyring, sealers: BTreeMap::new() })
     }
@@ -128,11 +130,11 @@ impl Managed {
         self.plan_keys(reconciler, owner).map_or(Err(KeyringFault::Unknown), |plan| plan.processes)
     }
 
-    /// What follows from the keys that an owner asks for; `None` as long as it is not known which ones its processes have.
+    /// The plan for the keys of an owner; `None` while the keys of its processes are unknown.
     fn plan_keys(&self, reconciler: &Reconciler, owner: &ObjectKey) -> Option<KeyPlan> {
         let infrastructure = reconciler.infrastructure(owner);
         let asked = infrastructure.and_then(|infrastructure| keyring_of(reconciler.world(), infrastructure));
-        // Who asks for none needs none, whatever there is.
+        // An owner without a keyring needs none, whichever keys its processes have.
         let held = if asked.is_some() { self.held_keys(owner)? } else { HeldKeys::Nobody };
         Some(plan_keys(asked.as_ref(), &held))
     }
