@@ -16,26 +16,31 @@ const BUILD: Duration = Duration::from_mins(20);
 pub(crate) async fn program(name: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
     let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    if !is_fresh(&program) {
+    if !is_fresh(name, &program) {
         build(name, &folder).await;
     }
     program
 }
 
-/// Whether none of the files that cargo notes beside a program, its sources, is newer.
-fn is_fresh(program: &Path) -> bool {
-    let modified = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
-    let (Some(built), Ok(noted)) = (modified(program), fs::read_to_string(program.with_extension("d")))
-    else {
-        return false;
-    };
-    let Some((_, sources)) = noted.lines().next().unwrap_or_default().split_once(": ") else { return false };
-    // A space that is part of a name has a backslash before it.
-    let sources = sources.replace("\\ ", "\0");
-    sources.split(' ').all(|source| {
-        let source = source.replace('\0', " ");
-        modified(Path::new(&source)).is_some_and(|modified| modified <= built)
-    })
+/// Whether a program is newer than the sources of its crate and of the libraries. The file of dependencies that cargo puts
+/// beside a program is of no use here, because `cargo test` does not write it.
+fn is_fresh(name: &str, program: &Path) -> bool {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let Some(built) = modified(program) else { return false };
+    let crates =
+        ["pingsix-translate", "pingsix-sink", "pingsix-gateway-api"].map(|name| workspace.join(name));
+    let crates = crates.into_iter().chain([workspace.join("bin").join(name)]);
+    crates.map(|root| newest(&root.join("src"))).all(|source| source <= Some(built))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}
+
+/// When the newest file below a path was modified.
+fn newest(path: &Path) -> Option<SystemTime> {
+    let Ok(entries) = fs::read_dir(path) else { return modified(path) };
+    entries.map(|entry| newest(&entry.unwrap().path())).max().flatten()
 }
 
 /// Builds a program into the folder of a profile.
