@@ -127,9 +127,8 @@ impl Checked {
 
 fn finding(place: &DocumentLocation, violation: Violation) -> Finding {
     let (severity, consequence) = match violation.severity {
-        Severity::Misbehaves => (Level::Warning, ""),
         // The message has the consequence, and PingSIX serves everything else.
-        Severity::Harmful => (Level::Warning, ""),
+        Severity::Misbehaves | Severity::Harmful => (Level::Warning, ""),
         Severity::RejectedLate => (Level::Error, " PingSIX accepts the change and then fails to publish it."),
         Severity::Rejected => (Level::Error, " PingSIX refuses the whole configuration."),
         Severity::Fatal => (Level::Error, " PingSIX cannot synchronise at all."),

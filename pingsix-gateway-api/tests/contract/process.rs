@@ -255,7 +255,7 @@ pingsix:
     pub(crate) async fn metrics(&self) -> String {
         let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\n\r\n";
         let Reply { body, .. } = Http1::new(self.metrics).send(request, false).await.unwrap();
-        String::from_utf8(body.into()).unwrap()
+        String::from_utf8(body).unwrap()
     }
 
     /// The log of the process.
