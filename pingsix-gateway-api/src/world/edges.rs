@@ -207,7 +207,7 @@ impl Edges for BackendTrafficPolicy {
         Edge::depends_on("certificate", |policy, targets| {
             each(policy, |policy, name| {
                 let secret = secret_of_traffic_policy(policy, &name.namespace);
-                refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret.into_iter());
+                refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret);
             });
         }),
     ];

@@ -118,10 +118,9 @@ impl<'a> RoutePolicies<'a> {
         let policy = self.policies.backend_traffic.effective(target, port)?;
         let encrypted = match self.payload {
             Payload::Requests(_) => encrypted,
-            Payload::Opaque => return None,
             // The settings are for requests. A certificate cannot be shown.
             Payload::Plaintext if policy.spec.protects => false,
-            Payload::Plaintext => return None,
+            Payload::Plaintext | Payload::Opaque => return None,
         };
         let settings = match &policy.spec.effect {
             // A policy that asks for no protection leaves the traffic as it would be without the policy.

@@ -183,7 +183,7 @@ impl Reader<'_> {
             self.check_networks(&client_ip.trusted_proxies, &at);
         }
         if self.flaws.is_empty() && self.unresolved.is_empty() {
-            self.check_acceptance(&security, at);
+            self.check_acceptance(&security, &at);
         }
         security
     }
@@ -258,7 +258,7 @@ impl Reader<'_> {
     }
 
     /// Applies the acceptance rules of PingSIX to the plugins, so that no policy makes PingSIX refuse a configuration.
-    fn check_acceptance(&mut self, security: &Security, at: FieldPath) {
+    fn check_acceptance(&mut self, security: &Security, at: &FieldPath) {
         let service = Service {
             plugins: Security::plugins(|_| Some(security)),
             upstream: Some(Box::new(Upstream::default())),

@@ -43,10 +43,10 @@ impl Engine {
         match heard {
             AcceptanceOutcome::Nothing => return,
             AcceptanceOutcome::Accepted => {
-                tracing::info!(%owner, "PingSIX accepts all objects outside of quarantine")
+                tracing::info!(%owner, "PingSIX accepts all objects outside of quarantine");
             }
             AcceptanceOutcome::Search => {
-                tracing::debug!(%owner, said, "PingSIX has accepted or refused a trial")
+                tracing::debug!(%owner, said, "PingSIX has accepted or refused a trial");
             }
             AcceptanceOutcome::Found(source) => {
                 let (object, field) = (&source.object, source.field());

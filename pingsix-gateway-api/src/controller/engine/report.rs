@@ -211,11 +211,13 @@ impl Report {
     }
 
     /// The addresses of an owner's data planes: those of its Service if the controller runs them, else those of its
-    /// parameters, else those of the options. `None` while they are unknown.
+    /// parameters, else those of the options. `None` while they are unknown. A controller that runs no data planes knows
+    /// that there is no address, so those of former parameters do not stay.
     pub(super) fn addresses_of(&self, view: View<'_>, owner: &ObjectKey) -> Option<Vec<Address>> {
         let reconciler = view.reconciler;
         if reconciler.infrastructure(owner).is_some() {
-            return view.managed.addresses(owner);
+            let runs_none = view.managed.provisioning.is_none();
+            return if runs_none { Some(Vec::new()) } else { view.managed.addresses(owner) };
         }
         let said = reconciler.attached(owner).map(|attached| &attached.addresses);
         let said = said.filter(|addresses| !addresses.is_empty()).cloned();

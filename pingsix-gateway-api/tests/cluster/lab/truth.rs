@@ -102,7 +102,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Of a cluster from whose data planes nobody reads.
+    /// The expected state of a cluster whose controller runs no data planes, and has no reader.
     pub(crate) fn of(dump: &Dump, options: &Options, addresses: &[Address]) -> Self {
         let proxies: Proxies =
             dump.objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
@@ -119,7 +119,7 @@ impl Truth {
         };
         for (name, class) in dump.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, &proxies, options) {
-                let verdict = verdict.with_bundles(Some(&dump.bundles));
+                let verdict = verdict.without_data_planes().with_bundles(Some(&dump.bundles));
                 truth.classes.insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
             }
         }
@@ -142,8 +142,8 @@ impl Truth {
     fn add(&mut self, translation: Translation) {
         let is_kept = translation.has_unusable_parameters;
         let reached = match (&translation.infrastructure, &translation.attached) {
-            (Some(_), _) => Reached::Nowhere,
             _ if is_kept => Reached::Nowhere,
+            (Some(_), _) => Reached::At(Vec::new()),
             (None, Some(attached)) if !attached.addresses.is_empty() => {
                 Reached::At(attached.addresses.clone())
             }
@@ -290,10 +290,12 @@ impl Truth {
                 Some(verdict) => merge.route(status, verdict),
                 None => merge.release_entries(status),
             },
-            Kind::BackendTlsPolicy | Kind::SecurityPolicy => match self.policies.get(key) {
-                Some(verdicts) => merge.policy(status, verdicts),
-                None => merge.release_entries(status),
-            },
+            Kind::BackendTlsPolicy | Kind::BackendTrafficPolicy | Kind::SecurityPolicy => {
+                match self.policies.get(key) {
+                    Some(verdicts) => merge.policy(status, verdicts),
+                    None => merge.release_entries(status),
+                }
+            }
             Kind::PingsixProxy => match self.proxies.get(&key.name) {
                 Some(proxy) => merge.pingsix_proxy(status, &judge_pingsix_proxy(proxy)),
                 None => status.clone(),

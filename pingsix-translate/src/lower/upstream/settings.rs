@@ -22,7 +22,7 @@ pub(super) fn apply(settings: &TrafficSettings, usage: &Usage, upstream: &mut Up
     }
     upstream.checks = check.as_ref().map(|check| Box::new(HealthCheck { active: probe(check, usage) }));
     if connect.is_some() || send.is_some() || read.is_some() {
-        let without = upstream.timeout.clone().unwrap_or(Timeout {
+        let without = upstream.timeout.unwrap_or(Timeout {
             connect: CONNECT_SECONDS,
             send: IDLE_SECONDS,
             read: IDLE_SECONDS,

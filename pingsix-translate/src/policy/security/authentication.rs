@@ -60,7 +60,7 @@ impl Reader<'_> {
             return None;
         }
         if let Some(auth) = &spec.api_key_auth {
-            return self.api_key(auth, &at.child("apiKeyAuth")).map(Authentication::ApiKey);
+            return Some(Authentication::ApiKey(self.api_key(auth, &at.child("apiKeyAuth"))));
         }
         if let Some(auth) = &spec.basic_auth {
             return self.basic(auth, &at.child("basicAuth")).map(Authentication::Basic);
@@ -71,7 +71,7 @@ impl Reader<'_> {
         spec.anonymous.map(|_| Authentication::Anonymous)
     }
 
-    fn api_key(&mut self, auth: &ApiKeyAuth, at: &FieldPath) -> Option<KeyAuth> {
+    fn api_key(&mut self, auth: &ApiKeyAuth, at: &FieldPath) -> KeyAuth {
         let mut keys: Vec<String> = Vec::new();
         let at_refs = at.child("credentialRefs");
         if auth.credential_refs.is_empty() {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         keys.dedup();
         let Place { header, query } =
             self.place(auth.extract_from.as_ref(), &at.child("extractFrom"), "apikey");
-        Some(KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize })
+        KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize }
     }
 
     fn basic(&mut self, auth: &BasicAuth, at: &FieldPath) -> Option<plugin::BasicAuth> {
