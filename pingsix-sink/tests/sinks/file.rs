@@ -378,13 +378,15 @@ async fn pingsix_loads_the_file_as_it_is_and_routes() {
 async fn a_publication_that_is_given_up_never_wins_over_a_later_one() {
     let files = Files::new(BASE);
     let sink = files.sink().await;
+    let mut given_up = 0;
     for round in 0..100 {
         let state = |port: usize| {
             web(&[("upstreams/u", &json!({"nodes": {format!("127.0.0.1:{port}"): 1}}).to_string())])
         };
         let (older, newer) = (state(1 + 2 * round), state(2 + 2 * round));
         let mut dropped = Box::pin(sink.publish(&older));
-        assert!(futures::poll!(&mut dropped).is_pending());
+        // On a busy machine, the thread that writes may end before the first poll returns.
+        given_up += usize::from(futures::poll!(&mut dropped).is_pending());
         drop(dropped);
         sink.publish(&newer).await.unwrap();
         // Whatever the older one has still to do, it does now.
@@ -392,4 +394,5 @@ async fn a_publication_that_is_given_up_never_wins_over_a_later_one() {
         let held = sink.documents(newer.scope()).await.unwrap().unwrap();
         assert!(held.same_content(newer.documents()), "round {round}");
     }
+    assert!(given_up > 50, "{given_up} publications were given up");
 }
