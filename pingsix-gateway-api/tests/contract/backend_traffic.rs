@@ -122,8 +122,11 @@ fn get(path: &str) -> Request {
     Request::get(HOST, path)
 }
 
-/// How a policy hashes, and the request of a user.
-fn sources() -> Vec<(Value, fn(usize) -> Request)> {
+/// The request of a user.
+type RequestOf = fn(usize) -> Request;
+
+/// The hashing of a policy, and the request of a user.
+fn sources() -> Vec<(Value, RequestOf)> {
     let hash = |kind: &str, name: Option<&str>| json!({ "loadBalancer": { "type": "ConsistentHash", "consistentHash": { "type": kind, "name": name } } });
     vec![
         (hash("Header", Some("X-User")), |user| get("/").header("x-user", &format!("user-{user}"))),
