@@ -1,6 +1,6 @@
 //! The listeners of a translation: those of the Gateway and of the ListenerSets it allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, 
 /// Every listener, and whose it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Listeners {
-    /// Those of the Gateway, then those of each ListenerSet, in order of precedence; each owner's in spec order.
+    /// Those of the Gateway, then those of each ListenerSet, in order of precedence; each owner's in spec order. Those of
+    /// ListenerSets that the Gateway does not allow come last, so that they do not move any others.
     pub(crate) all: Vec<Listener>,
     pub(crate) gateway: ListenerOwner,
     /// Sorted by namespace and name.
@@ -45,17 +46,24 @@ impl Listeners {
         self.all.get(owner.listeners.clone()).unwrap_or_default()
     }
 
-    /// Whether routes are attached and told the same as with others in their place.
+    /// Whether routes are attached and told the same as with others in their place, but for those that name a ListenerSet
+    /// that is not allowed ([`Self::excluded`]).
     pub(crate) fn attach_like(&self, other: &Self) -> bool {
         let owners = |listeners: &'_ Self| -> Vec<_> {
-            let owners = std::iter::once(&listeners.gateway).chain(&listeners.sets);
-            owners
-                .map(|owner| (owner.key.clone(), owner.listeners.clone(), owner.excluded.is_some()))
-                .collect()
+            let sets = listeners.sets.iter().filter(|set| set.excluded.is_none());
+            let owners = std::iter::once(&listeners.gateway).chain(sets);
+            owners.map(|owner| (owner.key.clone(), owner.listeners.clone())).collect()
         };
-        self.all.len() == other.all.len()
-            && self.all.iter().zip(&other.all).all(|(one, other)| one.attaches_like(other))
-            && owners(self) == owners(other)
+        let (own, others) = (owners(self), owners(other));
+        // Being the same owners, they have as many listeners.
+        let allowed = own.iter().map(|(_, listeners)| listeners.len()).sum();
+        own == others
+            && self.all.iter().zip(&other.all).take(allowed).all(|(one, other)| one.attaches_like(other))
+    }
+
+    /// The ListenerSets that the Gateway does not allow.
+    pub(crate) fn excluded(&self) -> BTreeSet<&Arc<ObjectKey>> {
+        self.sets.iter().filter(|set| set.excluded.is_some()).map(|set| &set.key).collect()
     }
 
     /// Whether a listener treats routes of a namespace differently when its labels change.
@@ -105,12 +113,16 @@ pub(crate) fn judge_listeners(
     let mut written = Written { origins, judged: Vec::new() };
     let metadata = &snapshot.gateway.metadata;
     let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.probe.listeners), None);
-    let mut sets: Vec<ListenerOwner> = by_precedence(snapshot)
-        .into_iter()
-        .map(|(key, set)| {
-            let labels = references.namespace_labels(&key.name.namespace);
-            let is_allowed = allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels);
-            let excluded = (!is_allowed).then(|| not_allowed(gateway));
+    let is_allowed = |(key, _): &(Arc<ObjectKey>, &ListenerSet)| {
+        let labels = references.namespace_labels(&key.name.namespace);
+        allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels)
+    };
+    let (allowed_sets, others): (Vec<_>, Vec<_>) = by_precedence(snapshot).into_iter().partition(is_allowed);
+    let allowed_sets = allowed_sets.into_iter().map(|set| (set, None));
+    let others = others.into_iter().map(|set| (set, Some(not_allowed(gateway))));
+    let mut sets: Vec<ListenerOwner> = allowed_sets
+        .chain(others)
+        .map(|((key, set), excluded)| {
             written.add(key, &set.metadata, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
         })
         .collect();

@@ -105,6 +105,8 @@ impl<O: Owner> TranslationCache<O> {
             planes: &mut self.planes,
             again: &mut again,
         })?;
+        // Only listeners at the end, to which no route is attached, come and go without a full translation.
+        self.counts.resize(self.owner.listeners().len(), 0);
         self.find_routes(&diff, &references, &mut again);
         let count = routes.iter().map(|(_, routes)| routes.len().max(1)).sum::<usize>();
         if count + again.len() > most || self.backends.is_mostly_removed() {

@@ -152,6 +152,8 @@ impl OfGateway {
             return Err(Stale);
         }
         let Update { slab, planes, again, .. } = update;
+        let (before, now) = (self.context.listeners.excluded(), context.listeners.excluded());
+        again.extend(slab.naming(&before.symmetric_difference(&now).copied().collect::<Vec<_>>()));
         let targets = context.policies.changed(&self.context.policies);
         again.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
         change_certificates(planes, &self.context.planes, &context.planes)?;

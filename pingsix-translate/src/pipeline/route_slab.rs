@@ -119,6 +119,20 @@ impl RouteSlab {
         })
     }
 
+    /// The routes that name one of these parents. It looks at all routes, if there is any such parent.
+    pub(super) fn naming(&self, parents: &[&Arc<ObjectKey>]) -> Vec<usize> {
+        if parents.is_empty() {
+            return Vec::new();
+        }
+        let names = |input: &RouteInput| {
+            let namespace = &input.route.key.name.namespace;
+            let mut named = input.route.parent_refs.iter();
+            named.any(|named| parents.iter().any(|parent| named.names(namespace, parent)))
+        };
+        let slots = self.inputs.iter().enumerate();
+        slots.filter(|(_, input)| input.is_there() && names(input)).map(|(slot, _)| slot).collect()
+    }
+
     /// The routes of a namespace that may refer to a Service of another one.
     pub(super) fn crossing<'s>(
         &'s self,
