@@ -1,15 +1,14 @@
 //! BackendTLSPolicies, translated and served: PingSIX speaks to a backend that proves the policy's name, and to no other.
 
-use std::sync::Arc;
-
-use pingsix_translate::pingsix::{Config, Document, Request};
-use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-use serde_json::{Value, json};
+use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::{Object, ObjectName, Options, translate};
+use serde_json::json;
 
 use crate::authority::Authority;
 use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
+use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{Listener, PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
@@ -23,17 +22,7 @@ async fn backend(name: &str, authority: &Authority) -> Mirror {
 
 /// The documents of Gateway `infra/public` for an HTTPRoute for [`NAME`] to a Service with a policy for that name.
 fn config(app_protocol: &str) -> Config {
-    fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
-        Arc::new(serde_json::from_value(value).unwrap())
-    }
-    let mut objects = Objects::default();
-    objects.insert(Object::Gateway(object(json!({
-        "metadata": { "namespace": "infra", "name": "public" },
-        "spec": {
-            "gatewayClassName": "pingsix",
-            "listeners": [{ "name": "http", "port": 80, "protocol": "HTTP" }],
-        },
-    }))));
+    let mut objects = gateway_and_service(&json!({ "port": 443, "appProtocol": app_protocol }), 8443);
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": { "namespace": "infra", "name": "shop" },
         "spec": {
@@ -41,18 +30,6 @@ fn config(app_protocol: &str) -> Config {
             "hostnames": [NAME],
             "rules": [{ "backendRefs": [{ "name": "shop", "port": 443 }] }],
         },
-    }))));
-    objects.insert(Object::Service(object(json!({
-        "metadata": { "namespace": "infra", "name": "shop" },
-        "spec": { "ports": [{ "port": 443, "appProtocol": app_protocol }] },
-    }))));
-    objects.insert(Object::EndpointSlice(object(json!({
-        "metadata": {
-            "namespace": "infra", "name": "shop", "labels": { "kubernetes.io/service-name": "shop" },
-        },
-        "addressType": "IPv4",
-        "endpoints": [{ "addresses": ["10.0.0.7"] }],
-        "ports": [{ "port": 8443 }],
     }))));
     objects.insert(Object::BackendTlsPolicy(object(json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -67,19 +44,6 @@ fn config(app_protocol: &str) -> Config {
     let translation = translate(&snapshot, &Options::default());
     assert_eq!(translation.verdicts.problems, []);
     translation.data_planes.into_values().next().unwrap().config
-}
-
-/// The configuration with this backend for the endpoint.
-fn with_node(config: &Config, backend: &Mirror) -> Config {
-    let mut changed = config.clone();
-    for (key, document) in config.iter() {
-        if let Document::Upstream(upstream) = document {
-            let mut upstream = upstream.clone();
-            upstream.nodes = std::iter::once((backend.address.to_string(), 1)).collect();
-            changed.insert(&*key.id, upstream);
-        }
-    }
-    changed
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,7 +66,9 @@ async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
         let config = config(app_protocol);
         for (proves, backend, expected) in &backends {
             edition += 1;
-            let revision = etcd.publish(SCOPE, &with_node(&config, backend), edition).await;
+            let revision = etcd
+                .publish(SCOPE, &with_nodes(&config, &[backend.address.to_string()]).await, edition)
+                .await;
             assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
             let mut client = Client::new(Protocol::Http1, pingsix.address, None);
             let reply: Reply = client.ask(&Request::get(&format!("{NAME}:8080"), "/cart")).await.unwrap();

@@ -2,52 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pingsix_translate::pingsix::{Config, Document, Request};
-use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
+use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::{Object, ObjectName, Options, translate};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Protocol};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
+use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/backend-traffic";
 const HOST: &str = "shop.test";
 
-/// What Gateway `infra/public` makes of an HTTPRoute to a Service with this policy.
+/// The documents of Gateway `infra/public` for an HTTPRoute to a Service with this policy.
 fn config(settings: &Value, problems: usize) -> Config {
-    fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
-        Arc::new(serde_json::from_value(value).unwrap())
-    }
-    let mut objects = Objects::default();
-    objects.insert(Object::Gateway(object(json!({
-        "metadata": { "namespace": "infra", "name": "public" },
-        "spec": {
-            "gatewayClassName": "pingsix",
-            "listeners": [{ "name": "http", "port": 80, "protocol": "HTTP" }],
-        },
-    }))));
+    let mut objects = gateway_and_service(&json!({ "port": 80 }), 8080);
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": { "namespace": "infra", "name": "shop" },
         "spec": {
             "parentRefs": [{ "name": "public" }],
             "rules": [{ "backendRefs": [{ "name": "shop", "port": 80 }] }],
         },
-    }))));
-    objects.insert(Object::Service(object(json!({
-        "metadata": { "namespace": "infra", "name": "shop" }, "spec": { "ports": [{ "port": 80 }] },
-    }))));
-    objects.insert(Object::EndpointSlice(object(json!({
-        "metadata": {
-            "namespace": "infra", "name": "shop", "labels": { "kubernetes.io/service-name": "shop" },
-        },
-        "addressType": "IPv4",
-        "endpoints": [{ "addresses": ["10.0.0.7"] }],
-        "ports": [{ "port": 8080 }],
     }))));
     let mut spec = settings.clone();
     spec["targetRefs"] = json!([{ "kind": "Service", "name": "shop" }]);
@@ -78,16 +57,8 @@ impl Stage {
         for name in ["one", "two", "three"] {
             endpoints.insert(name.to_owned(), Echo::start(name).await);
         }
-        let mut changed = config.clone();
-        for (key, document) in config.iter() {
-            if let Document::Upstream(upstream) = document
-                && upstream.nodes.contains_key("10.0.0.7:8080")
-            {
-                let mut upstream = upstream.clone();
-                upstream.nodes = endpoints.values().map(|echo| (echo.address.to_string(), 1)).collect();
-                changed.insert(&*key.id, upstream);
-            }
-        }
+        let nodes: Vec<String> = endpoints.values().map(|echo| echo.address.to_string()).collect();
+        let changed = with_nodes(config, &nodes).await;
         let revision = etcd.publish(&scope, &changed, 1).await;
         assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
         Self { pingsix, endpoints, _etcd: etcd }

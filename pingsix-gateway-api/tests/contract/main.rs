@@ -29,6 +29,7 @@ mod feed;
 mod keys;
 mod mirror;
 mod nodes;
+mod objects;
 mod plugins;
 mod process;
 #[cfg(feature = "controller")]

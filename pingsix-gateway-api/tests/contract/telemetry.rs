@@ -1,28 +1,24 @@
 //! Telemetry of PingsixProxy: PingSIX counts and logs each request of a route, and adds the headers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_translate::pingsix::{Config, Document, Request};
-use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-use serde_json::{Value, json};
+use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::{Object, ObjectName, Options, translate};
+use serde_json::json;
 
 use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
+use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/telemetry";
 
-fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
-    Arc::new(serde_json::from_value(value).unwrap())
-}
-
 /// A Gateway whose class has telemetry, with two routes to this backend.
-fn config(backend: &Mirror) -> Config {
-    let mut objects = Objects::default();
+async fn config(backend: &Mirror) -> Config {
+    let mut objects = gateway_and_service(&json!({ "port": 80 }), 8080);
     objects.insert(Object::GatewayClass(object(json!({
         "metadata": { "name": "pingsix" },
         "spec": {
@@ -47,13 +43,6 @@ fn config(backend: &Mirror) -> Config {
             },
         },
     }))));
-    objects.insert(Object::Gateway(object(json!({
-        "metadata": { "namespace": "infra", "name": "public" },
-        "spec": {
-            "gatewayClassName": "pingsix",
-            "listeners": [{ "name": "http", "port": 80, "protocol": "HTTP" }],
-        },
-    }))));
     for name in ["one", "two"] {
         objects.insert(Object::HttpRoute(object(json!({
             "metadata": { "namespace": "infra", "name": name },
@@ -64,30 +53,11 @@ fn config(backend: &Mirror) -> Config {
             },
         }))));
     }
-    objects.insert(Object::Service(object(json!({
-        "metadata": { "namespace": "infra", "name": "shop" }, "spec": { "ports": [{ "port": 80 }] },
-    }))));
-    objects.insert(Object::EndpointSlice(object(json!({
-        "metadata": {
-            "namespace": "infra", "name": "shop", "labels": { "kubernetes.io/service-name": "shop" },
-        },
-        "addressType": "IPv4",
-        "endpoints": [{ "addresses": ["10.0.0.7"] }],
-        "ports": [{ "port": 8080 }],
-    }))));
     let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
     let translation = translate(&snapshot, &Options { route_names: true, ..Options::default() });
     assert_eq!(translation.verdicts.problems, []);
     let config = translation.data_planes.into_values().next().unwrap().config;
-    let mut changed = config.clone();
-    for (key, document) in config.iter() {
-        if let Document::Upstream(upstream) = document {
-            let mut upstream = upstream.clone();
-            upstream.nodes = std::iter::once((backend.address.to_string(), 1)).collect();
-            changed.insert(&*key.id, upstream);
-        }
-    }
-    changed
+    with_nodes(&config, &[backend.address.to_string()]).await
 }
 
 /// The counts of requests by the label `route`, and all paths that occur as labels.
@@ -121,7 +91,7 @@ async fn pingsix_counts_and_logs_each_request_of_a_route() {
     let Some(binary) = binary(TEST) else { return };
     let (backend, etcd) = (Mirror::start().await, Etcd::start(&[SCOPE.to_owned()]).await);
     let pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
-    let revision = etcd.publish(SCOPE, &config(&backend), 1).await;
+    let revision = etcd.publish(SCOPE, &config(&backend).await, 1).await;
     assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
     let mut client = Client::new(Protocol::Http1, pingsix.address, None);
     for number in 0..6 {
