@@ -60,11 +60,12 @@ pub(crate) struct PolicySpec<P> {
 
 impl<P: PolicyKind> PolicySpec<P> {
     fn attaches_like(&self, other: &Self) -> bool {
-        match (&self.effect, &other.effect) {
-            (Ok(one), Ok(other_effect)) => one.attaches_like(other_effect) && self.protects == other.protects,
-            (Err(one), Err(other_flaws)) => one == other_flaws && self.protects == other.protects,
+        let is_same_effect = match (&self.effect, &other.effect) {
+            (Ok(one), Ok(other)) => one.attaches_like(other),
+            (Err(one), Err(other)) => one == other,
             (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
-        }
+        };
+        is_same_effect && self.protects == other.protects
     }
 }
 

@@ -16,7 +16,7 @@ use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConf
 use crate::pingsix::validate::{Severity, ValidateOptions, validate};
 use crate::pingsix::{Config, Plugins, Service, Upstream};
 use crate::references::{References, entry};
-use crate::snapshot::{SecurityPolicy, key_of};
+use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
 /// The effect of a SecurityPolicy, field by field.
 #[derive(Debug, Default, PartialEq)]
@@ -149,7 +149,7 @@ struct Reader<'r> {
     unresolved: Vec<Refusal>,
 }
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
     fn read(&mut self, spec: &SecurityPolicySpec) -> Security {
         let at = FieldPath::new("spec");
         for UnreadableField { field, message } in &spec.unreadable {
@@ -247,14 +247,19 @@ impl Reader<'_> {
         name: &str,
         at: &FieldPath,
     ) -> Option<String> {
-        match self.references.secret(&self.key, reference, at) {
-            Err(refusal) => self.unresolved.push(refusal),
-            Ok(secret) => match entry(secret, name) {
-                Ok(value) => return Some(value.to_owned()),
-                Err(message) => self.flaw(at.clone(), message),
-            },
+        match entry(self.secret(reference, at)?, name) {
+            Ok(value) => Some(value.to_owned()),
+            Err(message) => {
+                self.flaw(at.clone(), message);
+                None
+            }
         }
-        None
+    }
+
+    /// The Secret of a reference; `None` after noting why the reference leads nowhere.
+    fn secret(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<&'r Secret> {
+        let secret = self.references.secret(&self.key, reference, at);
+        secret.map_err(|refusal| self.unresolved.push(refusal)).ok()
     }
 
     /// Applies the acceptance rules of PingSIX to the plugins, so that no policy makes PingSIX refuse a configuration.

@@ -96,9 +96,15 @@ pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BT
 /// The Secret with a client certificate that a policy names, existing or not.
 pub fn secret_of_traffic_policy(policy: &BackendTrafficPolicy, namespace: &str) -> Option<ObjectName> {
     let secret = &policy.spec.tls.as_ref()?.client_certificate_ref;
-    let is_secret = secret.group.as_deref().unwrap_or_default().is_empty()
-        && secret.kind.as_deref().is_none_or(|kind| kind == Kind::Secret.as_str());
-    is_secret.then(|| ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
+    named_secret(secret, namespace)
+}
+
+/// The Secret of a reference in a policy; `None` if the reference is to another kind. An empty field counts as absent.
+fn named_secret(reference: &SecretObjectReference, namespace: &str) -> Option<ObjectName> {
+    let SecretObjectReference { group, kind, name, namespace: own } = reference;
+    let given = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
+    let is_secret = given(group).is_none() && given(kind).is_none_or(|kind| kind == Kind::Secret.as_str());
+    is_secret.then(|| ObjectName::new(given(own).as_deref().unwrap_or(namespace), name.as_str()))
 }
 
 /// The Services that a policy targets, existing or not.
@@ -132,16 +138,7 @@ pub fn secrets_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> B
     let jwt = spec.jwt.iter().flat_map(|jwt| jwt.secret_ref.iter().chain(&jwt.public_key_ref));
     let csrf = spec.csrf.iter().map(|csrf| &csrf.secret_ref);
     let references = keys.chain(basic).chain(jwt).chain(csrf);
-    let is_secret = |reference: &&SecretObjectReference| {
-        let kind = reference.kind.as_deref().filter(|kind| !kind.is_empty());
-        reference.group.as_deref().unwrap_or_default().is_empty()
-            && kind.is_none_or(|kind| kind == Kind::Secret.as_str())
-    };
-    let named = references.filter(is_secret).map(|reference| {
-        let own = reference.namespace.as_deref().filter(|namespace| !namespace.is_empty());
-        ObjectName::new(own.unwrap_or(namespace), reference.name.as_str())
-    });
-    named.collect()
+    references.filter_map(|reference| named_secret(reference, namespace)).collect()
 }
 
 /// The PingsixProxy that a GatewayClass names, existing or not.

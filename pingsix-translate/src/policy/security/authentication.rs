@@ -79,13 +79,7 @@ impl Reader<'_> {
         }
         for (index, reference) in auth.credential_refs.iter().enumerate() {
             let at = at_refs.index(index);
-            let secret = match self.references.secret(&self.key, reference, &at) {
-                Ok(secret) => secret,
-                Err(refusal) => {
-                    self.unresolved.push(refusal);
-                    continue;
-                }
-            };
+            let Some(secret) = self.secret(reference, &at) else { continue };
             let data = secret.data.iter().flat_map(|data| data.keys());
             let names = data.chain(secret.string_data.iter().flat_map(|data| data.keys()));
             let before = keys.len();
@@ -114,13 +108,7 @@ impl Reader<'_> {
 
     fn basic(&mut self, auth: &BasicAuth, at: &FieldPath) -> Option<plugin::BasicAuth> {
         let at = at.child("secretRef");
-        let secret = match self.references.secret(&self.key, &auth.secret_ref, &at) {
-            Ok(secret) => secret,
-            Err(refusal) => {
-                self.unresolved.push(refusal);
-                return None;
-            }
-        };
+        let secret = self.secret(&auth.secret_ref, &at)?;
         let kind = secret.type_.as_deref().unwrap_or_default();
         if kind != BASIC_AUTH_SECRET {
             self.flaw(at, format!("The Secret has to be of type {BASIC_AUTH_SECRET}, not \"{kind}\"."));
