@@ -1,6 +1,6 @@
 //! The sink for an etcd of the user's, on a real one. Runs when `etcd` and `etcdctl` are on the PATH.
 //!
-//! What it has in common with every other sink is in the contract.
+//! The contract has the tests that all sinks share.
 
 mod access;
 mod chaos;

@@ -34,7 +34,7 @@ pub(crate) fn keep() {
     });
 }
 
-/// What one thread logs: all of a test on a runtime of one thread, and nothing of other tests.
+/// The log of one thread: all lines of a test on a runtime of one thread, and no line of other tests.
 pub(crate) struct ThreadLog {
     written: Arc<Mutex<Vec<u8>>>,
     _guard: DefaultGuard,

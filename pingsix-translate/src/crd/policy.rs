@@ -1,4 +1,4 @@
-//! What the policies of our group have in common: targets, merging, references and status.
+//! Types that the policies of our group share: targets, merging, references and status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;

@@ -424,7 +424,7 @@ struct Step<'a> {
     chain: Option<&'a Arc<Chain>>,
 }
 
-/// What the rows of a list have in common, because PingSIX runs one set of plugins for all of them.
+/// The shared part of the rows of a list. PingSIX runs one set of plugins for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Agreed<'a> {
     filters: Option<&'a Filters>,

@@ -83,7 +83,7 @@ pub(crate) struct ReadFilters {
     pub(crate) unresolved: Vec<Refusal>,
 }
 
-/// What filters may refer to.
+/// The objects to which filters may refer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterScope<'r> {
     /// The namespace of the route.

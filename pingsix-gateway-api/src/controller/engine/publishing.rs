@@ -32,8 +32,8 @@ pub(super) struct Publish {
     pub(super) withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
     /// Owners of which something was left to the replica that leads.
     left: BTreeSet<ObjectKey>,
-    pub(super) opening: ReadinessTracker,
-    pub(super) seals: SecretEncryptions,
+    pub(super) readiness: ReadinessTracker,
+    pub(super) encryptions: SecretEncryptions,
     pub(super) sinks: Sinks,
 }
 
@@ -69,8 +69,8 @@ impl Publish {
             pending: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
-            opening: ReadinessTracker::default(),
-            seals: SecretEncryptions::default(),
+            readiness: ReadinessTracker::default(),
+            encryptions: SecretEncryptions::default(),
             sinks: Sinks::default(),
         }
     }
@@ -86,13 +86,13 @@ impl Engine {
         timer: ProcessorTimer,
     ) {
         let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
-        self.publish.seals.update_owner(&self.parts.reconciler, &self.managed, owner);
+        self.publish.encryptions.update_owner(&self.parts.reconciler, &self.managed, owner);
         self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
         self.reconcile_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, timer.started) };
         self.publish.pending.insert(owner.clone(), pending);
-        self.publish.opening.reconsidered(owner, self.publish.seals.is_unknown(owner));
+        self.publish.readiness.reconsidered(owner, self.publish.encryptions.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
             tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a trial to find the refused object");
@@ -112,7 +112,7 @@ impl Engine {
         for data_plane in &nowhere {
             self.deliveries.forget(data_plane);
         }
-        if self.publish.seals.is_unknown(owner)
+        if self.publish.encryptions.is_unknown(owner)
             && let Some(pending) = self.publish.pending.get_mut(owner)
         {
             // The owner is reconciled again when the keys are known, and outstanding until then.
@@ -127,14 +127,14 @@ impl Engine {
             let opened = self.opened(publication.desired.scope());
             let fit = match self.publish.sinks.fault(owner) {
                 Some(why) => Err(Withheld::Sink(why)),
-                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Encryption),
+                None => self.publish.encryptions.seal(owner, publication).map_err(Withheld::Encryption),
             };
             match fit {
                 Ok(publication) => {
-                    self.publish.opening.awaits(owner, &data_plane, opened);
+                    self.publish.readiness.awaits(owner, &data_plane, opened);
                     self.submit(owner, publication);
                 }
-                Err(why) if self.publish.seals.is_unknown(owner) => {
+                Err(why) if self.publish.encryptions.is_unknown(owner) => {
                     tracing::debug!(%data_plane, %why, "publish postponed; previous configuration stays");
                 }
                 Err(why) => {
@@ -230,7 +230,7 @@ impl Engine {
     /// Takes down how a publication has ended, or how far it is.
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
-        self.publish.opening.settled(owner, &data_plane, settled);
+        self.publish.readiness.settled(owner, &data_plane, settled);
         if let Stage::Over(result) = &stage {
             log(&data_plane, result);
         }
@@ -305,7 +305,7 @@ impl Engine {
 
     /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
     fn update_owner(&mut self, owner: &ObjectKey) {
-        self.publish.opening.update_owner(owner);
+        self.publish.readiness.update_owner(owner);
         let Some(pending) = self.publish.pending.get(owner) else { return };
         if !pending.tickets.is_empty() {
             self.report.tell_late(view!(self), owner);

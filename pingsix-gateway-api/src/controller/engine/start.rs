@@ -34,7 +34,7 @@ impl Engine {
             self.ingest.is_known = true;
             self.report.ready_by = Some(Instant::now() + READY_TIMEOUT);
             let ours = self.parts.reconciler.ours();
-            self.publish.opening.expect(ours.clone());
+            self.publish.readiness.expect(ours.clone());
             // A data plane that is not published yet is refused to its readers, and to no others.
             self.parts.sinks.open();
             self.push(ours);
@@ -46,12 +46,12 @@ impl Engine {
                 gates.published.open();
             }
             let left: Vec<String> =
-                self.publish.opening.owners().take(NAMED).map(ToString::to_string).collect();
+                self.publish.readiness.owners().take(NAMED).map(ToString::to_string).collect();
             if left.is_empty() {
                 let data_planes = self.deliveries.data_planes().count();
                 tracing::info!(data_planes, "ready: all data planes of this replica's feed are published");
             } else {
-                let owners = self.publish.opening.owners().count();
+                let owners = self.publish.readiness.owners().count();
                 tracing::warn!(
                     owners,
                     ?left,
@@ -60,7 +60,7 @@ impl Engine {
             }
         }
         // Of whom nothing is known yet, nothing is taken back.
-        if self.report.is_ready && self.publish.opening.is_all_known() {
+        if self.report.is_ready && self.publish.readiness.is_all_known() {
             self.report.is_complete = true;
             self.report.release_what_is_left(&self.parts.reconciler.options().controller_name);
             self.managed.complete(&self.parts.reconciler, &self.ingest);
@@ -78,7 +78,7 @@ impl Engine {
     /// Whether readiness waits for no owner.
     fn is_due(&self) -> bool {
         let is_late = self.report.ready_by.is_some_and(|ready_by| ready_by <= Instant::now());
-        self.publish.opening.is_over() || is_late && !self.publish.opening.is_publishing()
+        self.publish.readiness.is_over() || is_late && !self.publish.readiness.is_publishing()
     }
 
     /// Sets the message of readiness. The page has no authentication, so the message names no object.

@@ -618,7 +618,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
     assert!(given(&ends).unwrap_err().to_string().contains("does not exist"));
-    let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.provisioned);
+    let shown = format!("{:?} {:?}", rig.engine.publish.encryptions, rig.engine.managed.provisioned);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
