@@ -70,11 +70,11 @@ fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Trans
 ///
 /// - EndpointSlices: the endpoints, and the routes of a port that gains its first endpoint or loses its last one;
 /// - routes, Ingresses and Services: attachment and resolution of these routes and of those that refer to the
-/// Services;
+///   Services;
 /// - Secrets, Namespaces, ReferenceGrants, policies and changes of listeners that keep hosts, ports and names: all
-/// listeners are judged, and the routes with another result are attached again;
+///   listeners are judged, and the routes with another result are attached again;
 /// - Ingresses that name other hosts than before: the other Ingresses of these hosts, if several namespaces name
-/// them;
+///   them;
 /// - Secrets and `spec.tls` of Ingresses: all of `spec.tls`.
 ///
 /// Documents are compiled and written in proportion to the difference of the result. Other changes of listeners,

@@ -10,7 +10,7 @@
 //! - [`Publish`] holds the documents of owners until they are published or withdrawn.
 //! - [`Report`] reports the progress to the boards of statuses and Events, and to readiness.
 //! - [`Managed`] passes infrastructure to the provisioner, if the controller runs data planes, and receives its
-//! reports.
+//!   reports.
 //!
 //! Each owns its fields. The methods of [`Engine`] lead from one to the next.
 
