@@ -1,7 +1,7 @@
 //! A sorted sequence in chunks that copies share.
 //!
-//! A copy costs one reference count. A copy with changes shares every chunk that no change falls into, so it costs the
-//! changes, and one pointer for each [`CHUNK`] values. Ranks are known, so the size of a range costs a logarithm.
+//! A copy costs one reference count. A copy with changes shares every chunk without a change, so it costs the changes
+//! and one pointer for each [`CHUNK`] values. Ranks are known, so the size of a range costs a logarithm.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -9,26 +9,26 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Values of a chunk. One that grows to twice as many is cut, one that shrinks to a quarter goes up in the next.
+/// Target length of a chunk. A chunk of twice this length is split; a chunk of a quarter joins the next one.
 pub(crate) const CHUNK: usize = 128;
 
 /// A value of a sorted sequence.
 pub(crate) trait Sorted {
     type By: Ord + ?Sized;
 
-    /// What the sequence is sorted by; no two values of a sequence have the same.
+    /// The sort key; unique in a sequence.
     fn by(&self) -> &Self::By;
 }
 
-/// Values sorted by [`Sorted::by`].
+/// Values sorted by [`Sorted::sort_key`].
 pub(crate) struct Chunks<T> {
-    /// None is empty.
+    /// No chunk is empty.
     chunks: Arc<[Chunk<T>]>,
     len: usize,
 }
 
 struct Chunk<T> {
-    /// The rank of its first value.
+    /// The rank of the first value.
     start: usize,
     values: Arc<[T]>,
 }
@@ -58,7 +58,7 @@ impl<T> Chunks<T> {
         self.between(0..self.len)
     }
 
-    /// The values with these ranks; ranks beyond the end have none.
+    /// The values with these ranks; ranks beyond the end are ignored.
     pub(crate) fn between(&self, ranks: Range<usize>) -> Values<'_, T> {
         let first = self.chunk_of(ranks.start);
         let mut chunks = self.chunks.get(first..).unwrap_or_default().iter();
@@ -74,27 +74,26 @@ impl<T> Chunks<T> {
         chunk.values.get(rank - chunk.start)
     }
 
-    /// The place of the chunk that has this rank, or of the last one.
+    /// The index of the chunk that contains this rank, or of the last chunk.
     fn chunk_of(&self, rank: usize) -> usize {
         self.chunks.partition_point(|chunk| chunk.start <= rank).saturating_sub(1)
     }
 
-    /// How many values fulfil `is_before`, which those do that come before a certain place.
+    /// The number of leading values for which `is_before` is true, as in [`slice::partition_point`].
     pub(crate) fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
         let beyond = self.chunks.partition_point(|chunk| is_before(&chunk.values[0]));
         let Some(chunk) = beyond.checked_sub(1).map(|last| &self.chunks[last]) else { return 0 };
         chunk.start + chunk.values.partition_point(is_before)
     }
 
-    /// About the bytes of memory that a copy with so many changes takes by itself, without what values refer to.
+    /// Estimate of the bytes that a copy with this many changes owns, without the referents of its values.
     pub(crate) fn bytes_of_changes(&self, changes: usize) -> usize {
         let chunks = self.chunks.len();
         let values = changes.min(chunks) * self.len.checked_div(chunks).unwrap_or_default();
         chunks * size_of::<Chunk<T>>() + values * size_of::<T>()
     }
 
-    /// The values of either sequence that it does not visibly share with the other, each in order. Equal values may be
-    /// among them.
+    /// The values of either sequence that are not in shared chunks, each in order. Equal values may be among them.
     pub(crate) fn unshared<'s>(
         &'s self,
         other: &'s Self,
@@ -110,7 +109,7 @@ impl<T> Chunks<T> {
 }
 
 impl<T: Clone> Chunks<T> {
-    /// The same without the first `count` values.
+    /// A copy without the first `count` values.
     pub(crate) fn without_first(&self, count: usize) -> Self {
         let first = self.chunk_of(count);
         let Some(cut) = self.chunks.get(first) else { return self.clone() };
@@ -121,7 +120,7 @@ impl<T: Clone> Chunks<T> {
 }
 
 impl<T: Sorted> Chunks<T> {
-    /// The value that has this.
+    /// The value with this sort key.
     pub(crate) fn get(&self, by: &T::By) -> Option<&T> {
         let rank = self.partition_point(|value| value.by() < by);
         self.at(rank).filter(|value| value.by() == by)
@@ -129,14 +128,14 @@ impl<T: Sorted> Chunks<T> {
 }
 
 impl<T: Sorted + Clone> Chunks<T> {
-    /// Of values in order.
+    /// A sequence of sorted values.
     pub(crate) fn sorted(values: Vec<T>) -> Self {
         let mut chunks = Vec::new();
         cut(values, &mut chunks);
         Self::of(chunks)
     }
 
-    /// The same values but for some, each with what stands there now, or nothing. `changes` are in order.
+    /// A copy with `changes`, which are in order: each replaces, adds or, as `None`, removes a value.
     pub(crate) fn with_changes<B: Borrow<T::By>>(
         &self,
         changes: impl IntoIterator<Item = (B, Option<T>)>,
@@ -146,7 +145,7 @@ impl<T: Sorted + Clone> Chunks<T> {
             return self.clone();
         }
         let mut chunks = Vec::with_capacity(self.chunks.len() + 1);
-        // What was left of a chunk, and is too little to be one.
+        // Values of a chunk that became too short; they join the next chunk.
         let mut rest: Vec<T> = Vec::new();
         for (index, Chunk { values, .. }) in self.chunks.iter().enumerate() {
             let next = self.chunks.get(index + 1).map(|next| next.values[0].by());
@@ -169,7 +168,7 @@ impl<T: Sorted + Clone> Chunks<T> {
                 cut(std::mem::take(&mut rest), &mut chunks);
             }
         }
-        // There were none before.
+        // The sequence was empty.
         rest.extend(changes.filter_map(|(_, value)| value));
         cut(rest, &mut chunks);
         Self::of(chunks)
@@ -208,7 +207,7 @@ impl<T: fmt::Debug> fmt::Debug for Chunks<T> {
     }
 }
 
-/// Some values of a sequence in order.
+/// Iterator over a part of a sequence in order.
 #[derive(Debug)]
 pub(crate) struct Values<'a, T> {
     chunks: std::slice::Iter<'a, Chunk<T>>,

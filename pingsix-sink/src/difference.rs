@@ -1,8 +1,7 @@
-//! What a publication would change, in a form that may be shown to people.
+//! The diff between a target and the desired documents, without secrets.
 //!
-//! Values are compared as JSON, whatever their bytes, and shown without secrets. Of a secret that differs only that is
-//! told, and one that is masked or encrypted in the target cannot be compared: documents that differ in nothing else
-//! are listed apart.
+//! Values are compared as JSON. For a secret that differs, the diff shows only that it differs. A secret that the
+//! target masks or encrypts cannot be compared, and documents without another difference are listed apart.
 
 use serde_json::Value;
 
@@ -11,50 +10,50 @@ use crate::document::{Document, Key, Owner};
 use crate::plan::Changed;
 use crate::resource::{Agreement, SHOWN, agrees, shown_by_key};
 
-/// What leads from what a target holds to what is desired, sorted by key.
+/// The diff from a target to the desired documents, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Differences {
-    /// The documents that would be touched.
+    /// The documents that a publication would change.
     pub changes: Vec<Difference>,
-    /// Documents that are equal but for secrets that cannot be compared.
+    /// Documents that are equal except for secrets that cannot be compared.
     pub unknown: Vec<Key>,
 }
 
-/// A document that would be touched.
+/// A document that a publication would change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The key of the document.
     pub key: Key,
-    /// Who asks for it, or who had asked, if that is known.
+    /// The owner, or the former owner, if known.
     pub owner: Owner,
-    /// What would become of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What would become of a document; values are without secrets.
+/// Change of a document; values are without secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It is new.
+    /// The document is new.
     Created(Value),
     /// These fields change.
     Updated(Vec<Field>),
-    /// It goes.
+    /// The document is deleted.
     Deleted(Value),
 }
 
 /// A field that changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Where it is, such as `plugins.redirect.ret_code` or `uris[1]`.
+    /// The path of the field, such as `plugins.redirect.ret_code` or `uris[1]`.
     pub path: String,
-    /// What is there; `None` when the field is new.
+    /// The value in the target; `None` when the field is new.
     pub before: Option<Value>,
-    /// What would be; `None` when the field goes.
+    /// The desired value; `None` when the field is removed.
     pub after: Option<Value>,
 }
 
 impl Differences {
-    /// How many documents would be touched.
+    /// Number of documents by change.
     pub fn changed(&self) -> Changed {
         self.changes.iter().fold(Changed::default(), |mut changed, difference| {
             match difference.change {
@@ -67,7 +66,7 @@ impl Differences {
     }
 }
 
-/// What leads from `held` to `desired`.
+/// The diff from `held` to `desired`.
 pub fn differences(held: &DocumentSet, desired: &DocumentSet) -> Differences {
     let mut differences = Differences::default();
     for document in desired {
@@ -110,7 +109,7 @@ impl Differences {
     }
 }
 
-/// A document's value, and how it may be shown.
+/// The value of a document and its redacted form.
 struct Content {
     key: Key,
     value: Option<Value>,
@@ -128,7 +127,7 @@ impl Content {
     }
 }
 
-/// Compares values, each given with its form without secrets, which has the same shape.
+/// Compares two values. Each comes with its redacted form, which has the same shape.
 fn walk(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value; 2]) {
     let ([old, old_shown], [new, new_shown]) = (before, after);
     if old == new {
@@ -172,7 +171,7 @@ fn walk(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value
     }
 }
 
-/// What is shown for a secret that differs.
+/// Placeholder of a secret that differs.
 const ANOTHER: &str = "*** (another)";
 
 #[cfg(test)]
@@ -245,7 +244,7 @@ mod tests {
             fields("ssls/a", &ssl("sesame", "a"), &ssl("hunter2", "a")),
             [("key".to_owned(), Some(json!("***")), Some(json!("*** (another)")))]
         );
-        // Masked or encrypted there: what else differs is told, and nothing of the secret.
+        // The target masks or encrypts the secret: the diff has all other fields and nothing of the secret.
         for masked in ["***", "$pingsix-enc:v1$AA=="] {
             let found = fields("ssls/a", &ssl(masked, "a"), &ssl("hunter2", "b"));
             assert_eq!(found, [("snis[0]".to_owned(), Some(json!("a")), Some(json!("b")))]);
@@ -253,7 +252,7 @@ mod tests {
             let found = differences(&set(&[("ssls/a", &held)]), &set(&[("ssls/a", &desired)]));
             assert_eq!((found.changes.len(), found.unknown.len()), (0, 1));
         }
-        // Of documents of which nothing is known, whatever is called like a secret is one.
+        // In a document of unknown kind, every field with the name of a secret is a secret.
         for (key, value) in
             [("ssls/a", ssl("sesame", "a")), ("other/a", json!({"a": [{"password": "sesame"}]}))]
         {

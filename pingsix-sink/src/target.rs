@@ -30,7 +30,7 @@ pub use crate::pem::PemSource;
 /// Declares [`Target`] with a line for each sink.
 macro_rules! registry {
     ($($(#[$doc:meta])* $name:ident($factory:ty),)+) => {
-        /// Where to publish. Parsed from a URL, and shown as one.
+        /// A target of publications. Parsed from a URL, and displayed as one.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Target {
             $($(#[$doc])* $name($factory),)+
@@ -76,9 +76,10 @@ macro_rules! registry {
                 match self { $(Self::$name(target) => target.open(env).await,)+ }
             }
 
-            /// The documents of a scope that were published to the target, as they are now; nothing is written.
+            /// The published documents of a scope in the target; the call only reads.
             ///
-            /// `env` gives the value of an environment variable. An embedded server is read over its port, in plaintext.
+            /// `env` gives the value of an environment variable. An embedded server is read over its port, in
+            /// plaintext.
             ///
             /// # Errors
             /// [`OpenError`].
@@ -86,7 +87,7 @@ macro_rules! registry {
                 match self { $(Self::$name(target) => target.read(scope, env).await,)+ }
             }
 
-            /// Whether the target is for one scope alone.
+            /// Whether the target holds one scope alone.
             pub fn is_for_one_scope(&self) -> bool {
                 match self { $(Self::$name(target) => target.is_for_one_scope(),)+ }
             }
@@ -106,11 +107,12 @@ registry! {
 }
 
 impl Target {
-    /// A server by its address, which is `etcd://`, `etcds://`, `admin+http://` or `admin+https://` with hosts and ports
-    /// and nothing else. Credentials are values instead of parameters.
+    /// A server by its address, which is `etcd://`, `etcds://`, `admin+http://` or `admin+https://` with only hosts
+    /// and ports. Credentials are values instead of parameters.
     ///
     /// # Errors
-    /// [`TargetError`], with [`Missing`](TargetError::Missing) and [`Unusable`](TargetError::Unusable) for credentials.
+    /// [`TargetError`], with [`Missing`](TargetError::Missing) and [`Unusable`](TargetError::Unusable) for
+    /// credentials.
     pub fn server(
         address: &str,
         credentials: &ServerCredentials,
@@ -127,7 +129,7 @@ impl Target {
     }
 }
 
-/// A URL at the end of its scheme, which is one of a server if asked for.
+/// Splits a URL after its scheme; with `is_server`, the scheme must be a server's.
 fn split(url: &str, is_server: bool) -> Option<(&'static str, &str)> {
     let mut schemes = Target::schemes().filter(|(_, of_server)| *of_server || !is_server);
     schemes.find_map(|(scheme, _)| Some((scheme, url.strip_prefix(scheme)?)))

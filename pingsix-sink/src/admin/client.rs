@@ -21,17 +21,17 @@ use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
-/// How large an answer may be. PingSIX itself reads 4 MiB from etcd at most, which JSON may lengthen.
+/// Size limit of a response. PingSIX reads at most 4 MiB from etcd, and JSON may lengthen them.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
 
-/// How often a write is tried while others write at the same moment.
+/// Attempts of a write that conflicts with other writers.
 const ATTEMPTS: u32 = 10;
 
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
-/// What PingSIX says when a resource cannot be deleted because another refers to it
-/// (`GraphError::ReferentialConflict` in `src/proxy/graph_mutation.rs`); its other conflict is that of two writers.
+/// Message of PingSIX for a resource that cannot be deleted because another refers to it
+/// (`GraphError::ReferentialConflict` in `src/proxy/graph_mutation.rs`). The other conflict is between two writers.
 const STILL_REFERENCED: &str = "conflicting references";
 
 pub(super) struct Client {
@@ -39,29 +39,29 @@ pub(super) struct Client {
     api_key: HeaderValue,
     timeout: Duration,
     tls: Tls,
-    /// What connections are made with, and what was in the files then.
+    /// The HTTP client and the credentials from which it was made.
     current: Mutex<Option<(Option<Material>, Http)>>,
 }
 
 type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// What became of a write.
+/// Outcome of a write.
 pub(super) enum Put {
-    /// It is there since this revision.
+    /// The revision of the write.
     Committed(Revision),
-    /// PingSIX does not take it, and says why; the text may quote any document.
+    /// The reason why PingSIX refused the document. The text may quote any document.
     Refused(String),
 }
 
-/// What became of a deletion.
+/// Outcome of a deletion.
 pub(super) enum Deleted {
-    /// The resource is not there.
+    /// The resource is absent.
     Gone,
-    /// Others refer to it, so it stays.
+    /// The resource stays, because others refer to it.
     StillReferenced,
 }
 
-/// An answer with its body.
+/// A response with its body.
 struct Answer {
     status: StatusCode,
     body: Bytes,
@@ -97,8 +97,8 @@ impl Client {
         Ok(client)
     }
 
-    /// What connections are made with, as the files are now. PingSIX closes each after an answer, so the next one is made
-    /// with what is there by then.
+    /// An HTTP client with the current content of the files. PingSIX closes each connection after a response, so the
+    /// next connection uses the content of that time.
     fn http(&self) -> Result<Http, AdminError> {
         let material = if self.url.is_plaintext() { None } else { Some(self.tls.read()?) };
         let mut current = self.current.lock();
@@ -117,7 +117,7 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        // PingSIX closes the connection after each answer, so one that is kept is one that breaks.
+        // PingSIX closes the connection after each response, so a pooled connection would break.
         let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
         *current = Some((material, Http::clone(&http)));
         Ok(http)
@@ -127,13 +127,13 @@ impl Client {
         &self.url
     }
 
-    /// Every resource of a kind.
+    /// All resources of a kind.
     pub(super) async fn list(&self, kind: ResourceKind) -> Result<Vec<Listed>, AdminError> {
         let answer = self.ask(Method::GET, kind.as_str(), None).await?;
         if answer.status != StatusCode::OK {
             return Err(AdminError::Status { request: format!("GET {kind}"), status: answer.status });
         }
-        // What serde_json says may quote a value.
+        // A message of serde_json may quote a value.
         let list: List = serde_json::from_slice(&answer.body).map_err(|_| AdminError::answer(kind))?;
         list.list
             .into_iter()
@@ -169,7 +169,7 @@ impl Client {
         loop {
             let answer = self.ask(Method::DELETE, key.as_str(), None).await?;
             match answer.status {
-                // Somebody else has deleted it, or it was deleted by a request whose answer was lost.
+                // Another client has deleted the resource, or the response to an earlier request was lost.
                 StatusCode::OK | StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => return Ok(Deleted::Gone),
                 StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED) => {
                     return Ok(Deleted::StillReferenced);
@@ -230,7 +230,7 @@ impl Answer {
     }
 }
 
-/// Random delays that grow.
+/// Random delays that grow exponentially.
 #[derive(Default)]
 struct Delays {
     attempts: u32,
@@ -243,7 +243,7 @@ impl Delays {
             return Err(AdminError::Contended { request: request() });
         }
         let ceiling = FIRST_DELAY.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_DELAY);
-        // Of two writers that met, one comes first the next time.
+        // The random delay separates two writers that conflicted.
         tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the API shows, and what is known of it.
+//! Resources of the API and the cache of this sink's writes.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Listed {
     pub(super) revision: Revision,
 }
 
-/// What this sink wrote, and when.
+/// The documents that this sink wrote and the revisions of the writes.
 #[derive(Default)]
 pub(super) struct Memory(BTreeMap<Key, Written>);
 
@@ -43,12 +43,12 @@ impl Memory {
 }
 
 impl Listed {
-    /// Whose it says it is.
+    /// The scope in the mark of the resource.
     pub(super) fn scope(&self) -> Option<&str> {
         mark::scope_of(&self.fields)
     }
 
-    /// Under which name it says it was published.
+    /// The publisher in the mark of the resource.
     pub(super) fn publisher(&self) -> Option<&str> {
         mark::publisher_of(&self.fields)
     }
@@ -57,7 +57,7 @@ impl Listed {
         self.scope() == Some(scope.as_str())
     }
 
-    /// The document that is held under this key, for a plan: that of `sent` if nothing differs.
+    /// The document that the target holds under this key, for a plan: the document of `sent` if nothing differs.
     pub(super) fn held(&self, sent: Option<&Document>, memory: &Memory) -> Document {
         let written = memory.0.get(&self.key);
         let value = match sent {
@@ -83,14 +83,14 @@ impl Listed {
         }
     }
 
-    /// When it is deleted: by kind, which is always right, and within a kind by the hint it was written with.
+    /// The deletion order: by kind, which is always right, and within a kind by the order hint of the write.
     fn order(&self, written: Option<&Written>) -> OrderHint {
         let kind = ResourceKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let kind = u32::try_from(kind).unwrap_or_default() << 29;
         OrderHint(kind | (written.map_or(0, |written| written.order.0) >> 3))
     }
 
-    /// The document as the API shows it.
+    /// The document as the API returns it.
     pub(super) fn shown(self, scope: &Scope) -> Option<Document> {
         if !self.is_of(scope) {
             return None;

@@ -1,19 +1,19 @@
-//! How a resource says that it is ours.
+//! The mark on resources of this program.
 
 use serde_json::{Map, Value};
 
 use crate::desired::Scope;
 use crate::resource::{Resource, ResourceError};
 
-/// The label whose value is the scope that a resource belongs to.
+/// The label whose value is the scope of a resource.
 pub const LABEL: &str = "pingsix.io/scope";
 
-/// The label whose value is the name under which it was published.
+/// The label whose value is the publisher of a resource.
 pub const PUBLISHER: &str = "pingsix.io/publisher";
 
 const LABELS: &str = "labels";
 
-/// The resource as it is sent: with its id, which PingSIX adds otherwise, and its mark.
+/// The resource as it is sent: with its mark and with the id that PingSIX would otherwise add.
 pub(super) fn marked(
     resource: &Resource<'_>,
     scope: &Scope,
@@ -22,7 +22,7 @@ pub(super) fn marked(
     let Resource { id, fields, document, .. } = resource;
     let refused =
         |problem| ResourceError { key: document.key.clone(), owner: document.owner.clone(), problem };
-    // PingSIX matches the raw path, so an id that had to be encoded would become another one.
+    // PingSIX matches the raw path, so an id with an encoded character would become another id.
     if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)) {
         return Err(refused("its id cannot stand in the path of a URL"));
     }
@@ -39,12 +39,12 @@ pub(super) fn marked(
     Ok(Value::Object(fields))
 }
 
-/// Whose a resource is.
+/// The scope of a resource.
 pub(super) fn scope_of(resource: &Map<String, Value>) -> Option<&str> {
     resource.get(LABELS)?.get(LABEL)?.as_str()
 }
 
-/// Under which name it was published.
+/// The publisher of a resource.
 pub(super) fn publisher_of(resource: &Map<String, Value>) -> Option<&str> {
     resource.get(LABELS)?.get(PUBLISHER)?.as_str()
 }

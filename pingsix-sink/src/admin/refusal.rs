@@ -1,16 +1,16 @@
-//! What may be told of the reason why PingSIX refuses a document.
+//! Redaction of PingSIX's messages about refused documents.
 //!
-//! PingSIX judges the whole configuration, so what it says may quote any document, also those of others, whose secrets
-//! nobody here knows. So what looks like one is concealed: PEM, and whatever is quoted and long.
+//! PingSIX validates the whole configuration, so a message may quote any document, also one of another writer with
+//! unknown secrets. Redaction therefore conceals everything that looks like a secret: PEM, and long quotations.
 
 use super::{AdminError, PreparedDocument};
 use crate::document::{Document, Key};
 use crate::resource::{ResourceKind, SHOWN, conceal};
 
-/// How long a message may be, in characters.
+/// Length limit of a message, in characters.
 const MESSAGE_LIMIT: usize = 500;
 
-/// How long a quotation may be, in characters. Names are shorter, and keys that somebody generated are longer.
+/// Length limit of a quotation, in characters. Names are shorter, and generated keys are longer.
 const QUOTATION_LIMIT: usize = 40;
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
@@ -20,7 +20,7 @@ pub(super) fn refused(sent: &Document, message: String, prepared: &[PreparedDocu
         conceal(resource.kind, &resource.fields, &message)
     });
     let message = without_long_quotations(&without_pem(&message));
-    // Shortened last, for half a secret is not recognised.
+    // Truncation comes last, because redaction does not recognise half a secret.
     AdminError::Refused { key: sent.key.clone(), owner: sent.owner.clone(), message: shortened(&message) }
 }
 
@@ -33,7 +33,7 @@ fn shortened(message: &str) -> String {
     short
 }
 
-/// A block that has no end goes as far as the quotes around it, for it has none inside.
+/// A block without an end extends to the closing quote, because PEM contains no quotes.
 fn without_pem(text: &str) -> String {
     const END: &str = "-----END ";
     const DASHES: &str = "-----";
@@ -54,14 +54,14 @@ fn without_pem(text: &str) -> String {
     shown
 }
 
-/// Keys of resources stay: they tell what PingSIX speaks of.
+/// Keys of resources stay, because they name the resource at fault.
 fn without_long_quotations(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars();
     let mut before = ' ';
     while let Some(char) = chars.next() {
         shown.push(char);
-        // Behind a letter it is an apostrophe.
+        // A quote after a letter is an apostrophe.
         if QUOTES.contains(&char) && !before.is_alphanumeric() {
             let (quoted, after) = split_quotation(chars.as_str(), char);
             let is_long = quoted.chars().count() > QUOTATION_LIMIT;
@@ -74,7 +74,7 @@ fn without_long_quotations(text: &str) -> String {
     shown
 }
 
-/// Splits before the quote that ends what `quote` began, which is not one with a backslash before it.
+/// Splits before the closing quote. A quote after a backslash does not close.
 fn split_quotation(text: &str, quote: char) -> (&str, &str) {
     let mut is_escaped = false;
     let end = text.find(|char| {

@@ -10,7 +10,7 @@ use crate::dyn_sink::DynSink;
 use crate::error::SinkError;
 use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
 
-/// The environment variable with the API key of a URL that names none.
+/// Environment variable of the API key for a URL without one.
 pub const ADMIN_KEY_VARIABLE: &str = "PINGSIX_ADMIN_KEY";
 
 /// The scheme with TLS.

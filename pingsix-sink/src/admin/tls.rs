@@ -1,4 +1,4 @@
-//! How an Admin API proves itself, and how we do.
+//! TLS credentials of both ends of a connection to an Admin API.
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -10,16 +10,15 @@ fn read(source: &PemSource) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
 }
 
-/// What a sink that talks https is sure by. Files are read for each connection: whoever replaces them replaces them in
-/// force.
+/// TLS sources of a sink over https. Files are read for each connection, so a replaced file takes effect at once.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
     pub(super) ca: Option<PemSource>,
-    /// A chain, and its key.
+    /// The chain and its key.
     pub(super) identity: Option<(PemSource, PemSource)>,
 }
 
-/// What was read.
+/// The content of the TLS sources.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Material {
     ca: Vec<u8>,
@@ -44,7 +43,7 @@ impl Tls {
         Ok(Material { ca, identity })
     }
 
-    /// What connections are made with; without material, as for plaintext, nobody is trusted.
+    /// Client configuration. Without credentials, as for plaintext, the client trusts no CA.
     pub(super) fn config(&self, material: Option<&Material>) -> Result<ClientConfig, AdminError> {
         let roots = match material {
             Some(material) => authorities(&material.ca).map_err(|fault| self.fault_of_ca(fault.as_str()))?,

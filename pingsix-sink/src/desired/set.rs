@@ -1,4 +1,4 @@
-//! Documents, held so that sets which differ little share what they have in common.
+//! Sets of documents that share memory with similar sets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +18,8 @@ impl Sorted for Document {
 
 /// Documents sorted by key, each key once.
 ///
-/// Copies share their documents, and a copy [with changes](Self::with_changes) shares all but those near them: what a
-/// publication costs then depends on what is different, not on how much there is.
+/// Copies share their documents. A copy [with changes](Self::with_changes) shares all documents but those near a
+/// change, so the cost of a publication depends on the difference alone.
 #[derive(Clone, Default)]
 pub struct DocumentSet(Chunks<Document>);
 
@@ -38,7 +38,7 @@ impl DocumentSet {
         Ok(Self(Chunks::sorted(documents)))
     }
 
-    /// The same documents but for some keys: each with what stands there now, or nothing.
+    /// A copy with `changes`: each key gets a document or, as `None`, loses it.
     #[must_use]
     pub fn with_changes(&self, changes: BTreeMap<Key, Option<Document>>) -> Self {
         let changes = changes.into_iter().map(|(key, document)| {
@@ -58,24 +58,24 @@ impl DocumentSet {
         Documents(self.0.iter())
     }
 
-    /// How many documents there are.
+    /// The number of documents.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both have the same keys with the same values, whatever their order hints and owners.
+    /// Whether both sets have the same keys and values. Order hints and owners are ignored.
     pub fn same_content(&self, other: &Self) -> bool {
         let (ours, theirs) = self.unshared(other);
         self.len() == other.len() && ours.map(content).eq(theirs.map(content))
     }
 
-    /// The documents of either set that it does not visibly share with the other, each in the order of their keys. Equal
-    /// documents may be among them.
+    /// The documents of either set that are not in shared chunks, each in the order of their keys. Equal documents
+    /// may be among them.
     pub(crate) fn unshared<'s>(
         &'s self,
         other: &'s Self,
@@ -84,7 +84,7 @@ impl DocumentSet {
     }
 }
 
-/// What a client sees of a document.
+/// The part of a document that clients read.
 fn content(document: &Document) -> (&Key, &[u8]) {
     (&document.key, &document.value)
 }

@@ -1,10 +1,10 @@
-//! Answers that their clients have not read yet.
+//! Responses that their clients have not read yet.
 //!
-//! HTTP/2 keeps an answer until its client has read it, and a client may ask for a hundred at a time and read none. So an
-//! answer is made only when there is room for it on its connection. What waits for room is a request, which is small. Room
-//! comes back when HTTP/2 has written the answer, or never will; a client that leaves a large one unread loses its
-//! connection. An honest one notices nothing: it reads, so that the next answer has its turn. All answers of a server are
-//! within one bound with what watches are told ([`Unread`]).
+//! HTTP/2 keeps a response until its client has read it, and a client may send a hundred requests and read no
+//! response. So the server encodes a response only when its connection has room for it. A waiting request is small.
+//! Room returns when HTTP/2 has written or dropped the response. A client that leaves a large response unread loses
+//! its connection. A client that reads is not affected. All responses of a server share one bound with the responses
+//! of watches ([`UnreadBytes`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use super::LIST_LIMIT;
 use super::connection::Peer;
 use super::unread::{Counted, Unread};
 
-/// How many bytes of answers one connection has unread: several of the largest lists that PingSIX can read.
+/// Limit of unread response bytes per connection: several of the largest lists that PingSIX can read.
 pub(super) const PER_CONNECTION: usize = 4 * LIST_LIMIT;
 
-/// An answer up to this size may stay unread for as long as its connection lasts.
+/// A response up to this size may stay unread as long as its connection lasts.
 const SMALL: usize = 4 * 1024;
 
-/// A client that reads more slowly than this many bytes a second does not count as reading.
+/// The slowest rate of a client that counts as reading, in bytes per second.
 const SLOWEST: usize = 64 * 1024;
 
-/// All answers of a server.
+/// The pending responses of a server.
 #[derive(Debug)]
 pub(super) struct Answers {
     unread: Unread,
-    /// How long one may be unread, besides the time that it takes to be read.
+    /// Timeout of an unread response, besides the time for reading it.
     patience: Duration,
 }
 
-/// The room that an answer takes on its connection.
+/// The room of a response on its connection.
 #[derive(Debug)]
 pub(super) struct Room {
     _of_connection: Option<OwnedSemaphorePermit>,
 }
 
-/// An answer that is not written yet.
+/// A response that is not written yet.
 struct Unwritten {
     bytes: Bytes,
     _counted: Counted,
@@ -55,13 +55,13 @@ impl Answers {
         Self { unread, patience }
     }
 
-    /// Room for an answer of so many bytes, if there is any now.
+    /// Room for a response of so many bytes, if there is any now.
     pub(super) fn try_room(peer: Option<&Peer>, bytes: usize) -> Option<Room> {
         let take = |peer: &Peer| Arc::clone(peer.room()).try_acquire_many_owned(Self::permits(bytes));
         Some(Room { _of_connection: peer.map(take).transpose().ok()? })
     }
 
-    /// Waits for room, for a while.
+    /// Waits for room until a timeout.
     pub(super) async fn room(&self, peer: Option<&Peer>, bytes: usize) -> Result<Room, Status> {
         let waiting = async {
             let of_connection = match peer {
@@ -70,17 +70,18 @@ impl Answers {
             };
             Room { _of_connection: of_connection }
         };
-        // As etcd says it when it has too much to do.
+        // etcd's message under overload.
         let too_many = |_| Status::resource_exhausted("etcdserver: too many requests");
         timeout(self.patience, waiting).await.map_err(too_many)
     }
 
-    /// What a connection has to have room for. The largest answers need all of it.
+    /// The permits of a response. The largest responses take all of a connection.
     fn permits(bytes: usize) -> u32 {
         u32::try_from(bytes.min(PER_CONNECTION)).unwrap_or(u32::MAX)
     }
 
-    /// An answer that takes room until it is written. A connection that leaves it unread is closed, and `stalled` is told.
+    /// A response that takes room until it is written. `stalled` is called when a connection is closed because its
+    /// client left the response unread.
     pub(super) fn unwritten(
         &self,
         peer: Option<&Peer>,
@@ -106,7 +107,7 @@ async fn cut_if_unread(
     cut: CancellationToken,
     stalled: impl FnOnce(),
 ) {
-    // Nothing is ever sent: the other end is dropped.
+    // The channel only closes: the sender is dropped with the response.
     if timeout(limit, written).await.is_err() {
         stalled();
         cut.cancel();

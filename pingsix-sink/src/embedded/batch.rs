@@ -1,19 +1,18 @@
-//! The difference between two states of the store as one response.
+//! The diff of two states of the store as one response.
 //!
-//! A watch that lags is not told what was, but what is: of each key the last change, of a key that came and went
-//! meanwhile nothing, unless its going is all there is to tell of the last commit.
+//! A watch that lags receives the current state: the last change of each key, and nothing of a key that was created
+//! and deleted meanwhile. The exception is a deletion in the last commit when there is no other event.
 //!
-//! Changes keep the order of their revisions, so the last event has the highest, as clients of etcd expect: that of the
-//! last commit, whatever became of its keys, so that a client which reports the revision it has reached is known to
-//! have the commit.
+//! Changes keep the order of their revisions. The last event has the revision of the last commit, as clients of etcd
+//! expect, so a client that reports its revision is known to have that commit.
 //!
-//! The store knows the last version of each key by the change that made it, so a difference costs what it tells, however
-//! many changes led there and however long ago the watch was told something.
+//! The store indexes the last version of each key by its change. A diff therefore costs its own events, however many
+//! changes led there and however old the watch is.
 //!
-//! What is told is the difference between two states of the store, each closed under reference. So it is never cut
-//! inside a commit when it does not fit one message, only between two; the states between are those that the past keeps.
+//! Each state is closed under reference. A diff that exceeds a message is therefore cut only between two commits; the
+//! history keeps the states between.
 //!
-//! Watches of the same keys that are told the same changes share the encoded bytes.
+//! Watches of the same keys and the same changes share the encoded bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -27,28 +26,27 @@ use crate::proto::etcdserverpb::WatchResponse;
 use crate::proto::mvccpb::Event;
 use crate::proto::mvccpb::event::EventType;
 
-/// What has changed in a range, encoded.
+/// The changes in a range, encoded.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// The field `events` of a watch response, and nothing else; empty when nothing is to be told.
+    /// The encoded field `events` of a watch response; empty without events.
     pub(super) events: Bytes,
-    /// How many events there are.
+    /// The number of events.
     pub(super) told: usize,
-    /// How many changes are not told, because a later one of the same key made them void. Those that are not kept any
-    /// more do not count.
+    /// The number of changes that a later change of the same key replaced, among those in the history.
     pub(super) merged: usize,
-    /// The revision up to which this is all.
+    /// The revision up to which the batch is complete.
     pub(super) reached: i64,
-    /// Whether there are later changes, which did not fit.
+    /// Whether later changes did not fit.
     pub(super) more: bool,
 }
 
 impl Batch {
-    /// Tells a watch of `range` that has seen everything below `next` what is now. When that takes more than `limit` bytes,
-    /// tells what was at the latest revision for which it does not.
+    /// The batch for a watch of `range` that has seen everything below `next`. If the current state takes more than
+    /// `limit` bytes, the batch ends at the latest revision that fits.
     ///
     /// # Errors
-    /// [`Compacted`] when what is to be told is no longer known.
+    /// [`Compacted`] when the history no longer has the changes.
     pub(super) fn of(store: &Store, range: &KeyRange, next: i64, limit: usize) -> Result<Self, Compacted> {
         let now = Difference::between(store, range, next, store.header())?;
         if now.bytes() <= limit {
@@ -60,7 +58,7 @@ impl Batch {
         let fitting = revisions.partition_point(fits).saturating_sub(1);
         let Some(revision) = revisions.get(fitting) else { return Ok(now.encode(store.header(), false)) };
         let difference = until(revision)?;
-        // One commit always fits. Several that are not kept one by one may not.
+        // One commit always fits. Several commits may exceed the limit when the history no longer separates them.
         if difference.bytes() > limit && store.unseen(range, next, 0).is_err() {
             return Err(Compacted(store.floor()));
         }
@@ -68,16 +66,16 @@ impl Batch {
     }
 }
 
-/// What leads from one state to a later one.
+/// The diff from one state to a later one.
 struct Difference<'s> {
-    /// In the order in which it happened.
+    /// The events in order of their revisions.
     last: Vec<Last<'s>>,
-    /// How many changes there were.
+    /// The number of changes.
     changes: usize,
 }
 
 impl<'s> Difference<'s> {
-    /// From what a watch has seen that has seen everything below `next`, to what was at `until`.
+    /// The diff from the state below `next` to the state at `until`.
     fn between(store: &'s Store, range: &KeyRange, next: i64, until: i64) -> Result<Self, Compacted> {
         let mut last = Vec::new();
         let mut changes = 0;
@@ -89,11 +87,11 @@ impl<'s> Difference<'s> {
             let had = |key: &[u8]| before.is_none_or(|before| before.record(key).is_some());
             last.extend(since.into_iter().map(|last| match last {
                 Last::Live(_) => (last, true),
-                // A deletion of a key that the client never had does no harm.
+                // The deletion of a key that the client never had is harmless.
                 Last::Gone(gone) => (last, had(&gone.key)),
             }));
         }
-        // A commit belongs to one scope, so the changes of several scopes are in order by their revisions alone.
+        // A commit belongs to one scope, so revisions alone order the changes of several scopes.
         last.sort_by_key(|(last, _)| last.revision());
         let closing = last.last().map(|(closing, _)| *closing);
         last.retain(|(_, is_told)| *is_told);
@@ -103,7 +101,7 @@ impl<'s> Difference<'s> {
         Ok(Self { last, changes })
     }
 
-    /// No less than the bytes that it takes in a watch response.
+    /// Upper bound of the size in a watch response.
     fn bytes(&self) -> usize {
         let bytes = |last: &Last<'_>| match last {
             Last::Live(record) => record.event_bytes(),
@@ -127,13 +125,13 @@ impl<'s> Difference<'s> {
     }
 }
 
-/// The batches made last, for the watches that are told the same.
+/// Cache of recent batches, for watches with the same changes.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     recent: Mutex<VecDeque<Shared>>,
 }
 
-/// A batch that is made once, by whoever comes first.
+/// A batch that its first user encodes.
 #[derive(Clone, Debug)]
 struct Shared {
     range: KeyRange,
@@ -143,14 +141,14 @@ struct Shared {
 }
 
 impl Batches {
-    /// Watches that are told the same come within moments of one another, so a few batches are enough.
+    /// Limit of cached batches. Watches with the same changes ask within moments of one another.
     const MOST: usize = 16;
 
-    /// What is kept is no more than one message, beside the newest.
+    /// Byte limit of cached batches besides the newest: one message.
     const MOST_BYTES: usize = super::LIST_LIMIT;
 
-    /// What a watch of `range` is told that has seen everything below `next`, if there is anything; and whether nobody had
-    /// made it.
+    /// The batch for a watch of `range` that has seen everything below `next`, if there are changes, and whether this
+    /// call encoded it.
     pub(super) fn get(
         &self,
         store: &Store,

@@ -1,12 +1,12 @@
-//! A connection: who is at its other end, and when it is closed from ours.
+//! Connections: their peers and their closure by the server.
 //!
-//! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
-//! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
-//! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
-//!   other way to give back what HTTP/2 keeps for it. So is whoever leaves another answer unread, unless it is small
-//!   ([`answers`](super::answers)).
-//! - When there are as many connections as may be, one of the client that has most makes room for a client with fewer;
-//!   everybody else is closed at once ([`shares`](super::shares)).
+//! - A client that connects without an HTTP/2 preface is closed after a timeout.
+//! - A client that falls silent is detected by HTTP/2 pings.
+//! - A client that answers pings but leaves a watch response unread is closed by its watch stream, because nothing
+//!   else frees the memory of HTTP/2. The same holds for any other response that is not small
+//!   ([`responses`](super::responses)).
+//! - At the limit of connections, the client with the most gives one to a client with fewer; other connections are
+//!   closed at once ([`fair_limit`](super::fair_limit)).
 
 use std::convert::Infallible;
 use std::io;
@@ -32,35 +32,35 @@ use super::shares::{Holder, Identity, Permit};
 use super::stats::Gauge;
 use crate::document::Digest;
 
-/// What a client of HTTP/2 says before anything else is this long.
+/// Length of the HTTP/2 client preface.
 const PREFACE: usize = 24;
 
-/// How long a listener that fails is left alone. It fails at once again when the process has no more files to give.
+/// Delay after a failed `accept`. Without it, a process without file descriptors would retry in a busy loop.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Who is at the other end of a connection; each request carries it.
+/// The peer of a connection; each request carries it.
 #[derive(Debug)]
 pub(super) struct Peer {
     certificate: Option<Certificate>,
     cut: CancellationToken,
-    /// Whom its connection, streams and watches are charged to.
+    /// The client to whom its connection, streams and watches are charged.
     holder: Mutex<Holder>,
     place: Permit,
-    /// The token it has shown while that was good.
+    /// The last valid token of this connection.
     token: Mutex<Option<Digest>>,
-    /// For answers that it has not read.
+    /// The room for unread responses.
     room: Arc<Semaphore>,
     /// The watches of all its streams.
     watches: Gauge,
 }
 
 impl Peer {
-    /// Whom its streams and watches are charged to.
+    /// The client to whom streams and watches are charged.
     pub(super) fn holder(&self) -> Holder {
         self.holder.lock().clone()
     }
 
-    /// Charges it to a user, who has shown a token on this connection.
+    /// Charges the connection to a user, after a valid token.
     pub(super) fn is_of(&self, user: &Arc<str>) {
         let mut holder = self.holder.lock();
         if !matches!(&holder.identity, Identity::User(name) if name == user) {
@@ -69,27 +69,27 @@ impl Peer {
         }
     }
 
-    /// The certificate that the client has proved to hold.
+    /// The verified client certificate.
     pub(super) fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 
-    /// Notes that it has shown the token with this digest.
+    /// Records the digest of a valid token.
     pub(super) fn shows(&self, token: Digest) {
         *self.token.lock() = Some(token);
     }
 
-    /// Whether it has shown the token with this digest.
+    /// Whether the token with this digest was valid on this connection.
     pub(super) fn has_shown(&self, token: &Digest) -> bool {
         self.token.lock().as_ref() == Some(token)
     }
 
-    /// The room for its answers, in bytes.
+    /// The room for responses, in bytes.
     pub(super) const fn room(&self) -> &Arc<Semaphore> {
         &self.room
     }
 
-    /// How many watches it has.
+    /// The number of its watches.
     pub(super) const fn watches(&self) -> &Gauge {
         &self.watches
     }
@@ -99,7 +99,7 @@ impl Peer {
         self.cut.cancel();
     }
 
-    /// What closes the connection when it is cancelled.
+    /// The token whose cancellation closes the connection.
     pub(super) fn to_cut(&self) -> CancellationToken {
         self.cut.clone()
     }
@@ -109,13 +109,13 @@ impl Peer {
     }
 }
 
-/// A connection that counts while it is open.
+/// A connection that is counted while it is open.
 pub(super) struct Connection<S> {
     io: S,
     peer: Arc<Peer>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
-    /// Whether the memory that frames are read into was touched.
+    /// Whether the read buffer was touched.
     is_touched: bool,
     _open: Open,
 }
@@ -129,14 +129,14 @@ impl Drop for Open {
     }
 }
 
-/// What is still to come before the client counts as one.
+/// The missing part of the HTTP/2 preface.
 struct Preface {
     missing: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl<S> Connection<S> {
-    /// Admits a connection from this address, of a client with this certificate, unless the client has its share of all.
+    /// Admits a connection from this address, of a client with this certificate, within the client's share.
     pub(super) fn admit(
         replica: &Replica,
         io: S,
@@ -182,7 +182,7 @@ impl<S> Connection<S> {
         &self.peer
     }
 
-    /// Fails once the connection was cut.
+    /// Fails after the connection was closed by the server.
     fn poll_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.cut.as_mut().poll(context) {
             Poll::Pending => Ok(()),
@@ -191,18 +191,18 @@ impl<S> Connection<S> {
     }
 }
 
-/// Connections with the addresses that they come from.
+/// Connections with their addresses.
 pub(super) fn addressed(
     incoming: impl Stream<Item = io::Result<TcpStream>>,
 ) -> impl Stream<Item = io::Result<(TcpStream, IpAddr)>> {
-    // One without an address has been reset by now.
+    // A connection without an address has been reset.
     incoming.try_filter_map(async |connection| {
         let from = connection.peer_addr().ok();
         Ok(from.map(|from| (connection, from.ip())))
     })
 }
 
-/// The connections of a listener that encrypts nothing.
+/// The connections of a plaintext listener.
 pub(super) fn accept<S>(
     incoming: impl Stream<Item = io::Result<(S, IpAddr)>>,
     replica: Arc<Replica>,
@@ -221,7 +221,7 @@ pub(super) fn accept<S>(
     })
 }
 
-/// Says so, and leaves a listener alone for a moment that could not accept a connection.
+/// Logs a failed `accept` and waits before the next.
 pub(super) async fn listener_failed(replica: &Replica, error: &io::Error) {
     if replica.news.is_news("accept") {
         tracing::warn!(%error, "a connection could not be accepted");
@@ -253,8 +253,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     ) -> Poll<io::Result<()>> {
         self.poll_cut(context)?;
         if self.preface.is_none() && !std::mem::replace(&mut self.is_touched, true) {
-            // Frames of a client that watches are few and small, and are read into this buffer from its beginning to its
-            // end. Its pages would become resident one by one, over half an hour, and the server would seem to grow.
+            // Frames of a watching client are few and small, and fill this buffer from its beginning to its end. Its
+            // pages would otherwise become resident one by one over half an hour, and the server would seem to grow.
             buffer.initialize_unfilled();
         }
         let before = buffer.filled().len();

@@ -1,7 +1,7 @@
 //! Lists that clients share.
 //!
-//! When a server restarts, all of its clients list the same at once. What they get is encoded once, and each response
-//! is made of the same bytes.
+//! After a restart of the server, all clients list the same range at once. The server encodes the list once, and all
+//! responses share the bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -14,18 +14,18 @@ use super::LIST_LIMIT;
 use super::store::{KeyRange, Refusal, Selection, Store};
 use crate::proto::etcdserverpb::RangeResponse;
 
-/// The records of a range, and what is made of them.
+/// The records of a range and their encoding.
 #[derive(Debug)]
 pub(super) struct List {
     range: KeyRange,
-    /// When anything that the range may hold was changed last.
+    /// The revision of the last change in the range.
     changed: i64,
     records: Selection,
     encoded: OnceLock<Bytes>,
 }
 
 impl List {
-    /// The fields `kvs` and `count` of the response to a range request, made by whoever comes first.
+    /// The encoded fields `kvs` and `count` of the response; the first caller encodes them.
     pub(super) fn encoded(&self, made: impl FnOnce()) -> &Bytes {
         self.encoded.get_or_init(|| {
             made();
@@ -50,20 +50,20 @@ impl List {
     }
 }
 
-/// The lists made last.
+/// Cache of recent lists.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     recent: Mutex<VecDeque<Arc<List>>>,
 }
 
 impl Lists {
-    /// One for each of some data planes that restart together.
+    /// Limit of cached lists: one for each of some data planes that restart together.
     const MOST: usize = 16;
 
-    /// What is kept is no more than two full lists, beside the newest.
+    /// Byte limit of cached lists besides the newest: two full lists.
     const MOST_BYTES: usize = 2 * LIST_LIMIT;
 
-    /// What `range` holds now.
+    /// The current list of `range`.
     pub(super) fn get(&self, store: &Store, range: &KeyRange) -> Result<Arc<List>, Refusal> {
         store.admit(range)?;
         let changed = store.changed(range);

@@ -1,11 +1,11 @@
-//! Saying a thing once in a while, however often it happens.
+//! Rate limit of log lines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Remembers what was logged, since clients do the same again every few seconds.
+/// The recently logged messages. Clients repeat the same requests every few seconds.
 #[derive(Debug, Default)]
 pub(super) struct LogLimiter {
     logged: Mutex<BTreeMap<String, Instant>>,
@@ -13,11 +13,11 @@ pub(super) struct LogLimiter {
 
 impl LogLimiter {
     const AGAIN: Duration = Duration::from_mins(1);
-    /// How many things are remembered. What comes beyond them within the time is not news, for clients choose what some
-    /// of them are.
+    /// Limit of remembered messages. Clients choose the content of some messages, so further ones within the interval
+    /// are suppressed.
     const MOST: usize = 64;
 
-    /// Whether `thing` was not logged for a while; it counts as logged from now on.
+    /// Whether `message` was not logged within the interval. The call records it as logged.
     pub(super) fn is_news(&self, thing: &str) -> bool {
         self.is_news_at(thing, Instant::now())
     }

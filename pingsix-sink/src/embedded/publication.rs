@@ -1,10 +1,9 @@
-//! From the steps of a plan to commits.
+//! Commits from the steps of a plan.
 //!
 //! A publication is one commit, hence one revision and one watch response, when that response fits a message.
-//! Otherwise it is cut into several commits with revisions of their own, each of which fits.
-//! The cuts lie between units of the plan, unless one is larger than a message, and every prefix of it is valid, so a
-//! client that applies one response after the other is never shown a reference to something missing; a client that lists
-//! sees all of them or none.
+//! Otherwise it is cut into several commits with revisions of their own, each of which fits. The cuts lie between
+//! units of the plan, unless a unit is larger than a message. Every prefix of the plan is valid, so a client that
+//! applies the responses in order never sees a dangling reference. A client that lists sees all commits or none.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::{Step, Steps, at_once, units};
 
-/// The steps in the order in which they are told, and how many of them go into each commit.
+/// The steps in the order of their events, and the number of steps in each commit.
 ///
 /// # Errors
 /// [`DesiredError::DocumentTooLarge`] when a single document does not fit.
@@ -64,7 +63,7 @@ fn event_bytes(scope: &Scope, step: &Step) -> usize {
     scope.as_str().len() + 1 + step.key().as_str().len() + value + super::store::EVENT_OVERHEAD
 }
 
-/// The commits of `steps`, cut as `parts` says, with one of `revisions` each.
+/// The commits of `steps`, cut by `parts`, with one of `revisions` each.
 pub(super) fn commits(
     store: &Store,
     scope: &Scope,

@@ -31,14 +31,14 @@ use crate::plan::plan;
 use crate::revision::Revision;
 use crate::sink::Published;
 
-/// How many watch streams there may be for each connection that there may be. A client may have more of its own.
+/// Watch streams per allowed connection. One client may have more.
 const STREAMS_PER_CONNECTION: usize = 4;
 
 pub(super) struct Replica {
-    /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
-    /// later publication, and then replace it.
+    /// Held by a publication from its first attempt to its commit. A later publication must not overtake a
+    /// publication that waits for revisions, which would then replace the later one.
     publishing: AsyncMutex<()>,
-    /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
+    /// The last publication of each scope. The lock order is this lock, then the store's.
     held: Mutex<BTreeMap<Scope, PublishedScope>>,
     store: RwLock<Store>,
     supply: Supply,
@@ -53,11 +53,11 @@ pub(super) struct Replica {
     pub(super) watches: Shares,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
-    /// The watches at rest.
+    /// The resting watches.
     pub(super) rests: Rests,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
-    /// What was logged of connections.
+    /// Log messages about connections.
     pub(super) news: LogLimiter,
 }
 
@@ -111,7 +111,8 @@ impl Replica {
         }
     }
 
-    /// Reads the store as it is now. A publication does not wait for `read` to end, and changes nothing that it sees.
+    /// Reads the current store. A publication does not wait for `read` to end and does not change the store that
+    /// `read` sees.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
         let store = self.store.read().clone();
         read(&store)
@@ -147,7 +148,7 @@ impl Replica {
         Ok(published)
     }
 
-    /// Closes the connections of those who read a scope for another owner, before what is published now could reach them.
+    /// Closes the connections of other owners of the scope before they could read this publication.
     fn dispossess(&self, desired: &Desired) {
         let Some(tls) = &self.tls else { return };
         let closed = tls.certified().dispossess(desired.scope(), desired.owner());
@@ -158,7 +159,7 @@ impl Replica {
         }
     }
 
-    /// Publishes, unless too few revisions are reserved.
+    /// Publishes; `None` if too few revisions are reserved.
     fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
         let scope = desired.scope();
         let mut held = self.held.lock();
@@ -169,7 +170,7 @@ impl Replica {
         let nothing = DocumentSet::default();
         let documents = current.map_or(&nothing, |held| &held.documents);
         let steps = plan(documents, desired.documents());
-        // Some room for the header of the response.
+        // The subtracted room is for the header of the response.
         let limit = self.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
         let (steps, parts) = cut(scope, steps, documents, limit)?;
 
@@ -182,7 +183,7 @@ impl Replica {
         let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
         let revision = current.filter(|_| changed.is_empty()).map_or(header, |held| held.revision);
         let size = store.size_of(scope).unwrap_or_default();
-        // Whoever moves the revision holds the lock of what is held, so nothing has changed meanwhile.
+        // This call holds the lock of the published scopes, so the store has not changed meanwhile.
         let before = std::mem::replace(&mut *self.store.write(), store);
         held.insert(scope.clone(), PublishedScope { documents: desired.documents().clone(), revision });
         drop(held);
@@ -200,7 +201,7 @@ impl Replica {
         header.checked_add(1).and_then(Revision::new).ok_or(ReserveError::Exhausted)
     }
 
-    /// Moves the header above everything that any server has handed out, if there may be others.
+    /// Raises the header above every revision that any server may have issued.
     pub(super) async fn fence(&self) -> Result<(), ReserveError> {
         if self.supply.shared().is_none() {
             return Ok(());
@@ -216,8 +217,8 @@ impl Replica {
         self.supply.fenced(fence).await
     }
 
-    /// Whether this server has handed out the list that a watch from `start` on continues, or knows that the changes since
-    /// are no longer kept. A start after any other list, or after none, changes nothing here: see
+    /// Whether this server issued the list that a watch from `start` continues, or knows that the changes since are
+    /// compacted. A start after any other list, or after none, changes nothing here: see
     /// [`revisions`](super::revisions).
     pub(super) fn has_listed_before(&self, start: i64) -> bool {
         self.read(|store| start < store.compacted() || store.has_given(start.saturating_sub(1)))

@@ -1,31 +1,30 @@
-//! How far the watches at rest have been told.
-//!
-//! A watch that rests will be told later what changes meanwhile, so the deletions since then must stay known. A client that
-//! leaves a response unread does not rest: its watch keeps nothing.
+//! Positions of the resting watches.
+//! A resting watch will receive later changes, so the store must keep the deletions since its position. A watch whose
+//! client leaves a response unread does not rest, and nothing is kept for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The watches at rest.
+/// The resting watches by position.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rests(Arc<Mutex<BTreeMap<i64, usize>>>);
 
 impl Rests {
-    /// Notes that a watch rests which has seen everything below `next`, until what is returned is dropped.
+    /// Registers a resting watch that has seen everything below `next`, until the guard is dropped.
     pub(super) fn enter(&self, next: i64) -> Rest {
         *self.0.lock().entry(next).or_default() += 1;
         Rest { rests: self.clone(), next }
     }
 
-    /// The first revision that a watch at rest has not seen; the highest number when none rests.
+    /// The first revision that some resting watch has not seen; the highest number without any.
     pub(super) fn earliest(&self) -> i64 {
         self.0.lock().first_key_value().map_or(i64::MAX, |(next, _)| *next)
     }
 }
 
-/// A watch at rest.
+/// Registration of a resting watch.
 #[derive(Debug)]
 pub(super) struct Rest {
     rests: Rests,

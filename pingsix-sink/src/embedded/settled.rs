@@ -1,12 +1,12 @@
-//! Reading what somebody else may be writing.
+//! Reading data that another process may be writing.
 
-/// How often something is read anew until it stays the same.
+/// Limit of repeated reads until two agree.
 const MOST_READS: usize = 5;
 
-/// What `read` finds, with a digest of it; `known` is the digest of what it found when it was last asked.
+/// The result of `read` with its digest; `known` is the digest of the previous result.
 ///
-/// Files are replaced one by one, or written piece by piece between two of our reads. So something new counts when two
-/// reads in a row find it; where they never agree, the last one counts, and the next look will find another.
+/// Files may be replaced one by one, or written piece by piece between two reads. So a new result counts when two
+/// consecutive reads agree. If no two agree, the last one counts, and the next call will find another.
 pub(super) fn read_settled<D: Copy + PartialEq, T>(
     known: Option<D>,
     mut read: impl FnMut() -> (D, T),

@@ -1,17 +1,17 @@
-//! Fair shares of what a server has a limited number of: connections, watch streams, watches.
+//! A fair limit for connections, watch streams and watches.
 //!
-//! While there is room, everybody gets what it asks for. When there is none, a newcomer takes the place of the holder that
-//! has most, and only if the newcomer has at least two fewer:
+//! Below the limit, every client gets a place. At the limit, a newcomer takes a place of the client with the most, if
+//! the newcomer has at least two fewer:
 //!
-//! 1. by [identity](Identity): the one with most places loses its newest;
-//! 2. else by address, for one client may have any number of certificates: the address with most places loses the newest
-//!    of an identity that has more places than the newcomer's.
+//! 1. by [identity](Identity): the identity with the most places loses its newest;
+//! 2. else by address, because one client may have any number of certificates: the address with the most places loses
+//!    the newest place of an identity that has more places than the newcomer's.
 //!
-//! So an identity is let in as long as another one has two more, and it loses nothing to an identity that has as many. The
-//! connection of a place that is taken away is closed.
+//! An identity is therefore admitted as long as another one has two more, and loses nothing to an identity with as
+//! many. The connection of a lost place is closed.
 //!
-//! A client that has to prove itself and has not yet done so gives way to the next one of its address, as an unfinished
-//! handshake does.
+//! An unauthenticated client on a server with authentication gives way to the next one of its address, as an
+//! unfinished handshake does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -23,23 +23,23 @@ use tokio_util::sync::CancellationToken;
 use super::stats::Counter;
 use crate::document::Digest;
 
-/// How many places of an address are looked at for one that may be taken away.
+/// Limit of the places of an address that are examined for one to take.
 const MOST_LOOKED_AT: usize = 64;
 
-/// Whom a place is charged to.
+/// The identity to which a place is charged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Identity {
     /// Clients with certificates of one subject and the same alternative names.
     Certificate(Digest),
-    /// A user that has shown its token on the connection.
+    /// A user with a valid token on the connection.
     User(Arc<str>),
-    /// Clients without either, where they need neither.
+    /// Clients without either, on a server without authentication.
     Address(Network),
-    /// Clients that have yet to say who they are.
+    /// Clients that are not authenticated yet.
     Unproven(Network),
 }
 
-/// The address of a client: of IPv6 the first 64 bits, since a host usually has all addresses that begin with them.
+/// The network of a client: for IPv6 the first 64 bits, because one host usually has all addresses with this prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Network(IpAddr);
 
@@ -58,14 +58,14 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// Who holds a place.
+/// The holder of a place.
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
     pub(super) identity: Identity,
     pub(super) network: Network,
 }
 
-/// A limited number of places. Cheap to clone.
+/// A limited number of places. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Shares(Arc<Inner>);
 
@@ -91,7 +91,7 @@ struct Taken {
     cut: CancellationToken,
 }
 
-/// A place that is taken until this is dropped, or until somebody with fewer needs it.
+/// A place, until the guard is dropped or a client with fewer takes it.
 #[derive(Debug)]
 pub(super) struct Permit {
     shares: Shares,
@@ -103,17 +103,17 @@ impl Shares {
         Self(Arc::new(Inner { limit, displaced: Counter::default(), places: Mutex::default() }))
     }
 
-    /// How many places are taken.
+    /// The number of occupied places.
     pub(super) fn taken(&self) -> u64 {
         self.0.places.lock().taken.len() as u64
     }
 
-    /// How many places were taken away in favour of somebody with fewer.
+    /// The number of places that clients with fewer took over.
     pub(super) fn displaced(&self) -> u64 {
         self.0.displaced.get()
     }
 
-    /// Takes a place; `None` when there is none for this holder. `cut` closes its connection.
+    /// Takes a place; `None` when none is free for this holder. `cut` closes its connection.
     pub(super) fn take(&self, holder: Holder, cut: CancellationToken) -> Option<Permit> {
         let mut places = self.0.places.lock();
         let displaced = if places.taken.len() < self.0.limit {
@@ -135,7 +135,7 @@ impl Shares {
 }
 
 impl Places {
-    /// The place that a newcomer gets when all are taken.
+    /// The place that a newcomer takes over at the limit.
     fn displaced_by(&self, newcomer: &Holder) -> Option<u64> {
         let own = self.identities.get(&newcomer.identity);
         let count = own.map_or(0, BTreeSet::len);
@@ -152,7 +152,7 @@ impl Places {
                 };
                 places.iter().rev().take(MOST_LOOKED_AT).find(has_more).copied()
             })
-            // An honest client proves itself within milliseconds, so the oldest that has not is none.
+            // A good client authenticates within milliseconds, so the oldest unauthenticated one is suspect.
             .or_else(|| own.filter(|_| matches!(newcomer.identity, Identity::Unproven(_)))?.first().copied())
     }
 
@@ -170,7 +170,7 @@ impl Places {
     }
 }
 
-/// The places of whoever has most, if these are at least two more than `own`.
+/// The places of the holder with the most, if they are at least two more than `own`.
 fn most<K: Ord>(all: &BTreeMap<K, BTreeSet<u64>>, own: usize) -> Option<&BTreeSet<u64>> {
     all.values().max_by_key(|places| places.len()).filter(|most| most.len() > own + 1)
 }
@@ -185,7 +185,7 @@ fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
 }
 
 impl Permit {
-    /// Charges the place to another identity from now on.
+    /// Charges the place to another identity.
     pub(super) fn pass_to(&self, identity: Identity) {
         let mut places = self.shares.0.places.lock();
         if let Some(taken) = places.free(self.number) {
@@ -194,7 +194,7 @@ impl Permit {
         }
     }
 
-    /// Gives the place back.
+    /// Frees the place.
     pub(super) fn free(&self) {
         self.shares.0.places.lock().free(self.number);
     }
@@ -222,7 +222,7 @@ mod tests {
         Holder { identity: Identity::User(name.into()), network: network(at) }
     }
 
-    /// A place, and what closes its connection.
+    /// A place and the token that closes its connection.
     type Open = (Permit, CancellationToken);
 
     fn open(shares: &Shares, holder: &Holder) -> Option<Open> {
@@ -244,7 +244,7 @@ mod tests {
         // Both have three now.
         assert!(open(&shares, &user("other", 1)).is_none() && open(&shares, &user("greedy", 2)).is_none());
         assert!(others.iter().all(is_open) && shares.taken() == 6);
-        // A place that was taken away is not given back twice.
+        // A lost place is not freed twice.
         drop(greedy);
         assert_eq!(shares.taken(), 3);
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever others have done, one that has fewer than its share is let in and keeps what it has.
+        /// A client below its share is admitted and keeps its places, whatever others do.
         #[test]
         fn an_identity_below_its_share_is_let_in_and_loses_nothing(
             limit in 4usize..40,
@@ -290,7 +290,7 @@ mod tests {
             happenings in prop::collection::vec((0u8..6, 0u8..3, any::<bool>()), 0..300),
         ) {
             let shares = Shares::new(limit);
-            // Six others at most.
+            // At most six others.
             let share = limit / 7;
             let victim = user("victim", 99);
             let mut kept = Vec::new();

@@ -1,10 +1,9 @@
-//! One bound for all bytes that the clients of a server have not read yet.
+//! One limit for all bytes that the clients of a server have not read yet.
 //!
-//! HTTP/2 keeps an answer, or the response of a watch, until its client has read it. Each of them is counted from when it is
-//! made until HTTP/2 has written it. A buffer that several clients share counts once, until the last of them has read it.
-//! Over the bound, connections are closed until the rest is within it. The first one closed is that of the client
-//! that has left something unread for the longest time, however few bytes that is: what was made first and has not been read
-//! to its end counts, whatever has been read of it since.
+//! HTTP/2 keeps a response until its client has read it. Bytes count from their encoding until HTTP/2 has written
+//! them. A buffer that several clients share counts once, until the last of them has read it. Above the limit,
+//! connections are closed until the rest is within it. The first one is that of the client with the oldest unread
+//! response, regardless of its size. A response counts until it is read to its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,29 +22,29 @@ pub(super) struct Unread(Arc<Inner>);
 struct Inner {
     limit: usize,
     state: Mutex<State>,
-    /// Connections closed to keep the bound.
+    /// Connections closed to keep the limit.
     evicted: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The distinct bytes that somebody has not read.
+    /// The distinct bytes that some client has not read.
     bytes: usize,
-    /// By where they are in memory.
+    /// Buffers by address.
     buffers: BTreeMap<usize, Buffer>,
-    /// In the order in which they began.
+    /// Pending reads in the order of their begin.
     readings: BTreeMap<u64, PendingRead>,
     last: u64,
 }
 
-/// Bytes that some have not read.
+/// A buffer that some client has not read.
 #[derive(Debug)]
 struct Buffer {
     bytes: usize,
     readings: usize,
 }
 
-/// Something that one client has not read.
+/// A response that one client has not read.
 #[derive(Debug)]
 struct PendingRead {
     buffer: usize,
@@ -53,7 +52,7 @@ struct PendingRead {
     cut: CancellationToken,
 }
 
-/// Bytes count as unread until this is dropped.
+/// Bytes that count as unread until this is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
     unread: Unread,
@@ -65,12 +64,12 @@ impl Unread {
         Self(Arc::new(Inner { limit, state: Mutex::default(), evicted: Counter::default() }))
     }
 
-    /// The distinct bytes that somebody has not read.
+    /// The distinct bytes that some client has not read.
     pub(super) fn bytes(&self) -> usize {
         self.0.state.lock().bytes
     }
 
-    /// How many connections were closed to keep the bound.
+    /// The number of connections closed to keep the limit.
     pub(super) fn evicted(&self) -> u64 {
         self.0.evicted.get()
     }
@@ -159,7 +158,7 @@ mod tests {
         let mut counted: Vec<_> =
             buffers.iter().zip(&cuts).map(|(bytes, cut)| unread.count(bytes, cut.clone())).collect();
         assert_eq!((unread.bytes(), are_cut()), (90, vec![false; 4]));
-        // A client that has read everything is not the slowest, however long it is there.
+        // A client that has read everything is not the slowest, however old its connection is.
         drop(counted.remove(0));
         let last = CancellationToken::new();
         let more = made(80);

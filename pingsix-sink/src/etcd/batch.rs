@@ -1,12 +1,12 @@
-//! Steps as transactions that etcd takes.
+//! Steps as etcd transactions.
 //!
 //! ```text
 //! if    guard, keys and marks are as we saw them
 //! then  put or delete the keys, put the marks of those that come or go, put the guard
 //! ```
 //!
-//! The guard is compared and put as the Admin API of PingSIX does it, so that each of us notices the other; the keys
-//! are compared for the sake of writers that know of no guard.
+//! The guard is compared and put as PingSIX's Admin API does, so that both writers detect each other. The keys are
+//! compared because of writers that ignore the guard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,29 +24,29 @@ use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUn
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::{Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest};
 
-/// What one transaction may have.
+/// Limits of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Operations, and as many comparisons.
+    /// Limit of operations, and of comparisons.
     pub(super) operations: usize,
-    /// Bytes of the request.
+    /// Byte limit of the request.
     pub(super) bytes: usize,
 }
 
 /// One document, its mark and the guard.
 pub(super) const MIN_OPERATIONS: usize = 3;
 
-/// What the encoding of an operation and its comparison takes beside keys and value, generously.
+/// Upper bound of the encoding of an operation and its comparison, besides keys and value.
 const PER_OPERATION: usize = 64;
 
-/// Some steps as one transaction.
+/// Steps as one transaction.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) request: TxnRequest,
     pub(super) change: Change,
 }
 
-/// Refuses documents that no transaction could carry, before anything is written.
+/// Refuses documents that exceed any transaction, before the first write.
 pub(super) fn check(
     scope_state: &ScopeState,
     scope: &Scope,
@@ -69,7 +69,7 @@ pub(super) fn check(
 }
 
 impl Batch {
-    /// How many of the steps fit into one transaction, from the first on; one at least, if there is any.
+    /// The number of leading steps that fit into one transaction; at least one, if there is any.
     pub(super) fn fitting(scope_state: &ScopeState, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
         let mut touched = BTreeSet::new();
         let (mut operations, mut bytes) = (1, frame(scope));
@@ -91,7 +91,7 @@ impl Batch {
         fitting.count().max(1).min(steps.len())
     }
 
-    /// Takes all of the steps.
+    /// A batch of all steps.
     pub(super) fn of(scope_state: &ScopeState, scope: &Scope, steps: &[Step]) -> Self {
         let touched = touched_marks(scope_state, steps);
         let change = Change { documents: documents(steps), marks: marks(scope_state, steps, &touched) };
@@ -120,7 +120,7 @@ impl Batch {
     }
 }
 
-/// What writes who publishes, or that nobody does, and nothing else.
+/// A transaction that writes or deletes the publisher, and nothing else.
 pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
     let (key, guard) = (beside(scope, PUBLISHER), beside(scope, GUARD));
     let compare = vec![
@@ -135,7 +135,7 @@ pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&
     TxnRequest { compare, success, failure: Vec::new() }
 }
 
-/// What takes the fence, and writes nothing else but the guard, which every other transaction compares.
+/// A transaction that takes the fence. It writes nothing else but the guard, which every other transaction compares.
 pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
     let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
     let compare = vec![
@@ -157,7 +157,7 @@ fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
         .collect()
 }
 
-/// The marks after the steps. Being written anyway, they also lose the records of keys that somebody else deleted.
+/// The marks after the steps. Marks that are written also lose the records of keys that other writers deleted.
 fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
     if touched.is_empty() {
         return BTreeMap::new();
@@ -182,7 +182,7 @@ fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) ->
     marks
 }
 
-/// The mark that a step changes: not for a document that is recorded, with the hint it has.
+/// The mark that a step changes; `None` for a document that is recorded with the same hint.
 fn touched_mark(scope_state: &ScopeState, step: &Step) -> Option<usize> {
     let name = Name::of(step.key());
     let is_changed = match step {
@@ -196,7 +196,7 @@ fn touched_marks(scope_state: &ScopeState, steps: &[Step]) -> BTreeSet<usize> {
     steps.iter().filter_map(|step| touched_mark(scope_state, step)).collect()
 }
 
-/// The key of what stands beside the documents.
+/// The full key of an entry beside the documents.
 fn beside(scope: &Scope, key: &str) -> String {
     format!("{scope}/{key}")
 }
@@ -218,7 +218,7 @@ fn cost_of_mark(scope: &Scope, size: usize) -> usize {
     2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + PER_OPERATION
 }
 
-/// Holds if a key was last written at this revision; at zero, if it is not there.
+/// A comparison that holds if the key was last written at this revision; zero means an absent key.
 fn unchanged(key: String, modified: i64) -> Compare {
     let (target, operand) = match modified {
         0 => (CompareTarget::Create, TargetUnion::CreateRevision(0)),

@@ -1,15 +1,14 @@
-//! Which keys of a scope are ours.
+//! Ownership records of the keys of a scope.
 //!
 //! Ownership is written beside the documents, under keys whose last segment starts with a dot, which PingSIX does not
-//! read: `<scope>/.pingsix_sink_owned.0` to `.f`. A key is recorded in the one its digest points at, so that a document
-//! that comes or goes rewrites a sixteenth of the record, in the transaction that puts or deletes it. A document whose
-//! bytes change rewrites none.
+//! read: `<scope>/.pingsix_sink_owned.0` to `.f`. The digest of a key selects its mark, so a new or deleted document
+//! rewrites a sixteenth of the records, in the transaction that puts or deletes it. A changed document rewrites none.
 //!
-//! A record has twelve bytes: eight of the SHA-256 of the key, and the order hint it was written with. The hint is there
-//! because a program that has been restarted must delete in descending order what its predecessor wrote.
+//! A record has twelve bytes: eight of the SHA-256 of the key, and the order hint of its write. A restarted program
+//! needs the hint to delete its predecessor's documents in descending order.
 //!
-//! A record that is damaged or gone claims nothing: what is wanted is taken over by the next publication, and what is no
-//! longer wanted is then somebody else's and stays.
+//! A damaged or missing mark claims nothing: the next publication takes over the desired documents, and other
+//! documents then count as foreign and stay.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use crate::document::{Digest, Key, OrderHint};
 
-/// How many marks there are in a scope: one for each hexadecimal digit.
+/// The number of marks in a scope: one for each hexadecimal digit.
 pub(super) const MARKS: usize = 16;
 
 /// The bytes of one record.
@@ -26,7 +25,7 @@ pub(super) const RECORD: usize = 12;
 const NAME: &str = ".pingsix_sink_owned.";
 const HEADER: &[u8] = b"pingsix-sink-owned/1\n";
 
-/// A key as records have it.
+/// The digest of a key in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name([u8; 8]);
 
@@ -38,13 +37,13 @@ impl Name {
         Self(name)
     }
 
-    /// The mark that has the record.
+    /// The mark of this record.
     pub(super) fn mark(self) -> usize {
         usize::from(self.0[0]) % MARKS
     }
 }
 
-/// One sixteenth of what is ours.
+/// One sixteenth of the ownership records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark(BTreeMap<Name, OrderHint>);
 
@@ -54,14 +53,14 @@ impl Mark {
         format!("{NAME}{index:x}")
     }
 
-    /// The number of the mark with this key.
+    /// The index of the mark with this key.
     pub(super) fn index(key: &str) -> Option<usize> {
         let digit = key.strip_prefix(NAME)?;
         let index = usize::from_str_radix(digit, 16).ok()?;
         (index < MARKS && Self::key(index) == key).then_some(index)
     }
 
-    /// Reads a value; `None` when it was not written by [`encode`](Self::encode).
+    /// Decodes a value; `None` when [`encode`](Self::encode) did not write it.
     pub(super) fn decode(value: &[u8]) -> Option<Self> {
         let (records, []) = value.strip_prefix(HEADER)?.as_chunks::<RECORD>() else { return None };
         let record = |bytes: &[u8; RECORD]| {
@@ -98,7 +97,7 @@ impl Mark {
         self.0.remove(&name);
     }
 
-    /// Drops the records of keys that are not there any more.
+    /// Drops the records of keys that are absent.
     pub(super) fn retain(&mut self, is_there: impl Fn(Name) -> bool) {
         self.0.retain(|name, _| is_there(*name));
     }

@@ -1,4 +1,4 @@
-//! What a scope holds, as far as we have been told.
+//! The known content of a scope.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 use crate::revision::Revision;
 
-/// The value of the guard that PingSIX's Admin API writes, and that of its first version.
+/// The guard values of PingSIX's Admin API: the current one and that of its first version.
 pub(super) const GUARD_VALUES: [&[u8]; 2] = [b"pingsix-graph-v1", b"1"];
 
-/// A scope as of a list, and of every event and every transaction of ours since.
+/// A scope as of a list, updated by events and own transactions.
 #[derive(Debug)]
 pub(super) struct ScopeState {
     scope: Scope,
-    /// The revision of the list: events up to it say nothing new.
+    /// The revision of the list; earlier events are known.
     listed: i64,
-    /// The revisions of our transactions since, whose events say nothing new either.
+    /// The revisions of own transactions since the list, whose events are known.
     ours: BTreeSet<i64>,
     entries: BTreeMap<Key, Entry>,
-    /// Keys that no document could have: they are somebody else's.
+    /// Keys that no document can have; they are foreign.
     strange: BTreeSet<Bytes>,
     marks: [Marked; MARKS],
     guard: Guard,
@@ -35,15 +35,15 @@ pub(super) struct ScopeState {
     settled: Option<Settled>,
 }
 
-/// What the documents became by a publication, for as long as nobody has written since. It shares what it has in common
-/// with the next one, so that telling them apart costs what is different.
+/// The documents after a publication, until another writer changes them. They share memory with the next publication,
+/// so that a diff costs only the changes.
 #[derive(Debug)]
 struct Settled {
     documents: DocumentSet,
     revision: Revision,
 }
 
-/// A key that is there.
+/// A key of the scope.
 #[derive(Debug)]
 struct Entry {
     name: Name,
@@ -51,21 +51,21 @@ struct Entry {
     modified: i64,
 }
 
-/// A mark and when it was written; never, as long as that is zero.
+/// A mark with its last write; zero means absent.
 #[derive(Debug, Default)]
 pub(super) struct Marked {
     pub(super) mark: Mark,
     pub(super) modified: i64,
 }
 
-/// Who has published what is there; not there, as long as `modified` is zero.
+/// The publisher of the scope; absent if `modified` is zero.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     pub(super) name: Option<Bytes>,
     pub(super) modified: i64,
 }
 
-/// The key by which writers of one scope notice each other; not there, as long as `modified` is zero.
+/// The key by which writers of one scope detect each other; absent if `modified` is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guard {
     pub(super) modified: i64,
@@ -73,7 +73,7 @@ pub(super) struct Guard {
 }
 
 impl ScopeState {
-    /// Reads a list.
+    /// The state from a list.
     pub(super) fn of(scope: &Scope, list: &RangeResponse) -> Self {
         let mut scope_state = Self {
             scope: scope.clone(),
@@ -93,7 +93,7 @@ impl ScopeState {
         scope_state
     }
 
-    /// The revision that a watch goes on after.
+    /// The revision after which a watch continues.
     pub(super) fn listed(&self) -> i64 {
         self.listed
     }
@@ -110,19 +110,19 @@ impl ScopeState {
         self.fence
     }
 
-    /// Takes note that a transaction of ours has taken the fence.
+    /// Applies an own transaction that took the fence.
     pub(super) fn fenced(&mut self, revision: i64, term: u64) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
         self.fence = Fence { term, modified: revision };
     }
 
-    /// Whether nothing is ours.
+    /// Whether no document is owned.
     pub(super) fn is_empty(&self) -> bool {
         !self.entries.values().any(|held| self.order(held.name).is_some())
     }
 
-    /// Takes note that a transaction of ours has written who publishes.
+    /// Applies an own transaction that wrote the publisher.
     pub(super) fn claimed(&mut self, revision: i64, publisher: Option<Bytes>) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
@@ -134,18 +134,17 @@ impl ScopeState {
         &self.marks[index % MARKS]
     }
 
-    /// When a key was last written; zero if it is not there.
+    /// The revision of the last write of a key; zero if it is absent.
     pub(super) fn modified(&self, key: &Key) -> i64 {
         self.entries.get(key).map_or(0, |held| held.modified)
     }
 
-    /// The order hint in the record of a key, if it is ours.
+    /// The order hint in the record of an owned key.
     pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
         self.mark(name.mark()).mark.order(name)
     }
 
-    /// Our documents. What is somebody else's is as if it were not there: a document that is wanted in its place is
-    /// new to us.
+    /// The owned documents. Foreign documents are left out, so a desired document in their place counts as new.
     pub(super) fn documents(&self) -> DocumentSet {
         if let Some(settled) = &self.settled {
             return settled.documents.clone();
@@ -158,7 +157,7 @@ impl ScopeState {
         DocumentSet::new(ours).expect("keys of a map are different")
     }
 
-    /// The keys under the scope that are somebody else's, without those that PingSIX does not read.
+    /// The foreign keys under the scope, except those that PingSIX does not read.
     pub(super) fn foreign(&self) -> BTreeSet<String> {
         let held = self.entries.iter().filter(|(_, held)| self.order(held.name).is_none());
         let strange =
@@ -169,10 +168,10 @@ impl ScopeState {
             .collect()
     }
 
-    /// The revision that brought our documents to what they are.
+    /// The revision of the last change of the owned documents.
     ///
-    /// A put is told by the document's own revision and a deletion by that of its mark, which is never written alone.
-    /// A scope that was never written has been as it is from the beginning.
+    /// A put has the document's own revision, and a deletion has that of its mark, which is never written alone. A
+    /// scope without a write has the smallest revision.
     pub(super) fn revision(&self) -> Revision {
         if let Some(settled) = &self.settled {
             return settled.revision;
@@ -191,7 +190,7 @@ impl ScopeState {
         held + marks + self.entries.len() * (prefix + PER_KEY)
     }
 
-    /// Takes note of events, and says whether one of them was not our doing.
+    /// Applies events, and returns whether one of them was foreign.
     pub(super) fn apply(&mut self, events: &[Event]) -> bool {
         let mut is_foreign = false;
         for event in events {
@@ -212,7 +211,7 @@ impl ScopeState {
         is_foreign
     }
 
-    /// Takes note of a transaction of ours.
+    /// Applies an own transaction.
     pub(super) fn committed(&mut self, revision: i64, change: Change) {
         self.ours.insert(revision);
         self.settled = None;
@@ -233,13 +232,13 @@ impl ScopeState {
         }
     }
 
-    /// Takes note that our documents are these now.
+    /// Records that the owned documents are now these.
     pub(super) fn settle(&mut self, documents: DocumentSet) {
         let revision = self.revision();
         self.settled = Some(Settled { documents, revision });
     }
 
-    /// The names of the keys that are there.
+    /// The digests of the present keys.
     pub(super) fn names(&self) -> BTreeSet<Name> {
         self.entries.values().map(|held| held.name).collect()
     }
@@ -305,18 +304,18 @@ impl ScopeState {
     }
 }
 
-/// What a pair costs in a list beside its bytes.
+/// Bytes of a pair in a list besides key and value.
 const PER_KEY: usize = 25;
 
-/// What a transaction changes.
+/// The change of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// Documents put, and deleted.
+    /// Put and deleted documents.
     pub(super) documents: Vec<(Key, Option<Bytes>)>,
     pub(super) marks: BTreeMap<usize, Mark>,
 }
 
-/// What a key under the scope is for.
+/// The role of a key under the scope.
 enum KeyRole {
     Guard,
     Publisher,

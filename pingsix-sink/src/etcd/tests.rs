@@ -17,7 +17,7 @@ use crate::proto::etcdserverpb::{RangeResponse, ResponseHeader, TxnRequest};
 use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 
-/// Keys and revisions as etcd keeps them.
+/// Keys and revisions of an etcd.
 #[derive(Debug, Default)]
 struct Store {
     revision: i64,
@@ -25,7 +25,7 @@ struct Store {
 }
 
 impl Store {
-    /// Does a transaction if its comparisons hold, and gives its events.
+    /// Applies a transaction if its comparisons hold, and returns its events.
     fn txn(&mut self, request: &TxnRequest) -> Option<Vec<Event>> {
         let holds = request.compare.iter().all(|compare| {
             let kv = self.keys.get(&compare.key).cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ fn documents() -> impl Strategy<Value = DocumentSet> {
     })
 }
 
-/// What somebody else does between two publications.
+/// Foreign writes between two publications.
 fn interference() -> impl Strategy<Value = Vec<(u8, u8, Option<u8>)>> {
     prop::collection::vec((0u8..3, 0u8..14, prop::option::of(any::<u8>())), 0..4)
 }
@@ -119,7 +119,7 @@ proptest! {
             while !rest.is_empty() {
                 let fitting = Batch::fitting(&scope_state, &scope, rest, limits);
                 prop_assert!(fitting > 0);
-                // Fewer than fit do as well, as those of one unit are.
+                // A unit may have fewer steps than fit.
                 let (taken, after) = rest.split_at(fitting.div_ceil(1 + rest.len() % 2));
                 let batch = Batch::of(&scope_state, &scope, taken);
                 let request = &batch.request;
@@ -131,7 +131,7 @@ proptest! {
             }
             prop_assert_eq!(contents(&scope_state.documents()), contents(&desired));
 
-            // What a watch repeats of our own says nothing new, and a restart finds the same.
+            // Events of own transactions change nothing, and a restart finds the same state.
             for events in &echoes {
                 prop_assert!(!scope_state.apply(events));
             }
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// They share no key and no mark; only the guard tells one of the other.
+/// The writers share neither a key nor a mark; only the guard reveals one to the other.
 #[test]
 fn writers_that_share_no_key_notice_each_other() {
     let scope = scope();

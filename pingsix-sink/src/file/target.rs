@@ -11,9 +11,9 @@ use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError
 /// PingSIX's static configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTarget {
-    /// One file, or with a slash at the end one for each scope.
+    /// One file, or a directory with one file for each scope, with a slash at the end.
     pub place: FileLocation,
-    /// The configuration that documents are added to: `base`.
+    /// The configuration to which documents are added: `base`.
     pub base: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ impl SinkFactory for FileTarget {
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
         let fault = |part, problem| TargetError::part(scheme, part, problem);
-        // `file:///path` is the same as `file:/path`; an authority would be another machine.
+        // `file:///path` equals `file:/path`; an authority would be another machine.
         let path = match place.strip_prefix("//") {
             Some(path) if path.starts_with('/') => path,
             Some(_) => {
@@ -42,7 +42,7 @@ impl SinkFactory for FileTarget {
             None => place,
         };
         let path = decoded(path).ok_or_else(|| fault("path", "its percent-encoding is not UTF-8"))?;
-        // Two slashes at the beginning would be shown as those of an authority.
+        // Two slashes at the beginning would be displayed as an authority.
         let rooted = path.trim_start_matches('/');
         let path = if rooted.len() < path.len() { format!("/{rooted}") } else { path };
         let place = match path.trim_end_matches('/') {

@@ -1,8 +1,8 @@
 //! The order of certificates between which server names move.
 //!
-//! PingSIX refuses a configuration in which a server name stands in two `ssls` documents. When a name moves, the document
-//! that gives it up is therefore written before the one that takes it. Documents that exchange names form a cycle, which
-//! has no such order: one of them is deleted first and created again in its turn.
+//! PingSIX refuses a configuration in which a server name is in two `ssls` documents. The document that loses a name
+//! is therefore written before the one that gains it. Documents that exchange names form a cycle without such an
+//! order: one of them is deleted first and created again in its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
 
-/// Pairs of steps between which a name moves: the one that gives it up, and the one that takes it.
+/// Pairs of steps between which a name moves: from the first to the second.
 pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, usize)> {
     let certificates = || steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key()));
     if certificates().all(|(_, step)| current.get(step.key()).is_none()) {
@@ -38,7 +38,7 @@ pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, u
     taken.into_iter().filter_map(|(name, taker)| Some((*given.get(&name)?, taker))).collect()
 }
 
-/// Puts the steps into an order in which no name stands twice. The places of other steps stay theirs.
+/// Orders the steps so that no name occurs twice. Other steps keep their positions.
 pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
     let moves = moves(&steps, current);
     if moves.is_empty() {
@@ -68,13 +68,13 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
     all
 }
 
-/// A step in its turn.
+/// A write in the sorted order.
 #[derive(Clone, Copy, Debug)]
 enum Write {
     Once(usize),
     /// Its document is deleted before its turn.
     Early(usize),
-    /// Its document has been deleted early.
+    /// Its document was deleted early.
     Again(usize),
 }
 
@@ -86,15 +86,15 @@ impl Write {
     }
 }
 
-/// Sorts steps topologically.
+/// Topological sort of steps.
 struct TopologicalSort {
-    /// For each step, those that give a name to it and have not done so yet.
+    /// For each step, the unwritten steps from which it gains a name.
     givers: BTreeMap<usize, BTreeSet<usize>>,
-    /// For each step, those that take a name from it.
+    /// For each step, the steps that gain a name from it.
     takers: BTreeMap<usize, BTreeSet<usize>>,
-    /// Steps that wait for nobody.
+    /// Steps without dependencies.
     ready: BTreeSet<usize>,
-    /// Steps that wait for others.
+    /// Steps with dependencies.
     waiting: BTreeSet<usize>,
 }
 
@@ -134,7 +134,7 @@ impl TopologicalSort {
         }
     }
 
-    /// Those who wait for the names of a step wait no more.
+    /// Removes a written step from the dependencies of others.
     fn gives(&mut self, step: usize) {
         for taker in self.takers.remove(&step).unwrap_or_default() {
             let Some(givers) = self.givers.get_mut(&taker) else { continue };
@@ -145,7 +145,7 @@ impl TopologicalSort {
         }
     }
 
-    /// A step that waits for itself, when none is ready.
+    /// A step on a cycle, when no step is ready.
     fn in_cycle(&self) -> Option<usize> {
         let mut step = *self.waiting.first()?;
         let mut seen = BTreeSet::new();
@@ -156,8 +156,8 @@ impl TopologicalSort {
     }
 }
 
-/// The steps without deletions whose document is created again later. All of them are taken at once, so only the last
-/// step of a key counts.
+/// The steps for a target that applies all at once: only the last step of a key counts, so early deletions are left
+/// out.
 pub(crate) fn at_once(steps: &[Step]) -> impl Iterator<Item = &Step> {
     let is_deleted = |step: &Step| matches!(step, Step::Delete { .. }) && is_certificate(step.key());
     let mut created: BTreeSet<&Key> = BTreeSet::new();

@@ -1,16 +1,15 @@
-//! Which steps of a plan a target should take at once.
+//! Units: steps of a plan that a target should apply at once.
 //!
-//! A reader asks the Routes of a request's host and then those without a host, and a Route with several hosts answers
-//! for each of them. So while a change is under way a request is answered as before or as after when all Routes change
-//! at once that share a host, directly or through other Routes that change too; those that share none do not matter to
-//! one another. A wildcard (`*.example.com`) shares with every host that it stands for, and a Route without hosts with
-//! all.
+//! PingSIX looks up the Routes of a request's host and then those without a host, and a Route with several hosts
+//! answers for each of them. A request is therefore answered as before or as after if all changed Routes that share a
+//! host, directly or through other changed Routes, change at once. A wildcard (`*.example.com`) shares with every
+//! host that it matches, and a Route without hosts shares with all.
 //!
-//! A client is shown the certificate of the server name it asks for, so `ssls` documents between which a name moves change
-//! at once too.
+//! PingSIX presents the certificate of the requested server name, so `ssls` documents between which a name moves
+//! change at once too.
 //!
-//! Documents of other kinds are in no unit with others. What Routes refer to is written before all of them and deleted
-//! after, and nothing refers to a Route or a certificate, so a plan whose Routes are moved together is as valid as before.
+//! Documents of other kinds belong to no unit with others. Targets of Routes are written before all of them and
+//! deleted after, and no document refers to a Route or a certificate, so grouping Routes keeps a plan valid.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +21,11 @@ use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
 
-/// The steps of a plan, unit after unit.
+/// The steps of a plan by units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     steps: Steps,
-    /// Behind which step each unit ends.
+    /// The index after the last step of each unit.
     ends: Vec<usize>,
 }
 
@@ -47,7 +46,8 @@ impl Units {
         starts.zip(&self.ends).map(|(start, end)| &self.steps.as_slice()[start..*end])
     }
 
-    /// How many steps to take from `start` on when so many of them fit: whole units, unless not even one does.
+    /// The number of steps to apply from `start` on when `fitting` steps fit: whole units, unless the first one does
+    /// not fit.
     pub fn whole(&self, start: usize, fitting: usize) -> usize {
         let ended = self.ends.partition_point(|end| *end <= start + fitting);
         let end = ended.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -55,10 +55,10 @@ impl Units {
     }
 }
 
-/// The hosts of a Route that changes, before and after.
+/// The hosts of a changed Route, before and after.
 #[derive(Debug, PartialEq, Eq)]
 enum Hosts {
-    /// It has no hosts, or nobody can tell which.
+    /// The Route has no hosts, or they are unreadable.
     Any,
     These(Vec<String>),
 }
@@ -87,7 +87,7 @@ impl Hosts {
     }
 }
 
-/// Cuts the plan that leads on from `current` into units; each has the place in the plan that its first step has.
+/// Groups a plan from `current` into units, each at the position of its first step.
 pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
     let mut shared = Shared::of(steps, current);
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -102,7 +102,7 @@ pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
     Units { steps: Steps(ordered), ends: ends.collect() }
 }
 
-/// Steps that belong together, as trees that lead to the first of them.
+/// Groups of steps as a union-find forest with the first step as root.
 struct Shared(Vec<usize>);
 
 impl Shared {
@@ -123,7 +123,7 @@ impl Shared {
             }
             return shared;
         }
-        // Backwards, so that the hosts that a wildcard stands for follow it.
+        // The reverse order lets the hosts of a wildcard follow it.
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, hosts) in &routes {
             let Hosts::These(hosts) = hosts else { continue };
@@ -145,7 +145,7 @@ impl Shared {
     fn first(&mut self, index: usize) -> usize {
         let mut at = index;
         while self.0[at] != at {
-            // Each look shortens the way of the next one.
+            // Path halving.
             self.0[at] = self.0[self.0[at]];
             at = self.0[at];
         }

@@ -1,4 +1,4 @@
-//! The clients in force, and their replacement.
+//! The current clients and their replacement.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,68 +22,68 @@ use crate::embedded::revisions::Clock;
 use crate::embedded::settled::read_settled;
 use crate::embedded::store::KeyRange;
 
-/// Where clients of gRPC put a token of etcd.
+/// The metadata key of etcd's token in gRPC.
 const TOKEN: &str = "token";
 
-/// Who may read now.
+/// The current access rules.
 pub(in crate::embedded) struct LiveAccess {
     clock: Arc<dyn Clock>,
     certificate_uris: bool,
     token_lifetime: Duration,
     source: Option<Watched>,
-    /// `None` while anybody may read anything.
+    /// `None` while access is unrestricted.
     clients: RwLock<Option<Arc<Clients>>>,
     changes: watch::Sender<u64>,
-    /// Whose each scope is that was published.
+    /// The owner of each published scope.
     owners: RwLock<BTreeMap<Scope, Ownership>>,
 }
 
-/// Whose a scope is.
+/// Ownership of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// It has this owner, or none.
+    /// The scope has this owner, or none.
     Of(Option<Arc<str>>),
-    /// It holds what another owner had than the one that it is to have.
+    /// The scope still has the documents of a former owner.
     Passing,
 }
 
-/// A file that is looked at again and again.
+/// A file that is read periodically.
 struct Watched {
     path: std::path::PathBuf,
     interval: Duration,
     seen: Mutex<Digest>,
 }
 
-/// How a client proves itself in one request.
+/// Credentials of a client in one request.
 #[derive(Clone)]
 pub(in crate::embedded) struct Credentials {
     token: Option<String>,
     peer: Option<Arc<Peer>>,
 }
 
-/// Who reads.
+/// An authorised reader.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) enum Reader {
-    /// Anybody, anything.
+    /// Access is unrestricted.
     Anyone,
-    /// A client, below these prefixes.
+    /// A client with these prefixes.
     Client(Arc<[Scope]>),
 }
 
-/// Why a client is not let in.
+/// Reason of a denied request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Denied {
-    /// It does not say who it is.
+    /// The request has no credentials.
     Unnamed,
-    /// Its token is not one, or no longer.
+    /// The token is invalid or has expired.
     InvalidToken,
-    /// Its certificate was good when it connected, and is not any more.
+    /// The certificate has expired since the handshake.
     Expired,
-    /// What it wants is not its own, or it is nobody we know.
+    /// The range is outside the client's prefixes, or the client is unknown.
     NotPermitted,
-    /// No such user, or not his password.
+    /// The user is unknown or the password is wrong.
     WrongPassword,
-    /// Nobody needs to say who he is.
+    /// Authentication is off.
     NotEnabled,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl LiveAccess {
-    /// Reads the clients once; they must be usable.
+    /// Reads the clients once; an invalid file is an error.
     pub(in crate::embedded) fn load(
         access: Option<Access>,
         clock: Arc<dyn Clock>,
@@ -139,7 +139,7 @@ impl LiveAccess {
         self.clients.read().is_some()
     }
 
-    /// Whether certificates say what may be read, and count for as long as they are good.
+    /// Whether URIs of certificates grant access and connections end with their certificates.
     pub(in crate::embedded) fn goes_by_certificates(&self) -> bool {
         self.certificate_uris
     }
@@ -149,8 +149,8 @@ impl LiveAccess {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Closes a scope to certificates that name it, before it is published for another owner than it has. Returns whether
-    /// that is so.
+    /// Closes a scope to certificates that name it before a publication for another owner. Returns whether the owner
+    /// changes.
     pub(in crate::embedded) fn begin_to_pass(&self, desired: &Desired) -> bool {
         let owner = Ownership::Of(desired.owner().cloned());
         let is_same = self.owners.read().get(desired.scope()) == Some(&owner);
@@ -161,17 +161,17 @@ impl LiveAccess {
         true
     }
 
-    /// Opens it to the owner it was published for.
+    /// Opens a scope to its new owner.
     pub(in crate::embedded) fn pass(&self, desired: &Desired) {
         self.owners.write().insert(desired.scope().clone(), Ownership::Of(desired.owner().cloned()));
     }
 
-    /// Changes whenever somebody may read more or less than before.
+    /// Changes when access rules change.
     pub(in crate::embedded) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Looks at the file again and again. Ends at once when there is none.
+    /// Reads the file periodically. Returns at once when there is no file.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
         let Some(watched) = &self.source else { return };
         let mut looks = tokio::time::interval(watched.interval);
@@ -187,7 +187,8 @@ impl LiveAccess {
 
     fn refresh(&self) {
         let Some(Watched { path, seen, .. }) = &self.source else { return };
-        // Held throughout: several listeners look, and each change is to be judged and told once.
+        // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
+        // once.
         let mut seen = seen.lock();
         let (digest, clients) = read_settled(Some(*seen), || read(path));
         if digest == *seen {
@@ -206,7 +207,7 @@ impl LiveAccess {
         }
     }
 
-    /// A token for a user who knows his password.
+    /// Issues a token for a user with the right password.
     pub(in crate::embedded) fn authenticate(&self, name: &str, password: &str) -> Result<String, Denied> {
         let clients = self.clients.read().clone().ok_or(Denied::NotEnabled)?;
         let nobody = User::nobody();
@@ -219,7 +220,7 @@ impl LiveAccess {
         }
     }
 
-    /// Who makes a request. As in etcd, a token counts before a certificate.
+    /// Authenticates a request. As in etcd, a token takes precedence over a certificate.
     pub(in crate::embedded) fn reader(&self, credentials: &Credentials) -> Result<Reader, Denied> {
         let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
         if let Some(token) = &credentials.token {
@@ -241,7 +242,7 @@ impl LiveAccess {
         }
     }
 
-    /// The prefixes that a certificate names and that have the owners it names. One that was never published has nobody's
+    /// The prefixes that a certificate names and whose owners match. A prefix that was never published has no
     /// documents.
     fn open_to(&self, certificate: &Certificate) -> Arc<[Scope]> {
         let owners = self.owners.read();
@@ -285,7 +286,7 @@ impl Credentials {
 }
 
 impl Reader {
-    /// Whether all that `range` may hold is open to this reader.
+    /// Whether the reader may read the whole of `range`.
     pub(in crate::embedded) fn check(&self, range: &KeyRange) -> Result<(), Denied> {
         match self {
             Self::Anyone => Ok(()),
@@ -295,7 +296,7 @@ impl Reader {
     }
 }
 
-/// What the file holds now, and a digest that tells it from what it held before.
+/// The content of the file and its digest.
 fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
     let of_file = |line, problem| ClientsError { file: Some(path.to_owned()), line, problem };
     match std::fs::read_to_string(path) {

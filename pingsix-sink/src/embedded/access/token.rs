@@ -1,17 +1,17 @@
-//! A token: a name and an expiry, signed by whoever knows the password of that name.
+//! Tokens: a name and an expiry, signed with the key of that user.
 //!
-//! It is text of three fields in hexadecimal digits, separated by points: the name, the seconds since 1970 at which it
-//! expires, and the signature of both.
+//! A token has three fields in hexadecimal digits, separated by points: the name, the expiry in seconds since 1970,
+//! and the signature of both.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use ring::hmac;
 
-/// No honest token is longer.
+/// Length limit of a token.
 const LONGEST: usize = 1_024;
 
-/// A token as it was shown, not verified yet.
+/// A parsed token before verification.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct Claim<'a> {
     signature: Vec<u8>,
 }
 
-/// A token for `name` that expires some time after `now`.
+/// A token for `name` that expires `lifetime` after `now`.
 pub(super) fn issue(name: &str, key: &hmac::Key, now: SystemTime, lifetime: Duration) -> String {
     let expires = seconds(now).saturating_add(lifetime.as_secs());
     let signed = format!("{}.{expires:x}", hex(name.as_bytes()));
@@ -37,7 +37,7 @@ impl<'a> Claim<'a> {
         Some(Self { name, expires, signed, signature: from_hex(signature)? })
     }
 
-    /// Whether it was issued by somebody with this key. Takes a time that says nothing of the signature.
+    /// Verifies the signature in constant time.
     pub(super) fn is_signed_with(&self, key: &hmac::Key) -> bool {
         hmac::verify(key, &message(self.signed), &self.signature).is_ok()
     }
@@ -47,7 +47,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// What is signed; the password itself signs something else.
+/// The signed message; the proof of the password is another message.
 fn message(signed: &str) -> Vec<u8> {
     [b"pingsix-sink token ", signed.as_bytes()].concat()
 }

@@ -1,9 +1,9 @@
-//! The URI by which a certificate names a prefix.
+//! URIs of certificates that name a prefix.
 //!
-//! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the prefix
-//! as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves, every other byte is
-//! a percent sign and two capital hexadecimal digits. Only `?uid=` with the [owner](crate::Desired::owned_by) of the
-//! prefix may follow the path, written in the same way.
+//! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the
+//! prefix as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves; every
+//! other byte is a percent sign and two capital hexadecimal digits. Only `?uid=` with the
+//! [owner](crate::Desired::owned_by) of the prefix may follow the path, in the same encoding.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::desired::Scope;
 
-/// What the URIs begin with: the scheme and an empty authority.
+/// The beginning of a URI: the scheme and an empty authority.
 const BEGINNING: &str = "pingsix-feed://";
 
-/// The scheme alone, which is enough for a URI to be meant for us.
+/// The scheme, which marks a URI as ours.
 const SCHEME: &str = "pingsix-feed:";
 
-/// What stands between a prefix and its owner.
+/// The separator between a prefix and its owner.
 const OWNER: &str = "?uid=";
 
-/// What does not stand for itself.
+/// The characters that are percent-encoded.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b':');
 
@@ -39,24 +39,25 @@ pub fn feed_uri(scope: &Scope) -> String {
     format!("{BEGINNING}{}", utf8_percent_encode(scope.as_str(), ENCODED))
 }
 
-/// The same of one [owner](crate::Desired::owned_by) of the prefix, and of no owner before or after it.
+/// The URI of a certificate for a prefix with this [owner](crate::Desired::owned_by), and not for earlier or later
+/// owners of the prefix.
 pub fn feed_uri_of_owner(scope: &Scope, owner: &str) -> String {
     format!("{}{OWNER}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
 }
 
-/// What a URI opens.
+/// The prefix that a URI grants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Grant {
     pub(super) scope: Scope,
     pub(super) owner: Option<Arc<str>>,
 }
 
-/// Whether a URI is meant to name a prefix, rightly or wrongly. Schemes are the same in capitals.
+/// Whether a URI has our scheme, well-formed or not. Schemes are case-insensitive.
 pub(super) fn is_meant_for_us(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-/// What a URI opens; `None` unless it is written in the one way there is.
+/// The grant of a URI; `None` unless the URI has the canonical spelling.
 pub(super) fn grant_of(uri: &str) -> Option<Grant> {
     let Some((prefix, owner)) = uri.split_once(OWNER) else {
         return Some(Grant { scope: scope_of(uri)?, owner: None });
@@ -68,7 +69,7 @@ pub(super) fn grant_of(uri: &str) -> Option<Grant> {
 
 fn scope_of(uri: &str) -> Option<Scope> {
     let path = percent_decode_str(uri.strip_prefix(BEGINNING)?).decode_utf8().ok()?;
-    // Whoever handles URIs may take such segments away, and the rest would be another prefix.
+    // A URI library may remove dot segments, which would leave another prefix.
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         return None;
     }

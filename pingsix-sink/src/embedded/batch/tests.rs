@@ -8,7 +8,7 @@ use super::*;
 use crate::proto::mvccpb::KeyValue;
 use crate::proto::mvccpb::event::EventType;
 
-/// The decoded events of a batch: a pair that is, or a key that is gone.
+/// The decoded events of a batch: a pair, or the key of a deletion.
 fn events(batch: &Batch) -> Vec<(i64, Result<KeyValue, Bytes>)> {
     let response = WatchResponse::decode(&*batch.events).unwrap();
     assert!(response.header.is_none() && response.watch_id == 0, "nothing but events is encoded");
@@ -20,7 +20,7 @@ fn events(batch: &Batch) -> Vec<(i64, Result<KeyValue, Bytes>)> {
 }
 
 proptest! {
-    /// A client that applies batches has, after each, exactly what the store had at the revision it was told.
+    /// A client that applies batches has, after each, exactly the store's state at the batch's revision.
     #[test]
     fn a_batch_leads_from_one_state_to_a_later_one(
         states in prop::collection::vec((state(), any::<bool>()), 2..14), limit in 80usize..600,
@@ -71,8 +71,8 @@ proptest! {
 }
 
 proptest! {
-    /// A watch at rest is told what is, however much of the past is forgotten meanwhile. One that does not rest is told that or
-    /// is cancelled.
+    /// A resting watch receives the current state although the history is forgotten meanwhile. Another watch receives
+    /// the changes or is cancelled.
     #[test]
     fn what_is_told_after_a_rest_needs_nothing_of_the_past(
         states in prop::collection::vec((state(), any::<bool>()), 2..14), rests in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Several servers that share a store, and clients that move between them, whatever happens to anybody.
+//! A simulation of several servers with a shared store, and clients that move between them, under faults.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,20 +17,20 @@ use crate::embedded::store::testing::everything;
 
 const SERVERS: usize = 3;
 
-/// The most that news between servers take, as is assumed unless otherwise known.
+/// The assumed latency of announcements between servers.
 const LATENCY: Duration = Duration::from_millis(300);
 
-/// News that are later, and that nobody has told the servers of.
+/// An actual latency above the assumed one.
 const LATE: Duration = Duration::from_millis(1_200);
 
-/// How long a write to the store takes.
+/// The latency of a write to the store.
 const WRITE: Duration = Duration::from_millis(20);
 
 /// A clock with an error.
 #[derive(Debug)]
 struct Skewed {
     epoch: Instant,
-    /// In seconds.
+    /// The error in seconds.
     error: Mutex<i64>,
 }
 
@@ -45,7 +45,7 @@ impl Clock for Skewed {
 
 type Ceiling = Arc<Mutex<Option<Revision>>>;
 
-/// The way of a server to the store.
+/// The link of a server to the store.
 #[derive(Debug)]
 struct Way {
     ceiling: Ceiling,
@@ -62,7 +62,7 @@ impl Reservations for Way {
                 return Err(ReserveError::Store("there is no way".into()));
             }
             let mut ceiling = self.ceiling.lock();
-            // The first one begins with the time of day.
+            // The first reservation begins with the time of day.
             let now = if ceiling.is_none() { clock_revision(&*self.clock) } else { at_least };
             let block = Block::above(*ceiling, at_least.max(now), count)?;
             *ceiling = Some(block.last);
@@ -86,7 +86,7 @@ fn scope() -> Scope {
     Scope::new("/p/web").unwrap()
 }
 
-/// The documents in their n-th state: each step changes one of four, or takes it away.
+/// The documents in their n-th state: each step changes or deletes one of four.
 fn state(step: usize) -> BTreeMap<String, usize> {
     let mut documents = BTreeMap::new();
     for step in 0..=step {
@@ -109,7 +109,7 @@ impl Server {
         let builder = EmbeddedEtcd::builder().reservations(Arc::clone(&way) as Arc<dyn Reservations>);
         let etcd = builder.clock(Arc::clone(&clock) as Arc<dyn Clock>).start().await.unwrap();
         let server = Self { etcd, way, clock, step };
-        // Other scopes are served already when the first publication of this one is made.
+        // Other scopes are served already at the first publication of this one.
         server.etcd.open();
         server.publish().await;
         server
@@ -135,7 +135,7 @@ impl Server {
     }
 }
 
-/// What one server tells the others of, and when they hear.
+/// An announcement from one server to the others, and its arrival.
 struct News {
     reading: Revision,
     at: Instant,
@@ -146,7 +146,7 @@ struct World {
     ceiling: Ceiling,
     servers: Vec<Server>,
     news: Vec<News>,
-    /// The most that news take.
+    /// The latency of announcements.
     latency: Duration,
 }
 
@@ -162,7 +162,7 @@ impl World {
         world
     }
 
-    /// Servers that reach the store hear of each other at once: as when one is new.
+    /// Servers that reach the store learn of each other at once, as for a new server.
     fn meet(&self) {
         let connected = || self.servers.iter().filter(|server| !server.is_cut());
         let latest = connected().filter_map(|server| server.way.time.now()).max();
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// Time passes, in which servers tell each other of their readings.
+    /// Advances the time while servers announce their readings.
     async fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds.div_ceil(100) {
             advance(Duration::from_millis(100)).await;
@@ -195,12 +195,12 @@ impl World {
     }
 }
 
-/// A client as PingSIX is one: what it takes for the present has the highest revision it has seen, and nothing below counts.
+/// A client that behaves as PingSIX: it ignores revisions below the highest it has seen.
 #[derive(Default)]
 struct Client {
     seen: i64,
     mirror: BTreeMap<String, usize>,
-    /// Where it watches, and from where on.
+    /// The watched server and the start revision.
     watch: Option<(usize, i64)>,
 }
 
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Takes in what its watch has to tell; then it has what the server has.
+    /// Applies the pending events of its watch; the client then has the server's state.
     fn read(&mut self, servers: &[Server]) -> Result<(), TestCaseError> {
         let Some((at, next)) = self.watch else { return Ok(()) };
         let (unseen, header) = servers[at]
@@ -261,27 +261,27 @@ fn read(key: &[u8], value: &[u8]) -> (String, usize) {
 
 #[derive(Clone, Debug)]
 enum Happening {
-    /// Milliseconds pass.
+    /// Time passes, in milliseconds.
     Pass(u64),
-    /// A server learns of the next state.
+    /// A server receives the next state.
     Advance(usize),
     /// A client lists.
     List(usize, usize),
     /// A client watches from its list on.
     Watch(usize, usize),
-    /// A client reads what there is.
+    /// A client reads the pending events.
     Read(usize),
-    /// A server loses its way to the store, or finds it.
+    /// A server loses or regains its link to the store.
     Cut(usize, bool),
-    /// The store loses all ways, or is back.
+    /// The store loses or regains all links.
     CutAll(bool),
-    /// The clock of a server is set; in seconds.
+    /// The clock of a server is set, in seconds.
     SetClock(usize, i64),
-    /// A new server takes the place of one, on a machine with another clock.
+    /// A new server with another clock replaces a server.
     Replace(usize, i64),
 }
 
-/// Ten minutes apart, either way.
+/// Up to ten minutes in either direction.
 fn error() -> impl Strategy<Value = i64> {
     -300i64..=300
 }
@@ -309,7 +309,7 @@ async fn live(
 ) -> Result<(), TestCaseError> {
     let mut world = World::new(errors, latency).await;
     if latency > LATENCY {
-        // Late news are noticed when the first of them come.
+        // The first late announcements are noticed on arrival.
         world.pass(5_000).await;
         for server in &world.servers {
             prop_assert!(
@@ -340,7 +340,7 @@ async fn live(
             }
             Happening::SetClock(at, error) => *world.servers[at].clock.error.lock() = error,
             Happening::Replace(at, error) => {
-                // One that starts has to reach the API server, and it meets another one there.
+                // A starting server reaches the API server and meets another server there.
                 let others = (0..SERVERS).filter(|other| *other != at);
                 if others.into_iter().any(|other| !world.servers[other].is_cut()) {
                     for client in &mut clients {
@@ -353,7 +353,7 @@ async fn live(
             }
         }
     }
-    // What every server knows in the end reaches every client, wherever it turns.
+    // The last state of all servers reaches every client on every server.
     let last = world.servers.iter().map(|server| server.step).max().unwrap_or_default() + 1;
     for server in &mut world.servers {
         server.step = last;
@@ -379,7 +379,7 @@ async fn a_publication_waits_for_no_reader_and_changes_nothing_that_one_sees() {
     let header = server.etcd.revision().get();
     let next = Desired::empty(scope());
     server.replica().read(|store| {
-        // In the middle of a read, by the thread that reads.
+        // The reading thread publishes in the middle of its read.
         let published =
             server.replica().publish(&next).now_or_never().expect("nothing is waited for").unwrap();
         assert!(published.revision.get() > header);

@@ -1,8 +1,8 @@
 //! Reservations in a small file.
 //!
-//! The file holds one line: a version mark, the highest revision ever given, and a check sum of both.
-//! A new line is written to a file beside it, synced, renamed over it, and the directory is synced, before the revisions
-//! are given: whatever moment the process dies at, the file holds a ceiling at or above every revision in use.
+//! The file has one line: a version mark, the highest issued revision, and a check sum of both. Before the revisions
+//! are issued, a new line is written to a file beside it, synced and renamed over it, and the directory is synced.
+//! The file therefore has a ceiling at or above every issued revision, whenever the process dies.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::revision::Revision;
 
 const MARK: &str = "pingsix-revisions-v1";
 
-/// A store in a file that belongs to one process at a time.
+/// A store in a file of one process at a time.
 #[derive(Debug)]
 pub struct FileReservations {
     file: Arc<StateFile>,
@@ -27,15 +27,15 @@ pub struct FileReservations {
 struct StateFile {
     path: PathBuf,
     ceiling: Mutex<Option<Revision>>,
-    /// Held for the life of the store, so that a second process does not count from the same ceiling.
+    /// Held for the life of the store, so that a second process cannot reserve from the same ceiling.
     _lock: File,
 }
 
 impl FileReservations {
-    /// Reads the file, or starts without a ceiling when there is none, and takes the lock beside it.
+    /// Reads the file, or starts without a ceiling if the file is absent, and takes the lock beside it.
     ///
     /// # Errors
-    /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each naming the file.
+    /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each with the file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, ReserveError> {
         let path = path.into();
         let fault = |action| {
@@ -64,7 +64,7 @@ impl FileReservations {
         Ok(Self { file: Arc::new(StateFile { path, ceiling: Mutex::new(ceiling), _lock: lock }) })
     }
 
-    /// The highest revision ever given, if any was.
+    /// The highest reserved revision, if any.
     pub fn ceiling(&self) -> Option<Revision> {
         *self.file.ceiling.lock()
     }
@@ -104,7 +104,7 @@ impl StateFile {
     }
 }
 
-/// The path with a dot and `suffix` added to the file name.
+/// The path with a dot and `suffix` appended to the file name.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

@@ -1,4 +1,4 @@
-//! Where a server has its revisions from: the store, or the shared time while that is away.
+//! Source of a server's revisions: the store, or the shared time while the store is unreachable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use super::{BLOCK, Block, Clock, Reservations, ReserveError, SHARED_BLOCK, Share
 use crate::embedded::stats::Counter;
 use crate::revision::Revision;
 
-/// Lists are fenced no more often than this. A client that lists all the time must not write to the store all the time,
-/// nor have reservations run ahead of the shared time.
+/// Minimum interval of fences. A client that lists in a loop must neither write to the store in a loop nor make
+/// reservations outrun the shared time.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Gives revisions to one server.
+/// Allocates revisions of one server.
 pub(in crate::embedded) struct Supply {
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
-    /// Whether the store was away when it was asked last.
+    /// Whether the last request to the store failed.
     away: AtomicBool,
-    /// How many fences were begun.
+    /// The number of fences begun.
     begun: AtomicU64,
     fence: AsyncMutex<Fence>,
     pub(in crate::embedded) reserved: Counter,
@@ -31,9 +31,9 @@ pub(in crate::embedded) struct Supply {
 
 #[derive(Default)]
 struct Fence {
-    /// The number of the last one that came about.
+    /// The number of the last completed fence.
     done: u64,
-    /// When that was begun.
+    /// The time at which that fence began.
     at: Option<Instant>,
 }
 
@@ -51,18 +51,18 @@ impl Supply {
         }
     }
 
-    /// The time that is shared with other servers, if there may be any.
+    /// The time shared with other servers, if the store is shared.
     pub(in crate::embedded) fn shared(&self) -> Option<&SharedTime> {
         self.reservations.shared()
     }
 
-    /// Whether the shared store was away when it was asked last.
+    /// Whether the last request to the shared store failed.
     pub(in crate::embedded) fn is_away(&self) -> bool {
         self.away.load(Ordering::Relaxed)
     }
 
-    /// Revisions above all that this server has handed out (which is below `at_least`), and, if there may be other
-    /// servers, above all that those have handed out before this was called.
+    /// Revisions above all that this server has issued (which are below `at_least`). With a shared store, they are
+    /// also above all that other servers issued before the call.
     pub(in crate::embedded) async fn take(&self, at_least: Revision) -> Result<Block, ReserveError> {
         let Some(time) = self.shared() else {
             return self.count(self.reservations.reserve(at_least, BLOCK).await);
@@ -90,10 +90,10 @@ impl Supply {
                 "revisions cannot be reserved; until they can, the time that servers share decides"
             );
         }
-        // One that has heard of nothing yet has nothing but its clock.
+        // A server without announcements has only its clock.
         let came = came.unwrap_or_else(|| clock_revision(&*self.clock));
         sleep_until(began + patience).await;
-        // By chance, for numbers that two servers take at the same time are to be different ones.
+        // A random part, so that two servers at the same time get different numbers.
         let ahead = lateness.mul_f64(1.0 + 0.5 * fastrand::f64());
         let ahead = u32::try_from(ahead.as_micros()).unwrap_or(u32::MAX);
         let first = came.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
@@ -108,8 +108,8 @@ impl Supply {
         taken
     }
 
-    /// Does `fence`, which is to take revisions, unless somebody else has begun and done so after this was called. Those
-    /// who wait meanwhile need one more between them.
+    /// Runs `fence`, which takes revisions, unless another caller has begun and completed one after this call began.
+    /// Callers that wait meanwhile share one more.
     pub(in crate::embedded) async fn fenced(
         &self,
         fence: impl Future<Output = Result<(), ReserveError>>,
@@ -130,7 +130,7 @@ impl Supply {
     }
 }
 
-/// An error with its causes.
+/// The messages of an error and its causes.
 fn chain(error: &ReserveError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

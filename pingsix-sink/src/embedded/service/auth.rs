@@ -1,4 +1,4 @@
-//! The Auth service: who a client is. Users and roles are not managed here.
+//! The Auth service: authentication. Users and roles cannot be managed here.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::proto::etcdserverpb::{
     AuthStatusRequest, AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
 };
 
-/// How long whoever guesses has to wait for each answer.
+/// Delay of the response to a wrong password, against guessing.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(in crate::embedded) struct Auth(pub(super) Services);

@@ -104,22 +104,22 @@ impl kv_server::Kv for Kv {
         Err(refusal::read_only())
     }
 
-    /// Refused: the past is bounded by itself, and a client must not be able to cancel the watches of others.
+    /// Always refused: the server bounds its history itself, and a client must not cancel the watches of others.
     async fn compact(&self, _: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         Err(refusal::read_only())
     }
 }
 
 impl Services {
-    /// Makes sure that the header to be answered is above that of every other server.
+    /// Raises the header above that of every other server.
     async fn fence(&self) -> Result<(), Status> {
         self.replica.fence().await.map_err(|error| {
             tracing::warn!(%error, "a list cannot be answered with a revision above those of other servers");
             Status::unavailable("no revision above those of the other servers could be reserved")
         })
     }
-    /// What `answer` makes, with the number of bytes that it will have, when there is room for it. When there is none,
-    /// it is made anew later: what waits must not take the room of what it waits for, nor grow old.
+    /// The result of `answer` with its size in bytes, once its connection has room. Without room, `answer` runs again
+    /// later, because a waiting request must neither occupy room nor return old data.
     async fn with_room<T>(
         &self,
         peer: Option<&Peer>,
@@ -138,7 +138,7 @@ impl Services {
         Ok((made, room))
     }
 
-    /// The bytes of an answer, which take room until the client has read them.
+    /// The bytes of a response, which take room until the client has read them.
     fn unwritten(&self, peer: Option<&Peer>, bytes: Bytes, room: Room) -> Bytes {
         let replica = Arc::downgrade(&self.replica);
         self.replica.answers.unwritten(peer, bytes, room, move || {

@@ -1,7 +1,7 @@
-//! Answers whose bodies are made here rather than by the generated servers.
+//! Responses with bodies of shared bytes.
 //!
-//! A generated server reads requests and answers refusals. The body that it makes of an answer is a copy of every byte;
-//! it is replaced by the one that comes with the answer, which is made of bytes that answers share.
+//! A generated server decodes requests and encodes refusals. It would copy every byte of a response into its body, so
+//! this layer replaces that body by the handler's, which consists of shared bytes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic::{Response, Status};
 
-/// What gRPC puts before a message: whether it is compressed, and its length.
+/// Length of gRPC's prefix of a message: compression flag and length.
 pub(super) const PREFIX: usize = 5;
 
-/// A generated server whose answers may bring bodies.
+/// A generated server whose handlers may supply bodies.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) struct WithOwnBodies<S>(pub(super) S);
 
-/// A body on its way from the handler, through the generated server, to the response.
+/// A body on its way from the handler through the generated server to the response.
 #[derive(Clone)]
 struct Replacement(Arc<Mutex<Option<Body>>>);
 
-/// An answer that has `body` in the place of what would be made of `answer`.
+/// A response with `body` instead of the encoded `answer`.
 pub(super) fn with_body<T>(answer: T, body: Body) -> Response<T> {
     let mut response = Response::new(answer);
     response.extensions_mut().insert(Replacement(Arc::new(Mutex::new(Some(body)))));
     response
 }
 
-/// What stands before `rest` in a message that begins with the fields of `own`: the prefix of gRPC, and these.
+/// The beginning of a message before `rest`: the gRPC prefix and the fields of `own`.
 pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
     let own = own.encode_to_vec();
     let mut head = BytesMut::with_capacity(PREFIX + own.len());
@@ -46,13 +46,14 @@ pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
     head.freeze()
 }
 
-/// What ends a stream of messages. A status whose text cannot be a header has none, which clients take as a failure.
+/// The trailers of a stream of messages. A status with a text that is no valid header has none, which clients treat
+/// as a failure.
 pub(super) fn trailers(status: &Status) -> Option<Frame<Bytes>> {
     let mut trailers = http::HeaderMap::new();
     status.add_header(&mut trailers).ok().map(|()| Frame::trailers(trailers))
 }
 
-/// The body of one message, in pieces.
+/// The body of one message in pieces.
 pub(super) fn message(pieces: impl IntoIterator<Item = Bytes>) -> Body {
     let mut frames: Vec<_> = pieces.into_iter().map(|piece| Some(Frame::data(piece))).collect();
     frames.push(trailers(&Status::ok("")));

@@ -1,4 +1,4 @@
-//! A range request, answered from the store.
+//! Range requests.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
-/// What `etcdctl endpoint health` reads; it wants an answer, not a value.
+/// The key that `etcdctl endpoint health` reads. Any response will do.
 const HEALTH_KEY: &[u8] = b"health";
 
-/// How many bytes of lists one answer may hold; they are all in memory at once.
+/// Byte limit of the lists in one response; they are in memory together.
 pub(super) const MOST_LISTED: usize = 16 * LIST_LIMIT;
 
-/// How many keys and scopes a request may look at, in all of its comparisons and lists.
+/// Limit of the keys and scopes that a request may examine in all its comparisons and lists.
 const MOST_LOOKED_AT: usize = 1 << 18;
 
-/// Why a range or a transaction is not answered.
+/// Reason why a range or a transaction fails.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// A range in it is refused.
+    /// A range in the request is refused.
     Range(KeyRange, Refusal),
-    /// It lists more than one answer may hold, or looks at more than one should.
+    /// The response exceeds the byte limit, or the request examines too many keys.
     TooLarge,
 }
 
-/// What a request has cost so far.
+/// The accumulated cost of a request.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     /// The bytes of its lists.
     listed: usize,
-    /// The keys and scopes it looked at.
+    /// The number of examined keys and scopes.
     looked_at: usize,
 }
 
 impl Cost {
-    /// Counts keys and scopes before they are looked at.
+    /// Counts keys and scopes before they are examined.
     pub(super) fn look_at(&mut self, count: usize) -> Result<(), Unanswered> {
         self.looked_at += count;
         (self.looked_at <= MOST_LOOKED_AT).then_some(()).ok_or(Unanswered::TooLarge)
@@ -55,12 +55,12 @@ impl Cost {
     }
 }
 
-/// The keys that `request` asks for.
+/// The key range of `request`.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
     KeyRange::new(&request.key, &request.range_end)
 }
 
-/// Whether `request` wants several keys as they are, all of them and nothing else, so that others may want the same.
+/// Whether `request` is a plain list of several keys, whose response clients can share.
 pub(super) fn is_plain(request: &RangeRequest) -> bool {
     let plain = RangeRequest {
         key: request.key.clone(),
@@ -71,9 +71,10 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
     !request.range_end.is_empty() && *request == plain
 }
 
-/// Answers `request` as etcd does: the count is that of the range, filters come before the sort, the limit comes last.
+/// The response to `request` as in etcd: the count is that of the range, filters precede the sort, the limit comes
+/// last.
 ///
-/// Without filters and sorting it costs what is shown: the count of a range is known without a look at its keys.
+/// Without filters and sort, the cost is that of the listed keys, because the count of a range is known.
 pub(super) fn answer(
     store: &Store,
     request: &RangeRequest,
@@ -120,7 +121,7 @@ pub(super) fn answer(
     Ok(response)
 }
 
-/// Whether `request` wants all keys of its range, in their order.
+/// Whether `request` asks for all keys of its range in key order.
 fn is_in_order(request: &RangeRequest) -> bool {
     let bounds = [
         request.min_mod_revision,
@@ -137,12 +138,12 @@ fn is_wanted(request: &RangeRequest, record: &Record) -> bool {
         && within(record.create_revision, request.min_create_revision, request.max_create_revision)
 }
 
-/// Whether `number` lies between two bounds, of which zero is none.
+/// Whether `number` lies between two bounds; zero is no bound.
 fn within(number: i64, least: i64, most: i64) -> bool {
     (least == 0 || number >= least) && (most == 0 || number <= most)
 }
 
-/// Sorts records that are in the order of their keys. Without an order only a target other than the key sorts.
+/// Sorts records in key order. Without a sort order, only a sort target other than the key sorts.
 fn sort(records: &mut [&Arc<Record>], target: SortTarget, order: SortOrder) {
     let descending = match order {
         SortOrder::None | SortOrder::Ascend => false,

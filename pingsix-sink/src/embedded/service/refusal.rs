@@ -1,4 +1,4 @@
-//! The ways to say no.
+//! Refusals as gRPC statuses.
 
 use tonic::Status;
 
@@ -7,18 +7,18 @@ use super::range::Unanswered;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
-/// What is said of a range in which nothing was published. Who reads a feed tells it from other reasons to wait.
+/// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
 pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
-/// As etcd says it, whose limit is that of a request.
+/// etcd's message, whose limit is that of a request.
 pub(super) const TOO_LARGE: &str = "etcdserver: request is too large";
 
-/// How long the key of a request may be, and the end of its range: several times as long as any that is published.
+/// Length limit of the key and the range end of a request: several times the longest published key.
 pub(super) const KEY_LIMIT: usize = 4 * 1024;
 
-/// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
+/// Length limit of a key in the log. Clients choose keys, which may be as long as a request.
 const LOGGED_KEY: usize = 256;
 
 /// The beginning of a key, for the log.
@@ -26,14 +26,14 @@ pub(super) fn loggable(key: &[u8]) -> String {
     String::from_utf8_lossy(key.get(..LOGGED_KEY).unwrap_or(key)).into_owned()
 }
 
-/// A write, whatever it would write.
+/// The refusal of a write.
 pub(super) fn read_only() -> Status {
     Status::failed_precondition(
         "this server is read-only: its keys are published by the program that runs it",
     )
 }
 
-/// Refuses a key that nobody has.
+/// Refuses a key that is longer than any published key.
 pub(super) fn too_long<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
     if keys.iter().any(|key| key.len() > KEY_LIMIT) {
         return Err(Status::invalid_argument(TOO_LARGE));
@@ -65,12 +65,12 @@ impl From<Denied> for Status {
 }
 
 impl Services {
-    /// Who makes a request.
+    /// Authenticates a request.
     pub(super) fn reader<T>(&self, request: &tonic::Request<T>) -> Result<Reader, Status> {
         self.replica.access.reader(&Credentials::of(request)).map_err(|denied| self.deny(denied))
     }
 
-    /// Whether `reader` may read all of `range`.
+    /// Checks that `reader` may read all of `range`.
     pub(super) fn permit(&self, reader: &Reader, range: &KeyRange) -> Result<(), Status> {
         reader.check(range).map_err(|denied| self.deny(denied))
     }
@@ -80,7 +80,7 @@ impl Services {
         denied.into()
     }
 
-    /// The answer to a range or a transaction that is not answered.
+    /// The status of a failed range or transaction.
     pub(super) fn unanswered(&self, unanswered: Unanswered) -> Status {
         match unanswered {
             Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
@@ -90,7 +90,7 @@ impl Services {
         }
     }
 
-    /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
+    /// The status of a refused range. Unknown scopes are logged, because they result from a mistyped prefix.
     pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
         match refusal {
             Refusal::NotComplete => {

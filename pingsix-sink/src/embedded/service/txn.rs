@@ -1,7 +1,7 @@
-//! Transactions that only read.
+//! Read-only transactions.
 //!
-//! A transaction with a write in any branch is refused, whichever branch its comparisons would choose: a writer must
-//! not learn that it is one only when its condition happens to hold.
+//! A transaction with a write in any branch is refused, regardless of its comparisons. Otherwise a writer would learn
+//! of the refusal only when its condition holds.
 
 use tonic::Status;
 
@@ -13,19 +13,19 @@ use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::response_op::Response as Outcome;
 use crate::proto::etcdserverpb::{Compare, ResponseOp, TxnRequest, TxnResponse};
 
-/// etcd's own default limit, per branch.
+/// etcd's default limit, per branch.
 const MOST_OPERATIONS: usize = 128;
 
-/// How many comparisons and operations a transaction may have with all that are nested in it, in all branches. The
-/// limit per branch alone would let them multiply with every level.
+/// Limit of the comparisons and operations in a transaction and all nested ones. The limit per branch alone would let
+/// them multiply with every level.
 const MOST_OF_ALL_LEVELS: usize = 1_024;
 
-/// Refuses what etcd would refuse, every write, and what is more than anybody needs.
+/// Refuses invalid transactions as etcd does, every write, and too many operations.
 pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
     check_level(request, &mut 0)
 }
 
-/// Checks a transaction and all that are nested in it; `sum` is what was counted before.
+/// Checks a transaction and all nested ones; `sum` is the count so far.
 fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
     let lengths = [request.compare.len(), request.success.len(), request.failure.len()];
     if lengths.iter().any(|length| *length > MOST_OPERATIONS) {
@@ -57,7 +57,7 @@ fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
     Ok(())
 }
 
-/// All that a transaction may read, in whichever branch.
+/// All ranges that a transaction may read, in all branches.
 pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> + '_> {
     let compared = request.compare.iter();
     let compared = compared.map(|compare| KeyRange::new(&compare.key, &compare.range_end));
@@ -72,12 +72,12 @@ pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> 
     Box::new(compared.chain(read))
 }
 
-/// Answers a transaction that [`check`] let pass, all of it from one state of the store.
+/// The response to a transaction that passed [`check`], from one state of the store.
 pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, Unanswered> {
     answer_level(store, request, &mut Cost::default())
 }
 
-/// Answers a transaction and those nested in it; `cost` is that of what came before.
+/// The response to a transaction and its nested ones; `cost` is the cost so far.
 fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<TxnResponse, Unanswered> {
     let mut succeeded = true;
     for compare in &request.compare {
@@ -99,8 +99,8 @@ fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<
     Ok(TxnResponse { header: Some(super::header(store.header())), succeeded, responses })
 }
 
-/// Whether a comparison holds for every key of its range. A missing key counts as one whose numbers are zero, and
-/// fails every comparison of values.
+/// Whether a comparison holds for every key of its range. A missing key has zero for its numbers, and fails every
+/// comparison of values.
 fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Unanswered> {
     let range = KeyRange::new(&compare.key, &compare.range_end);
     let records = store.admit(&range).and_then(|()| store.select(&range, None));
@@ -122,7 +122,7 @@ fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Unan
 
 fn holds_for(compare: &Compare, record: &Record) -> bool {
     let operand = compare.target_union.as_ref();
-    // As in etcd, an operand of another kind than the target counts as zero or empty.
+    // As in etcd, an operand of the wrong type counts as zero or empty.
     let ordering = match compare.target() {
         CompareTarget::Version => {
             record.version.cmp(&if let Some(TargetUnion::Version(number)) = operand { *number } else { 0 })
@@ -140,7 +140,7 @@ fn holds_for(compare: &Compare, record: &Record) -> bool {
         CompareTarget::Value => {
             (*record.value).cmp(if let Some(TargetUnion::Value(value)) = operand { value } else { &[] })
         }
-        // No key has a lease.
+        // Keys have no leases.
         CompareTarget::Lease => {
             0.cmp(&if let Some(TargetUnion::Lease(number)) = operand { *number } else { 0 })
         }
@@ -165,7 +165,7 @@ mod tests {
         RequestOp { request: Some(operation) }
     }
 
-    /// Levels of transactions, with as many lists of the past as there may be.
+    /// Nested transactions with the maximum of historical lists.
     fn nested(list: &RangeRequest) -> TxnRequest {
         let inner = TxnRequest {
             success: vec![operation(Operation::RequestRange(list.clone())); MOST_OPERATIONS - 1],
@@ -200,14 +200,14 @@ mod tests {
             answer.is_ok().then(|| cost.looked_at())
         };
         let lists = 7 * (MOST_OPERATIONS - 1);
-        // The scope, and a key.
+        // The scope and a key.
         assert_eq!(looked_at(&list), Some(2 * lists));
         assert_eq!(looked_at(&RangeRequest { count_only: true, ..list.clone() }), Some(lists));
         assert_eq!(looked_at(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), Some(257 * lists));
         let past = range::answer(&publisher.store, &list, &mut Cost::default()).unwrap();
         assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
 
-        // A filter looks at every key, which is refused where there are too many.
+        // A filter examines every key, which is refused for too many keys.
         let mut cost = Cost::default();
         let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
         for _ in 0..1_020 {

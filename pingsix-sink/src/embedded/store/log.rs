@@ -1,4 +1,4 @@
-//! One scope: what it holds, and its past for a bounded while.
+//! One scope: its state and its bounded history.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use super::state::State;
 use crate::chunks::{Chunks, Sorted};
 use crate::desired::Scope;
 
-/// A scope. Copies share everything.
+/// A scope. Clones share everything.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) scope: Scope,
     pub(super) now: State,
-    /// The commits that are kept, oldest first.
+    /// The commits of the history, oldest first.
     past: Chunks<Arc<Past>>,
     /// The state before the first of them.
     base: State,
-    /// Every change of this revision or a later one is kept.
+    /// The history has every change of this revision or a later one.
     pub(super) floor: i64,
     /// Every deletion of this revision or a later one is known.
     pub(super) deletions_floor: i64,
     /// The revision of the last change.
     pub(super) changed: i64,
-    /// What the past takes of memory.
+    /// The bytes of the history.
     pub(super) bytes: usize,
 }
 
-/// A commit that is kept, with the state that it made.
+/// A commit of the history with the state after it.
 #[derive(Debug)]
 pub(super) struct Past {
     pub(super) commit: Arc<Commit>,
     after: State,
-    /// What keeping it takes of memory.
+    /// The bytes of the entry.
     bytes: usize,
 }
 
@@ -72,12 +72,12 @@ impl Log {
         self.past = self.past.with_changes([(revision, Some(past))]);
     }
 
-    /// How many commits are below `revision`.
+    /// The number of commits below `revision`.
     pub(super) fn commits_before(&self, revision: i64) -> usize {
         self.past.partition_point(|past| past.commit.revision < revision)
     }
 
-    /// Of the first `most` commits, how many it takes until so many bytes are free.
+    /// The number of the first `most` commits that frees so many bytes.
     pub(super) fn commits_of(&self, bytes: usize, most: usize) -> usize {
         let mut sum = 0;
         let fewer = self.past.between(0..most).take_while(|past| {
@@ -88,7 +88,7 @@ impl Log {
         fewer.count()
     }
 
-    /// Forgets the first `count` commits.
+    /// Drops the first `count` commits.
     pub(super) fn forget(&mut self, count: usize) {
         let Some(last) = count.checked_sub(1).and_then(|last| self.past.at(last)) else { return };
         self.floor = last.commit.revision + 1;
@@ -97,7 +97,7 @@ impl Log {
         self.past = self.past.without_first(count);
     }
 
-    /// Forgets the deletions that are neither in the past that is kept nor at `needed` or later.
+    /// Drops the deletions that are older than both the history and `needed`.
     pub(super) fn forget_deletions(&mut self, needed: i64) {
         if let Some(last) = self.now.forget_deletions(self.floor.min(needed)) {
             self.deletions_floor = last + 1;

@@ -1,4 +1,4 @@
-//! What a scope holds at one revision.
+//! The state of a scope at one revision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::record::{Change, Gone, Record, Version};
 use super::{KeyRange, ScopeSize};
 use crate::chunks::{Chunks, Sorted};
 
-/// The last version of every key of a scope at one revision. Copies share it, as states that follow one another do.
+/// The last version of every key of a scope at one revision. Consecutive states and clones share memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::embedded) struct State {
     live: Versions<Record>,
     /// Deleted keys, as far back as deletions are known.
     gone: Versions<Gone>,
     size: ScopeSize,
-    /// How many changes there were since the scope appeared.
+    /// The number of changes since the scope appeared.
     changes: u64,
 }
 
@@ -22,15 +22,15 @@ pub(in crate::embedded) struct State {
 #[derive(Debug)]
 struct Versions<T> {
     by_key: Chunks<ByKey<T>>,
-    /// By the change that made them: what has changed since a revision is at the end.
+    /// Sorted by change: the changes since a revision are at the end.
     by_change: Chunks<ByChange<T>>,
 }
 
-/// A version in the order of keys.
+/// A version sorted by key.
 #[derive(Debug)]
 pub(in crate::embedded) struct ByKey<T>(pub(in crate::embedded) Arc<T>);
 
-/// A version in the order of changes.
+/// A version sorted by change.
 #[derive(Debug)]
 struct ByChange<T>(Arc<T>);
 
@@ -81,7 +81,7 @@ impl State {
         self.live.by_key.get(key).map(|ByKey(record)| record)
     }
 
-    /// The last versions of keys of `range` that came about at `revision` or later, in the order of their changes.
+    /// The last versions of keys of `range` since `revision`, in the order of their changes.
     pub(in crate::embedded) fn since<'s>(&'s self, revision: i64, range: &KeyRange) -> Vec<Last<'s>> {
         let live = self.live.since(revision).map(Last::Live);
         let mut all: Vec<_> = live.chain(self.gone.since(revision).map(Last::Gone)).collect();
@@ -115,7 +115,7 @@ impl State {
         Self { live, gone, size, changes: self.changes + changes.len() as u64 }
     }
 
-    /// The same without the deletions below `revision`, and the revision of the last of these.
+    /// Drops the deletions below `revision` and returns the revision of the last of these.
     pub(super) fn forget_deletions(&mut self, revision: i64) -> Option<i64> {
         let old = self.gone.by_change.partition_point(|ByChange(gone)| gone.revision < revision);
         let last = self.gone.by_change.at(old.checked_sub(1)?)?.0.revision;
@@ -129,7 +129,7 @@ impl State {
         Some(last)
     }
 
-    /// About the bytes of memory that a state takes by itself which is so many changes away from the next one.
+    /// Estimate of the bytes that a state owns which is so many changes away from the next one.
     pub(super) fn bytes_of_changes(&self, changes: usize) -> usize {
         self.live.by_key.bytes_of_changes(changes)
             + self.live.by_change.bytes_of_changes(2 * changes)
@@ -152,7 +152,7 @@ impl<T: Version> Versions<T> {
     }
 }
 
-/// Versions that come and go.
+/// Inserted and removed versions.
 struct Edits<'a, T> {
     by_key: BTreeMap<&'a [u8], Option<Arc<T>>>,
     by_change: BTreeMap<u64, Option<Arc<T>>>,

@@ -6,13 +6,13 @@ use super::testing::{block, documents, everything, publish, publish_needed, stat
 use super::*;
 use crate::desired::DocumentSet;
 
-/// Everything as of a revision.
+/// All records as of a revision.
 fn records(store: &Store, revision: Option<i64>) -> Result<Vec<Arc<Record>>, Refusal> {
     Ok(store.select(&everything(), revision)?.iter().cloned().collect())
 }
 
 proptest! {
-    /// Every revision that is kept reads as it was, and every one that is not is refused.
+    /// Every revision in the history reads as it was, and every other is refused.
     #[test]
     fn the_past_reads_as_it_was_or_is_refused(
         states in prop::collection::vec(state(), 1..12), commits in 1usize..8, limit in 80usize..400,
@@ -46,7 +46,7 @@ proptest! {
         prop_assert_eq!(records(&store, Some(store.header() + 1)).unwrap_err(), Refusal::Future);
     }
 
-    /// A client that lists once and then applies what a watch gives has the same records as one that lists again.
+    /// A client that lists once and applies its watch has the same records as a client that lists again.
     #[test]
     fn a_list_and_the_commits_after_it_make_the_next_list(
         states in prop::collection::vec(state(), 2..10), limit in 80usize..400,
@@ -167,7 +167,7 @@ fn a_busy_scope_forgets_its_own_past_and_not_that_of_others() {
 #[test]
 fn a_range_costs_the_scopes_it_has_keys_of_and_no_others() {
     let mut store = Store::new(block(1, 10_000), HistoryBounds { commits: 10, bytes: 1 << 20 });
-    // In the order of their names "/p/a" comes before "/p/a-1", in that of their keys after it.
+    // By name "/p/a" precedes "/p/a-1"; by key the order is reversed.
     let names = ["/p/a", "/p/a-1", "/p/a:1", "/p/b", "/q/a"];
     for name in names {
         publish_sized(&mut store, &Scope::new(name).unwrap(), &mut DocumentSet::default(), 0, i64::MAX);

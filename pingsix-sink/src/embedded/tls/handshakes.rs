@@ -1,4 +1,4 @@
-//! From accepted connections to encrypted ones, with the name of the client if it has proved one.
+//! TLS handshakes of accepted connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use crate::embedded::shares::Network;
 
 /// The connections of a listener whose handshake succeeded.
 ///
-/// Handshakes run in tasks of their own: one that takes long holds up neither the listener nor the others.
+/// Handshakes run in tasks of their own, so a slow one delays neither the listener nor the others.
 pub(in crate::embedded) fn accept(
     tcp: impl Stream<Item = io::Result<(TcpStream, IpAddr)>> + Send + 'static,
     tls: Arc<LiveTls>,
@@ -47,7 +47,7 @@ struct Handshakes {
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
     running: JoinSet<Option<Done>>,
-    /// Those that run, and some that have ended.
+    /// The running handshakes, and some that have ended.
     oldest_first: VecDeque<Running>,
     failures: Arc<LogLimiter>,
 }
@@ -58,7 +58,7 @@ struct Running {
     task: AbortHandle,
 }
 
-/// A handshake that succeeded, with the edition of what it was made with.
+/// A completed handshake with the edition of its configuration.
 struct Done {
     connection: TlsStream<TcpStream>,
     from: IpAddr,
@@ -66,7 +66,7 @@ struct Done {
 }
 
 impl Handshakes {
-    /// The next connection whose handshake succeeded; `None` at the end of the listener.
+    /// The next connection with a completed handshake; `None` at the end of the listener.
     async fn next(&mut self) -> Option<Connection<TlsStream<TcpStream>>> {
         loop {
             tokio::select! {
@@ -75,7 +75,7 @@ impl Handshakes {
                     Err(error) => listener_failed(&self.replica, &error).await,
                 },
                 Some(ended) = self.running.join_next() => {
-                    // An error is a handshake that was ended in favour of a newer one, which was counted then.
+                    // An error is an aborted handshake, which was counted at the abort.
                     if let Ok(Some(done)) = ended
                         && let Some(connection) = self.admit(done)
                     {
@@ -86,7 +86,7 @@ impl Handshakes {
         }
     }
 
-    /// Admits a connection of a client whose certificate, if it has one, the handshake has verified.
+    /// Admits a connection whose client certificate, if any, the handshake has verified.
     fn admit(&self, done: Done) -> Option<Connection<TlsStream<TcpStream>>> {
         let Done { connection, from, edition } = done;
         let (_, session) = connection.get_ref();
@@ -126,7 +126,7 @@ impl Handshakes {
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
             };
             replica.counters.handshakes_failed.add(1);
-            // Whoever only looks whether the port is open leaves without a word.
+            // Port probes close the connection without a byte.
             if error.kind() != io::ErrorKind::UnexpectedEof && failures.is_news(&error.to_string()) {
                 tracing::warn!(%from, %error, "a TLS handshake failed");
             } else {
@@ -137,8 +137,8 @@ impl Handshakes {
         self.oldest_first.push_back(Running { network: from.into(), task });
     }
 
-    /// Sees to it that one more handshake may run: when there are too many, the oldest ends of the address with most. An
-    /// honest one takes milliseconds.
+    /// Makes room for one more handshake: at the limit, the oldest of the address with the most is aborted. A good
+    /// handshake takes milliseconds.
     fn make_room(&mut self) {
         let limit = self.tls.options().handshake_limit;
         if self.oldest_first.len() < limit {
@@ -160,7 +160,7 @@ impl Handshakes {
     }
 }
 
-/// Where the oldest handshake is of the address that has most of them.
+/// The position of the oldest handshake of the address with the most.
 fn oldest_of_most(oldest_first: &VecDeque<Running>) -> Option<usize> {
     let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
     for running in oldest_first {

@@ -1,4 +1,4 @@
-//! The material in force, and its replacement.
+//! The current TLS configuration and its replacement.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::embedded::access::{Certificate, Certified, Lapse};
 use crate::embedded::replica::Replica;
 use crate::embedded::revisions::Clock;
 
-/// What handshakes are made with now.
+/// The current TLS configuration of handshakes.
 pub(in crate::embedded) struct LiveTls {
     options: ServerTls,
     clock: Arc<dyn Clock>,
@@ -24,21 +24,21 @@ pub(in crate::embedded) struct LiveTls {
     certified: Certified,
 }
 
-/// What is in force; each has another edition than those before.
+/// The current configuration with an edition number of its own.
 struct Current {
     material: Material,
     edition: u64,
 }
 
-/// Where material comes from, and what was last looked at, and said.
+/// The sources with the state of the last check.
 struct SourceState {
-    /// `None` as long as the server has nothing to prove itself with.
+    /// `None` until the server has a certificate.
     sources: Option<Sources>,
     fingerprint: Option<Fingerprint>,
     time: CertificateTime,
 }
 
-/// How the certificates in force stand to the clock.
+/// Validity of the current certificates at the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CertificateTime {
     Valid,
@@ -53,7 +53,7 @@ impl fmt::Debug for LiveTls {
 }
 
 impl LiveTls {
-    /// Reads everything once; all of it must be usable.
+    /// Reads all sources once; each must be usable.
     pub(in crate::embedded) fn load(options: ServerTls, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
         let seen = SourceState { sources: None, fingerprint: None, time: CertificateTime::Valid };
         let live = Self {
@@ -71,7 +71,7 @@ impl LiveTls {
         Ok(live)
     }
 
-    /// What the next handshake is made with, and its edition; `None` as long as there is nothing.
+    /// The configuration of the next handshake, and its edition; `None` without a certificate.
     pub(super) fn config(&self) -> Option<(Arc<ServerConfig>, u64)> {
         let current = self.current.read();
         current.as_ref().map(|current| (Arc::clone(&current.material.config), current.edition))
@@ -81,12 +81,12 @@ impl LiveTls {
         &self.options
     }
 
-    /// The connections that end when the certificates of their clients do.
+    /// The connections that end with the certificates of their clients.
     pub(in crate::embedded) fn certified(&self) -> &Certified {
         &self.certified
     }
 
-    /// Looks at the files again and again, and at the time. Never ends.
+    /// Checks the files and the validity periodically. Never ends.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>, replica: Arc<Replica>) -> Infallible {
         let mut looks = tokio::time::interval(self.options.reread_interval);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -100,7 +100,7 @@ impl LiveTls {
         }
     }
 
-    /// Puts other material in the place of what is in force; what cannot be used changes nothing.
+    /// Replaces the configuration; on an error, the current one stays.
     pub(in crate::embedded) fn replace(&self, tls: ServerTls, replica: &Replica) -> Result<(), TlsError> {
         let Some(sources) = tls.sources else { return Ok(()) };
         let mut seen = self.seen.lock();
@@ -120,7 +120,7 @@ impl LiveTls {
         Ok(())
     }
 
-    /// Takes material from these sources, and says whether it is other than what is in force.
+    /// Loads these sources and returns whether they differ from the current ones.
     fn take(&self, sources: Sources, seen: &mut SourceState) -> Result<bool, TlsError> {
         let (fingerprint, contents) = sources.read(None);
         if self.current.read().is_some() && seen.fingerprint == Some(fingerprint) {
@@ -144,7 +144,8 @@ impl LiveTls {
     }
 
     fn refresh(&self, replica: &Replica) {
-        // Held throughout: several listeners look, and each change is to be judged and told once.
+        // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
+        // once.
         let mut seen = self.seen.lock();
         if let Some(sources) = seen.sources.clone() {
             let (fingerprint, contents) = sources.read(seen.fingerprint);
@@ -168,7 +169,7 @@ impl LiveTls {
         self.review(replica);
     }
 
-    /// Ends the connections whose certificates prove nothing any more.
+    /// Closes the connections whose certificates are no longer valid.
     fn review(&self, replica: &Replica) {
         let authorities = {
             let current = self.current.read();
@@ -195,8 +196,8 @@ impl LiveTls {
         }
     }
 
-    /// Says so when the certificates in force begin to be out of their time. They are served all the same: clients
-    /// judge them by their own clocks, and no certificate at all would be worse.
+    /// Logs when the current certificates leave their validity period. The server keeps them, because clients check
+    /// them by their own clocks, and no certificate would be worse.
     fn judge_time(&self, seen: &mut SourceState) {
         let now = self.clock.now();
         let time = match self.current.read().as_ref().and_then(|current| current.material.validity.clone()) {

@@ -1,9 +1,9 @@
-//! The way of responses to a client: one at a time, each known to be written or not.
+//! The channel of watch responses to a client: one at a time, with a notice when it is written.
 //!
-//! gRPC for Rust gives a stream of messages no sign of what became of them: HTTP/2 takes one after the other and keeps
-//! them until the client reads. Here the body of the HTTP response is ours. The last piece of each message tells, when
-//! it is dropped, that HTTP/2 has written it, and only then is the next message made. So at most one message of a watch
-//! stream waits in memory, and it counts among the unread bytes of the server.
+//! tonic's stream of messages does not report when HTTP/2 has written a message: HTTP/2 takes messages and keeps them
+//! until the client reads. So this module supplies the body of the HTTP response itself. HTTP/2 drops the last piece
+//! of a message when it has written it, and only then the next message is encoded. At most one message of a watch
+//! stream therefore waits in memory. It counts among the unread bytes of the server.
 
 use std::convert::Infallible;
 use std::mem;
@@ -21,11 +21,11 @@ use crate::embedded::service::own_body::{self, PREFIX};
 use crate::embedded::unread::{Counted, Unread};
 use crate::proto::etcdserverpb::WatchResponse;
 
-/// The client is gone.
+/// The client has closed the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gone;
 
-/// The end that makes messages.
+/// The sending end.
 #[derive(Debug)]
 pub(super) struct Outlet {
     pipe: Arc<Pipe>,
@@ -43,9 +43,9 @@ struct Pipe(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// A message that HTTP/2 has not taken.
+    /// A message that HTTP/2 has not taken yet.
     message: Option<Message>,
-    /// Whether a message was not written yet, taken or not.
+    /// Whether a message is unwritten, taken or not.
     unwritten: bool,
     ending: Ending,
     /// Whether HTTP/2 has dropped its end.
@@ -54,7 +54,7 @@ struct State {
     reader: Option<Waker>,
 }
 
-/// A message in pieces, of which the second is shared and may be missing.
+/// A message in two pieces; the second is shared and may be empty.
 struct Message {
     head: Option<Bytes>,
     events: Bytes,
@@ -71,29 +71,29 @@ impl std::fmt::Debug for Message {
 enum Ending {
     #[default]
     Open,
-    /// What is still to be said, after the message that waits.
+    /// The status to send after the pending message.
     With(Status),
     Over,
 }
 
-/// Two ends of a new stream of messages, whose bytes count as unread; `cut` closes its connection.
+/// Both ends of a new stream of messages, whose bytes count as unread; `cut` closes its connection.
 pub(super) fn outlet(unread: Unread, cut: CancellationToken) -> (Outlet, WatchBody) {
     let pipe = Arc::<Pipe>::default();
     (Outlet { pipe: Arc::clone(&pipe), unread, cut }, WatchBody(pipe))
 }
 
 impl Outlet {
-    /// Waits until everything was written that was sent.
+    /// Waits until all messages are written.
     pub(super) async fn written(&self) -> Result<(), Gone> {
         std::future::poll_fn(|context| self.poll(context, |state| !state.unwritten)).await
     }
 
-    /// Whether everything was written that was sent.
+    /// Whether all messages are written.
     pub(super) fn is_written(&self) -> bool {
         !self.pipe.0.lock().unwritten
     }
 
-    /// Waits until the client is gone.
+    /// Waits until the client has closed the stream.
     pub(super) async fn gone(&self) {
         let never = std::future::poll_fn(|context| self.poll(context, |_| false));
         never.await.unwrap_or_default();
@@ -111,9 +111,9 @@ impl Outlet {
         }
     }
 
-    /// Sends one message, `response` with `events` added, and says how many bytes it has.
+    /// Sends one message, `response` with `events` appended, and returns its size in bytes.
     ///
-    /// To be called when all was written; a message that waits would be lost.
+    /// The caller waits until earlier messages are written; a pending message would be lost.
     pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
         let head = own_body::head(response, events.len());
         let length = head.len() - PREFIX + events.len();
@@ -129,7 +129,7 @@ impl Outlet {
         length
     }
 
-    /// Ends the stream with `status`, after what was sent.
+    /// Ends the stream with `status` after the pending message.
     pub(super) fn end(&self, status: Status) {
         self.pipe.change(|state| {
             state.ending = Ending::With(status);
@@ -150,7 +150,7 @@ impl Drop for Outlet {
 }
 
 impl Pipe {
-    /// Changes the state and then wakes whom the change concerns, outside of the lock.
+    /// Changes the state, then wakes the other end outside of the lock.
     fn change(&self, change: impl FnOnce(&mut State) -> Option<Waker>) {
         let waker = change(&mut self.0.lock());
         if let Some(waker) = waker {
@@ -204,7 +204,7 @@ impl Drop for WatchBody {
     }
 }
 
-/// The last piece of a message. HTTP/2 drops it when it is written, or never will be.
+/// The last piece of a message. HTTP/2 drops it when it is written or discarded.
 struct LastPiece {
     bytes: Bytes,
     pipe: Arc<Pipe>,

@@ -1,4 +1,4 @@
-//! One watch stream: several watches, one client.
+//! One watch stream: several watches of one client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
-/// How many watches one connection may carry, on all of its streams. PingSIX has one.
+/// Limit of the watches on all streams of one connection. PingSIX has one.
 const MOST_WATCHES: usize = 256;
 
-/// How many responses are made for one watch, one by one, before the others have their turn.
+/// Limit of the responses to one watch before the others have their turn.
 const TURN: usize = 64;
 
-/// The id of a response that belongs to no watch.
+/// The id of a response without a watch.
 const NO_WATCH: i64 = -1;
 
-/// Why a stream ends.
+/// Reason of the end of a stream.
 #[derive(Debug)]
 enum Ending {
-    /// The client is gone.
+    /// The client has closed the stream.
     Gone,
     /// The client left a response unread for too long.
     Stalled,
-    /// The client is told why.
+    /// The client receives this status.
     Told(Status),
 }
 
@@ -44,12 +44,12 @@ impl From<Gone> for Ending {
     }
 }
 
-/// Why a watch ends before its stream does.
+/// Reason of the end of a watch before its stream ends.
 #[derive(Debug)]
 enum Lost {
-    /// What it has not been told is no longer kept from before this revision.
+    /// The changes that it has not received are compacted below this revision.
     Compacted(i64),
-    /// Its client may no longer have it, for this reason.
+    /// The client may no longer read the range, for this reason.
     Denied(String),
 }
 
@@ -59,14 +59,14 @@ impl From<Compacted> for Lost {
     }
 }
 
-/// How far the watches of a stream have come.
+/// Progress of the watches of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
-    /// Some have more to be told at once.
+    /// Some watches have more to receive now.
     more: bool,
-    /// Some have more to be told at this time.
+    /// Some watches have more to receive at this time.
     rest: Option<Instant>,
-    /// All of them have, so that what changes until then is nothing that they could be told now.
+    /// All watches rest, so changes until then cannot be sent.
     all_rest: bool,
 }
 
@@ -87,12 +87,12 @@ impl Told {
 pub(super) struct WatchStream {
     services: Services,
     credentials: Credentials,
-    /// Tells when the watches have to be permitted anew.
+    /// Changes when the watches have to be authorised again.
     access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
     outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
-    /// Woken when there is a change for one of them.
+    /// Notified of a change for one of the watches.
     woken: Arc<Notify>,
     next_id: i64,
     progress_requested: bool,
@@ -142,24 +142,24 @@ impl WatchStream {
         let shutdown = self.services.shutdown.clone();
         let mut told = Told::default();
         loop {
-            // Nor does a client with many requests have a thread for itself.
+            // A client with many requests must not occupy a thread.
             tokio::task::consume_budget().await;
             let mut tick = false;
             let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
-                // A client that has gone away is noticed while there is nothing to send, too.
+                // The end of a client is also noticed while there is nothing to send.
                 () = self.outlet.gone() => return Err(Ending::Gone),
-                // Before the requests, of which a client may have more than can ever be answered. The sender lives as long
-                // as the replica, which this task holds.
+                // This precedes the requests, because a client may send them faster than they are answered. The
+                // sender lives as long as the replica, which this task holds.
                 _ = self.access.changed() => self.check_all().await?,
                 _ = ticks.tick() => tick = true,
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // A hundred streams that rest are not woken a hundred times for each change.
+                // Without the condition, each change would wake a hundred resting streams.
                 () = self.woken.notified(), if !told.all_rest => {}
                 () = rested => {}
                 () = std::future::ready(()), if told.more => {}
@@ -206,7 +206,7 @@ impl WatchStream {
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
-            // A client that retries a broken stream waits for the scope; other watches are not broken for it.
+            // A client that retries a broken stream waits for the scope; its other watches stay intact.
             return match refusal {
                 Refusal::UnknownScope if !self.watches.is_empty() => {
                     self.refuse(id, status.message().to_owned()).await
@@ -225,8 +225,8 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        // What the client missed since its list on another server, or on this one before a restart, is not known: it has to
-        // list again.
+        // The client's list came from another server or from before a restart, so the missed changes are unknown. The
+        // client has to list again.
         if !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
@@ -238,7 +238,7 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Counts one watch more, unless the connection has too many, or its client has its share of all.
+    /// Counts one more watch; `None` if the connection has too many, or its client has its share.
     fn admit(&self) -> Option<Counted> {
         let peer = self.credentials.peer()?;
         let of_connection = peer.watches().enter_below(MOST_WATCHES);
@@ -250,18 +250,18 @@ impl WatchStream {
         counted
     }
 
-    /// Whether the client may watch all of `range`, or what etcd says when it may not.
+    /// Checks that the client may watch all of `range`; the error is etcd's text.
     fn permit(&self, range: &KeyRange) -> Result<(), String> {
         let access = &self.services.replica.access;
         let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
         permitted.map_err(|denied| {
-            // The reason is text, in which etcd writes a status as Go does.
+            // etcd writes the status into the text as Go does.
             let status = self.services.deny(denied);
             format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
         })
     }
 
-    /// Cancels the watches that the client may no longer have.
+    /// Cancels the watches that the client may no longer read.
     async fn check_all(&mut self) -> Result<(), Ending> {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
@@ -273,11 +273,11 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Waits until the next response may be made for a watch of `range`: the client has taken the one before, and may
-    /// still have the watch, whatever happened to its access while it left that one unread.
+    /// Waits until the client has taken the previous response, and checks that it may still read the range after that
+    /// wait.
     async fn ready(&self, range: &KeyRange) -> Result<Result<(), Lost>, Ending> {
         self.written().await?;
-        // The sender lives as long as the replica; should it not, asking is never wrong.
+        // The sender lives as long as the replica; an unnecessary check is harmless.
         Ok(if self.access.has_changed().unwrap_or(true) {
             self.permit(range).map_err(Lost::Denied)
         } else {
@@ -285,7 +285,7 @@ impl WatchStream {
         })
     }
 
-    /// The id of a new watch, or why there can be none.
+    /// The id of a new watch, or the reason of its refusal.
     fn choose_id(&mut self, request: &WatchCreateRequest, range: &KeyRange) -> Result<i64, &'static str> {
         if range.is_empty() {
             return Err("mvcc: watcher range is empty");
@@ -303,7 +303,7 @@ impl WatchStream {
         Ok(self.next_id - 1)
     }
 
-    /// Tells every watch what it has not seen, a bounded part at a time.
+    /// Sends every watch a bounded number of pending responses.
     async fn tell_all(&mut self) -> Result<Told, Ending> {
         let ids: Vec<i64> = self.watches.keys().copied().collect();
         let mut all = Told { all_rest: !ids.is_empty(), ..Told::default() };
@@ -350,20 +350,20 @@ impl WatchStream {
         }
     }
 
-    /// Tells a watch what is now, in one response if it fits. What changes until the response before is written
-    /// belongs to it.
+    /// Sends a watch the current state, in one response if it fits. Changes until the previous response is written
+    /// belong to it.
     async fn tell_latest(
         &mut self,
         watch: &mut WatchState,
         documents: usize,
     ) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
-        // A client that has not taken the response before is slow, which is no rest.
+        // A client that has not taken the previous response is slow, and a slow watch does not rest.
         let rest = watch.wakes().filter(|_| self.outlet.is_written());
         if let Err(lost) = self.ready(&watch.range).await? {
             return Ok(Err(lost));
         }
-        // Some room for the header of the response.
+        // The subtracted room is for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
         let news = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
         let (batch, made) = match news {
@@ -382,7 +382,7 @@ impl WatchStream {
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
             counters.watch_bytes.add(bytes);
-            // A state that does not fit one message is told in several without a rest, for the client to have it whole.
+            // A state of several messages is sent without a rest between them, so that the client has it whole.
             let until = Instant::now().checked_add(replica.options.pace.of(documents));
             if let Some(until) = until.filter(|_| !batch.more) {
                 watch.rests(until, replica.rests.enter(watch.next));
@@ -392,10 +392,10 @@ impl WatchStream {
         Ok(Ok(Told { more: batch.more, ..Told::default() }))
     }
 
-    /// Tells a watch each change of each revision, a bounded number of them.
+    /// Sends a watch each change of each revision, up to a bounded number.
     ///
-    /// One response is made at a time, when the one before is written: a stream whose client does not read keeps no more than
-    /// that.
+    /// Each response waits until the previous one is written, so a stream whose client does not read keeps one
+    /// response.
     async fn tell_each(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
         for _ in 0..TURN {
@@ -428,7 +428,7 @@ impl WatchStream {
         Ok(Ok(Told { more: true, ..Told::default() }))
     }
 
-    /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.
+    /// Answers a progress request; with `tick`, also notifies the silent watches that asked for progress.
     async fn tell_progress(&mut self, revision: i64, tick: bool) -> Result<(), Ending> {
         let progress =
             |watch_id| WatchResponse { header: Some(header(revision)), watch_id, ..WatchResponse::default() };
@@ -448,7 +448,7 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Tells a client that it has lost a watch, and why.
+    /// Cancels a watch with the reason.
     async fn lose(&self, id: i64, lost: Lost) -> Result<(), Ending> {
         let why = match lost {
             Lost::Compacted(compact_revision) => WatchResponse {
@@ -461,14 +461,14 @@ impl WatchStream {
         self.cancel(id, why).await
     }
 
-    /// Tells a client that a watch has ended; `why` says no more than that.
+    /// Cancels a watch; `why` has only the reason.
     async fn cancel(&self, id: i64, why: WatchResponse) -> Result<(), Ending> {
         let header = Some(self.services.header());
         self.send(WatchResponse { header, watch_id: id, canceled: true, ..why }).await?;
         Ok(())
     }
 
-    /// Refuses to create a watch, in the one response etcd gives for it.
+    /// Refuses a new watch in the one response that etcd sends in this case.
     async fn refuse(&self, id: i64, reason: String) -> Result<(), Ending> {
         self.send(WatchResponse {
             header: Some(self.services.header()),
@@ -487,7 +487,7 @@ impl WatchStream {
         Ok(self.outlet.send(&response, Bytes::new()))
     }
 
-    /// Waits until the client has taken what was sent, for as long as it may take.
+    /// Waits until the client has taken the messages, up to the stall timeout.
     async fn written(&self) -> Result<(), Ending> {
         let patience: Duration = self.services.replica.options.stall_timeout;
         tokio::select! {
