@@ -116,7 +116,7 @@ fn burst(criterion: &mut Criterion) {
         let reading = PER_DOCUMENT * u32::try_from(documents).unwrap();
         for (name, builder) in [
             ("told_together", EmbeddedEtcd::builder().pace(pace)),
-            ("told_one_by_one", EmbeddedEtcd::builder().tell_each_change()),
+            ("told_one_by_one", EmbeddedEtcd::builder().send_each_change()),
         ] {
             let states: Vec<Desired> = (0..CHANGES).map(|changed| routes(documents, changed)).collect();
             let (served, mut watcher) = runtime.block_on(async {

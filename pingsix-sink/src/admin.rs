@@ -6,7 +6,7 @@
 //!
 //! An Admin API writes below one prefix, so a sink is for one scope.
 //!
-//! **Ownership.** The sink and other users of the API share ids, so the sink marks its resources: the label [`LABEL`]
+//! **Ownership.** The sink and other users of the API share ids, so the sink marks its resources: the label [`SCOPE_LABEL`]
 //! has the scope as its value. PingSIX keeps unknown fields and ignores them (`labels` is APISIX's field for such
 //! marks). A resource without a mark is never deleted, and is changed only if a document has its id, which then
 //! replaces it. A resource with the mark of another scope belongs to another sink, and a document with its id is
@@ -29,7 +29,7 @@
 
 mod client;
 mod error;
-mod held;
+mod listed;
 mod mark;
 mod refusal;
 mod target;
@@ -57,10 +57,10 @@ use crate::resource::Resource;
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
-use client::{Client, Deleted, Put};
+use client::{Client, DeleteOutcome, PutOutcome};
 pub use error::AdminError;
-use held::{Listed, Memory};
-pub use mark::{LABEL, PUBLISHER};
+use listed::{ListedResource, WriteCache};
+pub use mark::{PUBLISHER_LABEL, SCOPE_LABEL};
 use refusal::refused;
 pub use target::{ADMIN_KEY_VARIABLE, AdminTarget};
 use tls::Tls;
@@ -82,7 +82,7 @@ pub struct AdminSink {
 #[derive(Default)]
 struct State {
     ledger: Ledger<()>,
-    memory: Memory,
+    writes: WriteCache,
 }
 
 /// Options of an [`AdminSink`].
@@ -113,10 +113,10 @@ impl AdminSink {
     /// # Errors
     /// [`AdminError`], when the lists cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
-        DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.shown(scope)))
+        DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.into_document(scope)))
     }
 
-    async fn list(&self) -> Result<Vec<Listed>, AdminError> {
+    async fn list(&self) -> Result<Vec<ListedResource>, AdminError> {
         let mut all = Vec::new();
         for kind in crate::resource::ResourceKind::ALL {
             all.extend(self.client.list(kind).await?);
@@ -129,7 +129,7 @@ impl AdminSink {
         &self,
         scope: &Scope,
         prepared: &[PreparedDocument<'_>],
-        memory: &Memory,
+        writes: &WriteCache,
     ) -> Result<Plan, SinkError> {
         let listed = self.list().await?;
         let mut held = Vec::new();
@@ -137,7 +137,7 @@ impl AdminSink {
             let wanted = prepared.binary_search_by(|prepared| prepared.sent.key.cmp(&listed.key)).ok();
             let wanted = wanted.and_then(|index| prepared.get(index));
             if listed.is_of(scope) {
-                held.push(listed.held(wanted.map(|wanted| &wanted.sent), memory));
+                held.push(listed.target_document(wanted.map(|wanted| &wanted.sent), writes));
             } else if let (Some(wanted), Some(scope)) = (wanted, listed.scope()) {
                 let Document { key, owner, .. } = wanted.sent.clone();
                 return Err(AdminError::OtherScope { key, owner, scope: scope.to_owned() }.into());
@@ -245,7 +245,7 @@ impl Sink for AdminSink {
             .collect::<Result<_, _>>()?;
         // The lock is held across the requests, so that publications of one scope do not interleave.
         let mut state = self.state.lock().await;
-        let State { ledger, memory } = &mut *state;
+        let State { ledger, writes } = &mut *state;
         let scope = desired.scope();
         for forgotten in std::mem::take(&mut *self.forgotten.lock()) {
             ledger.forget(&forgotten);
@@ -256,13 +256,13 @@ impl Sink for AdminSink {
         if !is_gone {
             ledger.admit_alone(scope)?;
         }
-        let Plan { steps, mut latest, own } = self.plan(scope, &prepared, memory).await?;
+        let Plan { steps, mut latest, own } = self.plan(scope, &prepared, writes).await?;
         let held = ledger.get(scope).map(|(revision, ())| *revision);
         if steps.is_empty() {
             // A publication that was dropped before its end leaves newer revisions than the ledger has.
             let revision = held.max(own).unwrap_or(Revision::MIN);
             if !is_gone {
-                ledger.note(scope.clone(), revision, ());
+                ledger.record(scope.clone(), revision, ());
             }
             return Ok(Published { revision, changed: Changed::default() });
         }
@@ -273,18 +273,18 @@ impl Sink for AdminSink {
             match step {
                 Step::Create(sent) | Step::Update(sent) => {
                     let revision = match self.client.put(sent).await? {
-                        Put::Committed(revision) => revision,
-                        Put::Refused(message) => return Err(refused(sent, message, &prepared).into()),
+                        PutOutcome::Committed(revision) => revision,
+                        PutOutcome::Refused(message) => return Err(refused(sent, message, &prepared).into()),
                     };
-                    memory.wrote(sent, revision);
+                    writes.record(sent, revision);
                     latest = latest.max(Some(revision));
                 }
                 Step::Delete { key, .. } => match self.client.delete(key).await? {
-                    Deleted::Gone => {
-                        memory.forget(key);
+                    DeleteOutcome::Gone => {
+                        writes.forget(key);
                         latest = latest.and_then(|latest| latest.checked_add(1));
                     }
-                    Deleted::StillReferenced => referenced.push(key.clone()),
+                    DeleteOutcome::StillReferenced => referenced.push(key.clone()),
                 },
             }
         }
@@ -294,7 +294,7 @@ impl Sink for AdminSink {
         let above = held.and_then(|held| held.checked_add(1));
         let revision = latest.max(above).unwrap_or(Revision::MIN);
         if !is_gone {
-            ledger.note(scope.clone(), revision, ());
+            ledger.record(scope.clone(), revision, ());
         }
         Ok(Published { revision, changed })
     }

@@ -76,7 +76,10 @@ impl Scope {
     }
 
     /// Checks that the scope is one of the `held` scopes or overlaps none of them.
-    pub(crate) fn beside<'h>(&self, held: impl IntoIterator<Item = &'h Scope>) -> Result<(), SinkError> {
+    pub(crate) fn check_overlap<'h>(
+        &self,
+        held: impl IntoIterator<Item = &'h Scope>,
+    ) -> Result<(), SinkError> {
         match held.into_iter().find(|held| *held != self && held.overlaps(self)) {
             Some(held) => Err(DesiredError::ScopeOverlap { scope: self.clone(), held: held.clone() }.into()),
             None => Ok(()),

@@ -64,28 +64,28 @@
 //! ```
 
 mod access;
-mod answers;
 mod batch;
 mod builder;
 mod connection;
 mod error;
+mod fair_limit;
 mod lists;
 mod log_limiter;
 mod pace;
 mod publication;
 mod readers;
 mod replica;
-mod rests;
+mod responses;
+mod resting_watches;
 pub mod revisions;
 mod server;
 mod service;
-mod settled;
-mod shares;
+mod stable_read;
 mod stats;
 mod store;
 mod target;
 mod tls;
-mod unread;
+mod unread_bytes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -190,8 +190,8 @@ impl EmbeddedEtcd {
     }
 
     /// Whether this server, and no other server of the same scopes, is known to have issued `revision`.
-    pub fn has_given(&self, revision: Revision) -> bool {
-        self.replica.read(|store| store.has_given(revision.get()))
+    pub fn has_issued(&self, revision: Revision) -> bool {
+        self.replica.read(|store| store.has_issued(revision.get()))
     }
 
     /// The number of open watches on keys of `scope`. A client that reads the scope has one watch. The cost is linear

@@ -54,9 +54,9 @@ mod drift;
 mod endpoints;
 mod error;
 mod fence;
-mod keeper;
 mod mark;
 mod scope_state;
+mod scope_writer;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -86,8 +86,8 @@ use batch::Limits;
 use client::Client;
 use drift::Drift;
 use fence::Term;
-use keeper::Keeper;
 use scope_state::ScopeState;
+use scope_writer::ScopeWriter;
 
 /// The guard key inside a scope, by which writers detect each other.
 const GUARD: &str = ".pingsix_graph_revision";
@@ -109,7 +109,7 @@ pub struct EtcdSink {
 
 /// A scope and its watch.
 struct FollowedScope {
-    keeper: Arc<Keeper>,
+    scope_writer: Arc<ScopeWriter>,
     _watch: DropGuard,
 }
 
@@ -159,9 +159,9 @@ impl EtcdSink {
     /// The keys under `scope` that the sink did not write and PingSIX reads; PingSIX may refuse the scope because of
     /// them. Empty before the first publication.
     pub async fn foreign(&self, scope: &Scope) -> BTreeSet<String> {
-        let keeper = self.scopes.lock().get(scope).map(|kept| Arc::clone(&kept.keeper));
-        match keeper {
-            Some(keeper) => keeper.foreign().await,
+        let scope_writer = self.scopes.lock().get(scope).map(|kept| Arc::clone(&kept.scope_writer));
+        match scope_writer {
+            Some(scope_writer) => scope_writer.foreign().await,
             None => BTreeSet::new(),
         }
     }
@@ -173,24 +173,27 @@ impl EtcdSink {
     }
 
     /// The keeper of a scope, whose watch starts with the first publication.
-    fn keeper(&self, scope: &Scope) -> Result<Arc<Keeper>, SinkError> {
+    fn scope_writer(&self, scope: &Scope) -> Result<Arc<ScopeWriter>, SinkError> {
         let mut scopes = self.scopes.lock();
         if let Some(kept) = scopes.get(scope) {
-            return Ok(Arc::clone(&kept.keeper));
+            return Ok(Arc::clone(&kept.scope_writer));
         }
-        scope.beside(scopes.keys())?;
+        scope.check_overlap(scopes.keys())?;
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
         let (limits, claims) = (self.limits, (Arc::clone(&self.publisher), Arc::clone(&self.term)));
-        let keeper = Keeper::new(scope.clone(), client, drift, claims, limits, self.keyring.clone());
-        let keeper = Arc::new(keeper);
+        let scope_writer =
+            ScopeWriter::new(scope.clone(), client, drift, claims, limits, self.keyring.clone());
+        let scope_writer = Arc::new(scope_writer);
         let ended = CancellationToken::new();
         if self.is_watching {
-            let following = follow(Arc::clone(&keeper), scope.clone());
+            let following = follow(Arc::clone(&scope_writer), scope.clone());
             tokio::spawn(ended.clone().run_until_cancelled_owned(following));
         }
-        scopes
-            .insert(scope.clone(), FollowedScope { keeper: Arc::clone(&keeper), _watch: ended.drop_guard() });
-        Ok(keeper)
+        scopes.insert(
+            scope.clone(),
+            FollowedScope { scope_writer: Arc::clone(&scope_writer), _watch: ended.drop_guard() },
+        );
+        Ok(scope_writer)
     }
 }
 
@@ -200,7 +203,7 @@ impl Sink for EtcdSink {
     /// # Errors
     /// [`EtcdError`]; the documents written before stay, a valid prefix of the plan.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        self.keeper(desired.scope())?.publish(desired).await
+        self.scope_writer(desired.scope())?.publish(desired).await
     }
 
     fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
@@ -237,11 +240,11 @@ impl Sink for EtcdSink {
 }
 
 /// Watches a scope without end.
-async fn follow(keeper: Arc<Keeper>, scope: Scope) {
+async fn follow(scope_writer: Arc<ScopeWriter>, scope: Scope) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut is_failing = false;
     loop {
-        match keeper.follow(&mut backoff).await {
+        match scope_writer.follow(&mut backoff).await {
             Ok(()) => is_failing = false,
             // Logged once, because publications fail as well and report to their callers.
             Err(error) if !is_failing => {

@@ -32,8 +32,11 @@ pub trait SinkFactory: Sized {
     ///
     /// # Errors
     /// [`TargetError`] names the part or the parameter.
-    fn parse(scheme: &'static str, place: &str, parameters: &mut Parameters<'_>)
-    -> Result<Self, TargetError>;
+    fn parse(
+        scheme: &'static str,
+        location: &str,
+        parameters: &mut Parameters<'_>,
+    ) -> Result<Self, TargetError>;
 
     /// Writes the URL up to its parameters, and adds the parameters to `query`.
     ///

@@ -53,7 +53,7 @@ pub struct FileSink {
 
 #[derive(Debug)]
 struct Files {
-    place: FileLocation,
+    location: FileLocation,
     base: Option<PathBuf>,
     /// The lock is fair and held throughout a publication. Publications are applied in order, and an abandoned one
     /// ends before the next one begins.
@@ -78,16 +78,16 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FileError`] when an existing file cannot be read.
-    pub async fn open(place: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
+    pub async fn open(location: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
         blocking(move || {
             let mut ledger = Ledger::default();
-            for path in place.files()? {
+            for path in location.files()? {
                 if let Some(mark) = read(&path)?.as_deref().and_then(Mark::of) {
-                    ledger.note(mark.scope, mark.revision, ());
+                    ledger.record(mark.scope, mark.revision, ());
                 }
             }
             let ledger = Arc::new(Mutex::new(ledger));
-            Ok(Self { files: Arc::new(Files { place, base, ledger }) })
+            Ok(Self { files: Arc::new(Files { location, base, ledger }) })
         })
         .await
     }
@@ -99,7 +99,7 @@ impl FileSink {
     pub async fn documents(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
         let (files, scope) = (Arc::clone(&self.files), scope.clone());
         blocking(move || {
-            let path = files.place.file(&scope)?;
+            let path = files.location.file(&scope)?;
             let Some(text) = files.read_own(&path, &scope)? else { return Ok(None) };
             let base = files.base()?;
             Ok(Some(content::documents(&text, &base)))
@@ -114,9 +114,9 @@ impl Sink for FileSink {
         let mut ledger = Arc::clone(&files.ledger).lock_owned().await;
         // The blocking task continues after its caller has gone. It must then leave the file as it is, because
         // another process may have written it meanwhile.
-        let given_up = CancellationToken::new();
-        let _waits = given_up.clone().drop_guard();
-        blocking(move || files.publish(&desired, &mut ledger, &given_up)).await
+        let abandoned = CancellationToken::new();
+        let _waits = abandoned.clone().drop_guard();
+        blocking(move || files.publish(&desired, &mut ledger, &abandoned)).await
     }
 
     fn effect(&self) -> Effect {
@@ -141,14 +141,14 @@ impl Files {
         &self,
         desired: &Desired,
         ledger: &mut Ledger<()>,
-        given_up: &CancellationToken,
+        abandoned: &CancellationToken,
     ) -> Result<Published, SinkError> {
         let scope = desired.scope();
-        match self.place {
+        match self.location {
             FileLocation::File(_) => ledger.admit_alone(scope)?,
             FileLocation::Directory(_) => ledger.admit(scope)?,
         }
-        let path = self.place.file(scope)?;
+        let path = self.location.file(scope)?;
         let resources: Vec<Resource<'_>> =
             desired.documents().iter().map(Resource::decode).collect::<Result<_, _>>()?;
         let base = self.base()?;
@@ -161,23 +161,23 @@ impl Files {
             && content::body_of(old) == body
         {
             let revision = held.unwrap_or(mark.revision).max(mark.revision);
-            ledger.note(scope.clone(), revision, ());
+            ledger.record(scope.clone(), revision, ());
             return Ok(Published { revision, changed: crate::Changed::default() });
         }
         if let Some(mark) = old.as_deref().and_then(Mark::of) {
             // Another replica may have been leader since.
-            ledger.saw(mark.revision);
+            ledger.observe(mark.revision);
         }
         let before = old.map(|old| content::documents(&old, &base)).unwrap_or_default();
         let after = content::comparable(&resources)?;
         let changed = plan(&before, &after).changed();
         let revision = ledger.next();
         let text = format!("{}\n{body}", Mark { scope: scope.clone(), revision });
-        let written = write::replace(&path, text.as_bytes(), || !given_up.is_cancelled());
+        let written = write::replace(&path, text.as_bytes(), || !abandoned.is_cancelled());
         if !written.map_err(|source| FileError::Io { path: path.clone(), action: "written", source })? {
-            return Err(FileError::GivenUp { path }.into());
+            return Err(FileError::Abandoned { path }.into());
         }
-        ledger.note(scope.clone(), revision, ());
+        ledger.record(scope.clone(), revision, ());
         Ok(Published { revision, changed })
     }
 
@@ -198,7 +198,7 @@ impl Files {
             Some(mark) if mark.scope == *scope => Ok(Some(text)),
             Some(mark) => Err(DesiredError::OneScope { scope: scope.clone(), held: mark.scope }.into()),
             None if text.trim().is_empty() => Ok(None),
-            None => Err(FileError::NotOurs { path: path.to_owned() }.into()),
+            None => Err(FileError::Foreign { path: path.to_owned() }.into()),
         }
     }
 }

@@ -22,7 +22,7 @@ impl<T> Default for Ledger<T> {
 impl<T> Ledger<T> {
     /// Checks that `scope` is held or overlaps no held scope.
     pub(crate) fn admit(&self, scope: &Scope) -> Result<(), SinkError> {
-        scope.beside(self.scopes.keys())
+        scope.check_overlap(self.scopes.keys())
     }
 
     /// Checks that `scope` is the only scope of the target.
@@ -39,7 +39,7 @@ impl<T> Ledger<T> {
     }
 
     /// Records a revision that another writer has used.
-    pub(crate) fn saw(&mut self, revision: Revision) {
+    pub(crate) fn observe(&mut self, revision: Revision) {
         self.last = self.last.max(Some(revision));
     }
 
@@ -54,8 +54,8 @@ impl<T> Ledger<T> {
     }
 
     /// Records the content of a scope since a revision.
-    pub(crate) fn note(&mut self, scope: Scope, revision: Revision, content: T) {
-        self.saw(revision);
+    pub(crate) fn record(&mut self, scope: Scope, revision: Revision, content: T) {
+        self.observe(revision);
         self.scopes.insert(scope, (revision, content));
     }
 }

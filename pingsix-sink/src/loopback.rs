@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_told_by_name_and_address() {
+    fn loopback_is_known_by_name_and_address() {
         for host in ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
             assert!(is_loopback(host), "{host}");
         }

@@ -54,7 +54,7 @@ impl std::fmt::Debug for ScopeContent {
 /// The failure that [`MemorySink::fail_after`] simulates.
 #[derive(Debug, thiserror::Error)]
 #[error("it was told to fail")]
-struct ToldToFail;
+struct InjectedFailure;
 
 impl MemorySink {
     /// A sink with an empty target of its own.
@@ -92,7 +92,7 @@ impl MemorySink {
     /// Writes or deletes a key as a foreign writer.
     ///
     /// A document that is edited so still belongs to the sink. A new key is foreign until it is desired.
-    pub fn interfere(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
+    pub fn write_foreign(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
         let mut target = self.target.lock();
         let held = target.scopes.entry(scope.clone()).or_default();
         match (held.documents.get(key).cloned(), value) {
@@ -117,7 +117,7 @@ impl MemorySink {
 
 impl ScopeContent {
     /// Applies steps. A desired document replaces a foreign one.
-    fn take(&mut self, steps: &[Step]) {
+    fn apply(&mut self, steps: &[Step]) {
         let changes = steps.iter().map(|step| match step {
             Step::Create(document) | Step::Update(document) => (document.key.clone(), Some(document.clone())),
             Step::Delete { key, .. } => (key.clone(), None),
@@ -134,7 +134,7 @@ impl Sink for MemorySink {
         let target = &mut *guard;
         let scope = desired.scope();
         let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
-        scope.beside(published.map(|(held, _)| held))?;
+        scope.check_overlap(published.map(|(held, _)| held))?;
         let held = target.scopes.entry(scope.clone()).or_default();
         let steps = plan(&held.documents, desired.documents());
         let revision = match held.revision {
@@ -146,7 +146,7 @@ impl Sink for MemorySink {
         };
         let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
         let (taken, rest) = steps.as_slice().split_at(possible);
-        held.take(taken);
+        held.apply(taken);
         if let Some(writes) = &mut target.writes {
             *writes -= possible;
         }
@@ -162,6 +162,10 @@ impl Sink for MemorySink {
         if !taken.is_empty() {
             target.history.push((revision, scope.clone(), taken));
         }
-        if is_complete { Ok(Published { revision, changed }) } else { Err(SinkError::target(ToldToFail)) }
+        if is_complete {
+            Ok(Published { revision, changed })
+        } else {
+            Err(SinkError::target(InjectedFailure))
+        }
     }
 }

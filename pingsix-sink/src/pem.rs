@@ -51,7 +51,7 @@ pub(crate) enum PemFault {
     Damaged,
     Empty,
     /// The certificate with this number, from one, is no CA.
-    NoAuthority {
+    NotACa {
         number: usize,
     },
 }
@@ -62,7 +62,7 @@ impl PemFault {
         match self {
             Self::Damaged => "is not PEM, or its PEM is damaged",
             Self::Empty => "holds no certificate",
-            Self::NoAuthority { .. } => "holds a certificate that is no authority's",
+            Self::NotACa { .. } => "holds a certificate that is no authority's",
         }
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, P
 pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemFault> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(certificates(pem)?) {
-        roots.add(certificate).map_err(|_| PemFault::NoAuthority { number })?;
+        roots.add(certificate).map_err(|_| PemFault::NotACa { number })?;
     }
     Ok(roots)
 }

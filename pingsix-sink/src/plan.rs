@@ -14,7 +14,7 @@
 mod names;
 mod units;
 
-pub(crate) use names::at_once;
+pub(crate) use names::net_steps;
 pub use units::{Units, units};
 
 use std::fmt;

@@ -17,8 +17,8 @@ use crate::error::SinkFault;
 pub use keyring::{Keyring, KeyringError};
 pub use sealed::Sealer;
 pub(crate) use sealed::opened;
-pub(crate) use secret::{Agreement, agrees, conceal, shown_by_key};
-pub use secret::{SHOWN, shown};
+pub(crate) use secret::{Agreement, compare, conceal, masked_by_key};
+pub use secret::{MASK, masked};
 
 /// A kind of PingSIX's resources, declared in the order of their references: a resource refers only to earlier kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +134,7 @@ mod tests {
     use crate::document::OrderHint;
 
     #[test]
-    fn what_pingsix_could_not_take_is_refused_with_its_owner_and_without_its_value() {
+    fn an_invalid_document_is_refused_with_its_owner_and_without_its_value() {
         let document = |key: &str, value: &str| Document {
             key: Key::new(key).unwrap(),
             value: Bytes::from(value.to_owned()),

@@ -45,12 +45,12 @@ macro_rules! registry {
 
             fn parse(
                 scheme: &'static str,
-                place: &str,
+                location: &str,
                 mut parameters: Parameters<'_>,
             ) -> Result<Self, TargetError> {
                 let target = match scheme {
                     $(scheme if <$factory>::SCHEMES.contains(&scheme) => {
-                        Self::$name(<$factory>::parse(scheme, place, &mut parameters)?)
+                        Self::$name(<$factory>::parse(scheme, location, &mut parameters)?)
                     })+
                     _ => return Err(unknown(TargetError::Scheme, false)),
                 };
@@ -118,14 +118,14 @@ impl Target {
         credentials: &ServerCredentials,
         allow_plaintext: bool,
     ) -> Result<Self, TargetError> {
-        let Some((scheme, place)) = split(address, true) else {
+        let Some((scheme, location)) = split(address, true) else {
             return Err(unknown(TargetError::NoServer, true));
         };
-        let place = place.strip_suffix('/').unwrap_or(place);
-        if place.contains(['@', '/', '?', '#']) {
+        let location = location.strip_suffix('/').unwrap_or(location);
+        if location.contains(['@', '/', '?', '#']) {
             return Err(TargetError::part(scheme, "host", "expected HOST or HOST:PORT and nothing else"));
         }
-        Self::parse(scheme, place, Parameters::of(scheme, credentials, allow_plaintext))
+        Self::parse(scheme, location, Parameters::of(scheme, credentials, allow_plaintext))
     }
 }
 
@@ -145,7 +145,8 @@ impl FromStr for Target {
 
     fn from_str(url: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = split(url, false) else { return Err(unknown(TargetError::Scheme, false)) };
-        let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+        let (location, query) =
+            rest.split_once('?').map_or((rest, None), |(location, query)| (location, Some(query)));
         if rest.contains('#') {
             return Err(TargetError::part(
                 scheme,
@@ -153,7 +154,7 @@ impl FromStr for Target {
                 "a target has no fragment; write %23 for the character",
             ));
         }
-        Self::parse(scheme, place, Parameters::parse(scheme, query)?)
+        Self::parse(scheme, location, Parameters::parse(scheme, query)?)
     }
 }
 

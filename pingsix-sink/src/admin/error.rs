@@ -68,7 +68,7 @@ pub enum AdminError {
     },
     /// The response is none of PingSIX's.
     #[error("the answer to {request} is not PingSIX's")]
-    Answer {
+    UnexpectedResponse {
         /// Method and resource.
         request: String,
     },
@@ -118,7 +118,7 @@ pub enum AdminError {
 
 impl AdminError {
     pub(super) fn answer(kind: ResourceKind) -> Self {
-        Self::Answer { request: format!("GET {kind}") }
+        Self::UnexpectedResponse { request: format!("GET {kind}") }
     }
 }
 
@@ -135,7 +135,7 @@ impl SinkFault for AdminError {
             | Self::Timeout { .. }
             | Self::Connection { .. }
             | Self::Status { .. }
-            | Self::Answer { .. }
+            | Self::UnexpectedResponse { .. }
             | Self::OtherScope { .. }
             | Self::StillReferenced { .. }
             | Self::Contended { .. } => true,
@@ -151,7 +151,7 @@ impl SinkFault for AdminError {
             Self::Connection { .. } => "admin_unavailable",
             Self::ApiKey => "admin_api_key",
             Self::Status { .. } => "admin_status",
-            Self::Answer { .. } => "admin_answer",
+            Self::UnexpectedResponse { .. } => "admin_answer",
             Self::Refused { .. } => "admin_refused",
             Self::TooLarge { .. } => "document_too_large",
             Self::OtherScope { .. } => "admin_other_scope",

@@ -6,10 +6,10 @@ use crate::desired::Scope;
 use crate::resource::{Resource, ResourceError};
 
 /// The label whose value is the scope of a resource.
-pub const LABEL: &str = "pingsix.io/scope";
+pub const SCOPE_LABEL: &str = "pingsix.io/scope";
 
 /// The label whose value is the publisher of a resource.
-pub const PUBLISHER: &str = "pingsix.io/publisher";
+pub const PUBLISHER_LABEL: &str = "pingsix.io/publisher";
 
 const LABELS: &str = "labels";
 
@@ -32,29 +32,29 @@ pub(super) fn marked(
     let Value::Object(labels) = labels else {
         return Err(refused("its field labels is no JSON object"));
     };
-    labels.insert(LABEL.to_owned(), scope.as_str().into());
+    labels.insert(SCOPE_LABEL.to_owned(), scope.as_str().into());
     if let Some(publisher) = publisher {
-        labels.insert(PUBLISHER.to_owned(), publisher.into());
+        labels.insert(PUBLISHER_LABEL.to_owned(), publisher.into());
     }
     Ok(Value::Object(fields))
 }
 
 /// The scope of a resource.
 pub(super) fn scope_of(resource: &Map<String, Value>) -> Option<&str> {
-    resource.get(LABELS)?.get(LABEL)?.as_str()
+    resource.get(LABELS)?.get(SCOPE_LABEL)?.as_str()
 }
 
 /// The publisher of a resource.
 pub(super) fn publisher_of(resource: &Map<String, Value>) -> Option<&str> {
-    resource.get(LABELS)?.get(PUBLISHER)?.as_str()
+    resource.get(LABELS)?.get(PUBLISHER_LABEL)?.as_str()
 }
 
 /// A resource without its id and its mark.
 pub(super) fn unmarked(mut resource: Map<String, Value>) -> Map<String, Value> {
     resource.remove("id");
     if let Some(Value::Object(labels)) = resource.get_mut(LABELS) {
-        labels.remove(LABEL);
-        labels.remove(PUBLISHER);
+        labels.remove(SCOPE_LABEL);
+        labels.remove(PUBLISHER_LABEL);
         if labels.is_empty() {
             resource.remove(LABELS);
         }

@@ -5,7 +5,7 @@
 
 use super::{AdminError, PreparedDocument};
 use crate::document::{Document, Key};
-use crate::resource::{ResourceKind, SHOWN, conceal};
+use crate::resource::{MASK, ResourceKind, conceal};
 
 /// Length limit of a message, in characters.
 const MESSAGE_LIMIT: usize = 500;
@@ -38,11 +38,11 @@ fn without_pem(text: &str) -> String {
     const END: &str = "-----END ";
     const DASHES: &str = "-----";
 
-    let mut shown = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
-        shown.push_str(before);
-        shown.push_str(SHOWN);
+        redacted.push_str(before);
+        redacted.push_str(MASK);
         let (block, after) = begun.split_at(begun.find(QUOTES).unwrap_or(begun.len()));
         let ended = block.split_once(END).and_then(|(_, label)| label.split_once(DASHES));
         rest = match ended {
@@ -50,28 +50,28 @@ fn without_pem(text: &str) -> String {
             None => after,
         };
     }
-    shown.push_str(rest);
-    shown
+    redacted.push_str(rest);
+    redacted
 }
 
 /// Keys of resources stay, because they name the resource at fault.
 fn without_long_quotations(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     let mut chars = text.chars();
     let mut before = ' ';
     while let Some(char) = chars.next() {
-        shown.push(char);
+        redacted.push(char);
         // A quote after a letter is an apostrophe.
         if QUOTES.contains(&char) && !before.is_alphanumeric() {
             let (quoted, after) = split_quotation(chars.as_str(), char);
             let is_long = quoted.chars().count() > QUOTATION_LIMIT;
-            shown.push_str(if is_long && !is_resource(quoted) { SHOWN } else { quoted });
+            redacted.push_str(if is_long && !is_resource(quoted) { MASK } else { quoted });
             chars = after.chars();
-            shown.extend(chars.next());
+            redacted.extend(chars.next());
         }
         before = char;
     }
-    shown
+    redacted
 }
 
 /// Splits before the closing quote. A quote after a backslash does not close.
@@ -97,7 +97,7 @@ mod tests {
     fn pem_is_concealed_wherever_it_stands() {
         let block = "-----BEGIN PRIVATE KEY-----\nSESAME\n-----END PRIVATE KEY-----";
         let escaped = block.escape_debug();
-        for (text, shown) in [
+        for (text, redacted) in [
             (format!("key {block} is bad, {block}"), "key *** is bad, ***"),
             (format!("string \"{escaped}\\n\", expected u16"), "string \"***\\n\", expected u16"),
             ("string \"-----BEGIN KEY-----\\nSES\", expected u16".to_owned(), "string \"***\", expected u16"),
@@ -105,14 +105,14 @@ mod tests {
             ("cut off: -----BEGIN KEY-----\nSES\n-----END KEY--".to_owned(), "cut off: ***"),
             ("no -----END KEY-----".to_owned(), "no -----END KEY-----"),
         ] {
-            assert_eq!(without_pem(&text), shown);
+            assert_eq!(without_pem(&text), redacted);
         }
     }
 
     #[test]
     fn long_quotations_are_concealed_but_for_keys_of_resources() {
         let (long, id) = ("s".repeat(QUOTATION_LIMIT + 1), "i".repeat(60));
-        for (text, shown) in [
+        for (text, redacted) in [
             (
                 format!("invalid type: string \"{long}\", expected u16"),
                 "invalid type: string \"***\", expected u16",
@@ -123,7 +123,7 @@ mod tests {
             (format!("cut off: \"{long}"), "cut off: \"***"),
             (format!("PingSIX's plugin can't take \"{long}\""), "PingSIX's plugin can't take \"***\""),
         ] {
-            assert_eq!(without_long_quotations(&text), shown);
+            assert_eq!(without_long_quotations(&text), redacted);
         }
         for kept in [
             format!("invalid resource 'routes/{id}': missing field `uri`"),

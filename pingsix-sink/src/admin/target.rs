@@ -52,14 +52,14 @@ impl SinkFactory for AdminTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        if place.contains('@') {
+        if location.contains('@') {
             return Err(TargetError::Password { scheme, parameter: "key" });
         }
         let plain = scheme.trim_start_matches("admin+");
-        let url = format!("{plain}{place}").parse().map_err(|error| match error {
+        let url = format!("{plain}{location}").parse().map_err(|error| match error {
             AdminUrlError::Path => TargetError::part(scheme, "path", "there is none; PingSIX's is known"),
             AdminUrlError::Host
             | AdminUrlError::NotAUrl

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_that_of_keys_and_values_however_a_set_came_about() {
+    fn a_fingerprint_depends_on_keys_and_values_alone() {
         let set = DocumentSet::new((0..1_000).map(|key| document(key, "a", "one"))).unwrap();
         let whole = set.fingerprint();
         let again = DocumentSet::new((0..1_000).map(|key| document(key, "a", "other"))).unwrap();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::DesiredError;
-use crate::chunks::{Chunks, Sorted, Values};
+use crate::chunks::{ChunkIter, Chunks, Sorted};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
 
 impl Sorted for Document {
-    type By = Key;
+    type SortKey = Key;
 
-    fn by(&self) -> &Key {
+    fn sort_key(&self) -> &Key {
         &self.key
     }
 }
@@ -115,7 +115,7 @@ impl<'a> IntoIterator for &'a DocumentSet {
 
 /// The documents of a [`DocumentSet`] in the order of their keys.
 #[derive(Clone, Debug)]
-pub struct Documents<'a>(Values<'a, Document>);
+pub struct Documents<'a>(ChunkIter<'a, Document>);
 
 impl<'a> Iterator for Documents<'a> {
     type Item = &'a Document;
@@ -135,7 +135,7 @@ mod tests {
     use crate::document::{OrderHint, Owner};
 
     #[test]
-    fn changes_of_a_set_are_as_if_it_had_been_made_with_them() {
+    fn a_set_with_changes_equals_a_new_set() {
         let document = |key: &str, value: &str| Document {
             key: Key::new(key).unwrap(),
             value: bytes::Bytes::from(value.to_owned()),

@@ -28,7 +28,7 @@
 //! URIs, a connection keeps its first certificate.
 
 mod certificate;
-mod certified;
+mod certificate_connections;
 mod clients;
 mod live;
 mod token;
@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
-pub(super) use certified::{Certified, Lapse};
+pub(super) use certificate_connections::{CertificateConnections, Lapse};
 pub use clients::{Clients, ClientsError, ClientsProblem};
 pub(super) use live::{Credentials, Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};

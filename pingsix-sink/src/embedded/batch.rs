@@ -21,7 +21,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 
-use super::store::{Compacted, KeyRange, Last, Store};
+use super::store::{Compacted, KeyRange, LastVersion, Store};
 use crate::proto::etcdserverpb::WatchResponse;
 use crate::proto::mvccpb::Event;
 use crate::proto::mvccpb::event::EventType;
@@ -32,7 +32,7 @@ pub(super) struct Batch {
     /// The encoded field `events` of a watch response; empty without events.
     pub(super) events: Bytes,
     /// The number of events.
-    pub(super) told: usize,
+    pub(super) event_count: usize,
     /// The number of changes that a later change of the same key replaced, among those in the history.
     pub(super) merged: usize,
     /// The revision up to which the batch is complete.
@@ -48,104 +48,104 @@ impl Batch {
     /// # Errors
     /// [`Compacted`] when the history no longer has the changes.
     pub(super) fn of(store: &Store, range: &KeyRange, next: i64, limit: usize) -> Result<Self, Compacted> {
-        let now = Difference::between(store, range, next, store.header())?;
+        let now = StoreDiff::between(store, range, next, store.header())?;
         if now.bytes() <= limit {
             return Ok(now.encode(store.header(), false));
         }
         let revisions = store.revisions(range, next);
-        let until = |revision: &i64| Difference::between(store, range, next, *revision);
-        let fits = |revision: &i64| until(revision).is_ok_and(|difference| difference.bytes() <= limit);
+        let until = |revision: &i64| StoreDiff::between(store, range, next, *revision);
+        let fits = |revision: &i64| until(revision).is_ok_and(|diff| diff.bytes() <= limit);
         let fitting = revisions.partition_point(fits).saturating_sub(1);
         let Some(revision) = revisions.get(fitting) else { return Ok(now.encode(store.header(), false)) };
-        let difference = until(revision)?;
+        let diff = until(revision)?;
         // One commit always fits. Several commits may exceed the limit when the history no longer separates them.
-        if difference.bytes() > limit && store.unseen(range, next, 0).is_err() {
+        if diff.bytes() > limit && store.unseen(range, next, 0).is_err() {
             return Err(Compacted(store.floor()));
         }
-        Ok(difference.encode(*revision, fitting + 1 < revisions.len()))
+        Ok(diff.encode(*revision, fitting + 1 < revisions.len()))
     }
 }
 
 /// The diff from one state to a later one.
-struct Difference<'s> {
+struct StoreDiff<'s> {
     /// The events in order of their revisions.
-    last: Vec<Last<'s>>,
+    last: Vec<LastVersion<'s>>,
     /// The number of changes.
     changes: usize,
 }
 
-impl<'s> Difference<'s> {
+impl<'s> StoreDiff<'s> {
     /// The diff from the state below `next` to the state at `until`.
     fn between(store: &'s Store, range: &KeyRange, next: i64, until: i64) -> Result<Self, Compacted> {
         let mut last = Vec::new();
         let mut changes = 0;
-        for (before, then) in store.between(range, next, until)? {
-            let since = then.since(next, range);
+        for (before, after) in store.between(range, next, until)? {
+            let since = after.since(next, range);
             changes += before.map_or(since.len(), |before| {
-                usize::try_from(then.changes() - before.changes()).unwrap_or(usize::MAX)
+                usize::try_from(after.changes() - before.changes()).unwrap_or(usize::MAX)
             });
-            let had = |key: &[u8]| before.is_none_or(|before| before.record(key).is_some());
+            let client_had = |key: &[u8]| before.is_none_or(|before| before.record(key).is_some());
             last.extend(since.into_iter().map(|last| match last {
-                Last::Live(_) => (last, true),
+                LastVersion::Live(_) => (last, true),
                 // The deletion of a key that the client never had is harmless.
-                Last::Gone(gone) => (last, had(&gone.key)),
+                LastVersion::Deletion(deletion) => (last, client_had(&deletion.key)),
             }));
         }
         // A commit belongs to one scope, so revisions alone order the changes of several scopes.
         last.sort_by_key(|(last, _)| last.revision());
-        let closing = last.last().map(|(closing, _)| *closing);
-        last.retain(|(_, is_told)| *is_told);
+        let last_commit = last.last().map(|(last_commit, _)| *last_commit);
+        last.retain(|(_, is_sent)| *is_sent);
         let mut last: Vec<_> = last.into_iter().map(|(last, _)| last).collect();
-        let reached = last.last().map(Last::revision);
-        last.extend(closing.filter(|closing| reached != Some(closing.revision())));
+        let reached = last.last().map(LastVersion::revision);
+        last.extend(last_commit.filter(|last_commit| reached != Some(last_commit.revision())));
         Ok(Self { last, changes })
     }
 
     /// Upper bound of the size in a watch response.
     fn bytes(&self) -> usize {
-        let bytes = |last: &Last<'_>| match last {
-            Last::Live(record) => record.event_bytes(),
-            Last::Gone(gone) => gone.event_bytes(),
+        let bytes = |last: &LastVersion<'_>| match last {
+            LastVersion::Live(record) => record.event_bytes(),
+            LastVersion::Deletion(deletion) => deletion.event_bytes(),
         };
         self.last.iter().map(bytes).sum()
     }
 
     fn encode(&self, reached: i64, more: bool) -> Batch {
-        let event = |last: &Last<'_>| {
+        let event = |last: &LastVersion<'_>| {
             let (kind, kv) = match last {
-                Last::Live(record) => (EventType::Put, record.to_proto()),
-                Last::Gone(gone) => (EventType::Delete, gone.to_proto()),
+                LastVersion::Live(record) => (EventType::Put, record.to_proto()),
+                LastVersion::Deletion(deletion) => (EventType::Delete, deletion.to_proto()),
             };
             Event { r#type: kind.into(), kv: Some(kv), prev_kv: None }
         };
         let events = self.last.iter().map(event).collect();
-        let told = self.last.len();
+        let event_count = self.last.len();
         let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
-        Batch { events, told, merged: self.changes.saturating_sub(told), reached, more }
+        Batch { events, event_count, merged: self.changes.saturating_sub(event_count), reached, more }
     }
 }
 
 /// Cache of recent batches, for watches with the same changes.
 #[derive(Debug, Default)]
-pub(super) struct Batches {
-    recent: Mutex<VecDeque<Shared>>,
+pub(super) struct BatchCache {
+    recent: Mutex<VecDeque<CachedBatch>>,
 }
 
 /// A batch that its first user encodes.
 #[derive(Clone, Debug)]
-struct Shared {
+struct CachedBatch {
     range: KeyRange,
     /// The revisions of the first and the last change.
     span: (i64, i64),
     batch: Arc<OnceLock<Result<Arc<Batch>, Compacted>>>,
 }
 
-impl Batches {
+impl BatchCache {
     /// Limit of cached batches. Watches with the same changes ask within moments of one another.
-    const MOST: usize = 16;
+    const MAX_ENTRIES: usize = 16;
 
     /// Byte limit of cached batches besides the newest: one message.
-    const MOST_BYTES: usize = super::LIST_LIMIT;
+    const MAX_BYTES: usize = super::LIST_LIMIT;
 
     /// The batch for a watch of `range` that has seen everything below `next`, if there are changes, and whether this
     /// call encoded it.
@@ -167,7 +167,7 @@ impl Batches {
                 Arc::clone(&shared.batch)
             } else {
                 let batch = Arc::<OnceLock<_>>::default();
-                recent.push_back(Shared { range: range.clone(), span, batch: Arc::clone(&batch) });
+                recent.push_back(CachedBatch { range: range.clone(), span, batch: Arc::clone(&batch) });
                 Self::forget(&mut recent);
                 batch
             }
@@ -180,11 +180,11 @@ impl Batches {
         Ok(Some((Arc::clone(batch.as_ref().map_err(|compacted| *compacted)?), made)))
     }
 
-    fn forget(recent: &mut VecDeque<Shared>) {
-        let made = |shared: &Shared| shared.batch.get().and_then(|made| made.as_ref().ok()).cloned();
-        let bytes = |shared: &Shared| made(shared).map_or(0, |batch| batch.events.len());
+    fn forget(recent: &mut VecDeque<CachedBatch>) {
+        let made = |shared: &CachedBatch| shared.batch.get().and_then(|made| made.as_ref().ok()).cloned();
+        let bytes = |shared: &CachedBatch| made(shared).map_or(0, |batch| batch.events.len());
         let mut all: usize = recent.iter().map(bytes).sum();
-        while recent.len() > Self::MOST || (all > Self::MOST_BYTES && recent.len() > 1) {
+        while recent.len() > Self::MAX_ENTRIES || (all > Self::MAX_BYTES && recent.len() > 1) {
             all -= recent.pop_front().as_ref().map_or(0, bytes);
         }
     }

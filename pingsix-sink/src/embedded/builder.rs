@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::access::{Access, LiveAccess};
 use super::pace::Pace;
-use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
+use super::revisions::{
+    BLOCK, Clock, FileReservations, MemoryReservations, Reservations, SystemClock, clock_revision,
+};
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
 use super::{EmbeddedError, EmbeddedEtcd, LIST_LIMIT, Replica};
@@ -134,7 +136,7 @@ impl Builder {
     /// Sends every watch each change of each revision, as etcd does. By default a watch of whole scopes receives the
     /// last change of each key since its previous response.
     #[must_use]
-    pub fn tell_each_change(mut self) -> Self {
+    pub fn send_each_change(mut self) -> Self {
         self.options.coalesce = false;
         self
     }
@@ -256,7 +258,7 @@ impl Builder {
                 tracing::warn!(
                     "no state file: if the clock is set back before a restart, clients may ignore changes until it has caught up"
                 );
-                Arc::<Unsaved>::default()
+                Arc::<MemoryReservations>::default()
             }
         };
         let store = if reservations.shared().is_some() {

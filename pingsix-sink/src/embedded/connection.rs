@@ -26,9 +26,9 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::access::Certificate;
-use super::answers::PER_CONNECTION;
+use super::fair_limit::{FairPermit, Holder, Identity};
 use super::replica::Replica;
-use super::shares::{Holder, Identity, Permit};
+use super::responses::UNREAD_PER_CONNECTION;
 use super::stats::Gauge;
 use crate::document::Digest;
 
@@ -36,16 +36,16 @@ use crate::document::Digest;
 const PREFACE: usize = 24;
 
 /// Delay after a failed `accept`. Without it, a process without file descriptors would retry in a busy loop.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The peer of a connection; each request carries it.
 #[derive(Debug)]
 pub(super) struct Peer {
     certificate: Option<Certificate>,
-    cut: CancellationToken,
+    close: CancellationToken,
     /// The client to whom its connection, streams and watches are charged.
     holder: Mutex<Holder>,
-    place: Permit,
+    slot: FairPermit,
     /// The last valid token of this connection.
     token: Mutex<Option<Digest>>,
     /// The room for unread responses.
@@ -61,11 +61,11 @@ impl Peer {
     }
 
     /// Charges the connection to a user, after a valid token.
-    pub(super) fn is_of(&self, user: &Arc<str>) {
+    pub(super) fn charge_to(&self, user: &Arc<str>) {
         let mut holder = self.holder.lock();
         if !matches!(&holder.identity, Identity::User(name) if name == user) {
             holder.identity = Identity::User(Arc::clone(user));
-            self.place.pass_to(holder.identity.clone());
+            self.slot.charge_to(holder.identity.clone());
         }
     }
 
@@ -75,7 +75,7 @@ impl Peer {
     }
 
     /// Records the digest of a valid token.
-    pub(super) fn shows(&self, token: Digest) {
+    pub(super) fn record_token(&self, token: Digest) {
         *self.token.lock() = Some(token);
     }
 
@@ -95,17 +95,17 @@ impl Peer {
     }
 
     /// Closes the connection.
-    pub(super) fn cut(&self) {
-        self.cut.cancel();
+    pub(super) fn close(&self) {
+        self.close.cancel();
     }
 
     /// The token whose cancellation closes the connection.
-    pub(super) fn to_cut(&self) -> CancellationToken {
-        self.cut.clone()
+    pub(super) fn close_token(&self) -> CancellationToken {
+        self.close.clone()
     }
 
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.is_cancelled()
+    pub(super) fn is_closed(&self) -> bool {
+        self.close.is_cancelled()
     }
 }
 
@@ -113,7 +113,7 @@ impl Peer {
 pub(super) struct Connection<S> {
     io: S,
     peer: Arc<Peer>,
-    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    close: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
     /// Whether the read buffer was touched.
     is_touched: bool,
@@ -125,7 +125,7 @@ struct Open(Arc<Peer>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.place.free();
+        self.0.slot.release();
     }
 }
 
@@ -149,10 +149,10 @@ impl<S> Connection<S> {
             None if replica.access.is_enabled() => Identity::Unproven(network),
             None => Identity::Address(network),
         };
-        let (holder, cut) = (Holder { identity, network }, CancellationToken::new());
-        let Some(place) = replica.connections.take(holder.clone(), cut.clone()) else {
+        let (holder, close) = (Holder { identity, network }, CancellationToken::new());
+        let Some(slot) = replica.connections.take(holder.clone(), close.clone()) else {
             replica.counters.connections_refused.add(1);
-            if replica.news.is_news("too many connections") {
+            if replica.log_limiter.should_log("too many connections") {
                 let client = certificate.as_ref().and_then(Certificate::common_name).map(|name| &**name);
                 let limit = replica.options.connection_limit;
                 tracing::warn!(limit, %from, client, "too many connections at once; new ones of those who have most are closed");
@@ -161,16 +161,16 @@ impl<S> Connection<S> {
         };
         let peer = Arc::new(Peer {
             certificate,
-            cut: cut.clone(),
+            close: close.clone(),
             holder: Mutex::new(holder),
-            place,
+            slot,
             token: Mutex::default(),
-            room: Arc::new(Semaphore::new(PER_CONNECTION)),
+            room: Arc::new(Semaphore::new(UNREAD_PER_CONNECTION)),
             watches: Gauge::default(),
         });
         Some(Self {
             io,
-            cut: Box::pin(cut.cancelled_owned()),
+            close: Box::pin(close.cancelled_owned()),
             _open: Open(Arc::clone(&peer)),
             peer,
             preface: Some(Preface::within(replica.options.preface_timeout)),
@@ -183,8 +183,8 @@ impl<S> Connection<S> {
     }
 
     /// Fails after the connection was closed by the server.
-    fn poll_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.cut.as_mut().poll(context) {
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.close.as_mut().poll(context) {
             Poll::Pending => Ok(()),
             Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
         }
@@ -223,12 +223,12 @@ pub(super) fn accept<S>(
 
 /// Logs a failed `accept` and waits before the next.
 pub(super) async fn listener_failed(replica: &Replica, error: &io::Error) {
-    if replica.news.is_news("accept") {
+    if replica.log_limiter.should_log("accept") {
         tracing::warn!(%error, "a connection could not be accepted");
     } else {
         tracing::debug!(%error, "a connection could not be accepted");
     }
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
 }
 
 impl Preface {
@@ -251,7 +251,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         if self.preface.is_none() && !std::mem::replace(&mut self.is_touched, true) {
             // Frames of a watching client are few and small, and fill this buffer from its beginning to its end. Its
             // pages would otherwise become resident one by one over half an hour, and the server would seem to grow.
@@ -279,7 +279,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
@@ -288,7 +288,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_write_vectored(context, slices)
     }
 
@@ -297,12 +297,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
@@ -322,7 +322,7 @@ mod tests {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[tokio::test(start_paused = true)]
-    async fn a_listener_that_fails_is_left_alone_for_a_moment_and_goes_on() {
+    async fn a_failed_listener_is_retried_after_a_delay() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let failures = (0..10).map(|_| Err(io::Error::other("no more files")));
         let incoming = stream::iter(failures.chain([Ok(tokio::io::empty())]));
@@ -331,11 +331,11 @@ mod tests {
         let accepted: Vec<_> = accept(incoming, Arc::clone(&etcd.replica)).collect().await;
         assert_eq!(accepted.len(), 1);
         assert_eq!(etcd.stats().connections, 1);
-        assert!(started.elapsed() >= 10 * PAUSE, "{:?}", started.elapsed());
+        assert!(started.elapsed() >= 10 * ACCEPT_RETRY_DELAY, "{:?}", started.elapsed());
     }
 
     #[tokio::test]
-    async fn the_memory_that_frames_are_read_into_is_touched_before_the_first() {
+    async fn the_read_buffer_is_touched_before_the_first_frame() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let (mut client, server) = tokio::io::duplex(64);
         let mut connection = Connection::admit(&etcd.replica, server, LOOPBACK, None).unwrap();

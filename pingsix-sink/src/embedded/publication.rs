@@ -7,16 +7,16 @@
 
 use std::sync::Arc;
 
-use super::store::{Change, Commit, Gone, Record, Store};
+use super::store::{Change, Commit, Deletion, Record, Store};
 use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, at_once, units};
+use crate::plan::{Step, Steps, net_steps, units};
 
 /// The steps in the order of their events, and the number of steps in each commit.
 ///
 /// # Errors
 /// [`DesiredError::DocumentTooLarge`] when a single document does not fit.
-pub(super) fn cut(
+pub(super) fn split(
     scope: &Scope,
     steps: Steps,
     current: &DocumentSet,
@@ -48,7 +48,7 @@ pub(super) fn cut(
             bytes += event_bytes(scope, step);
             bytes <= limit
         });
-        let part = units.whole(taken, fitting.count());
+        let part = units.batch_len(taken, fitting.count());
         parts.push(part);
         taken += part;
     }
@@ -77,7 +77,7 @@ pub(super) fn commits(
     for (part, revision) in parts.iter().zip(revisions) {
         let (now, later) = rest.split_at(*part);
         rest = later;
-        let changes = at_once(now).zip(&mut ordinals);
+        let changes = net_steps(now).zip(&mut ordinals);
         let changes =
             changes.map(|(step, ordinal)| change(store, scope, step, (revision, ordinal))).collect();
         commits.push(Commit { revision, changes });
@@ -99,6 +99,8 @@ fn change(store: &Store, scope: &Scope, step: &Step, (revision, ordinal): (i64, 
                 Arc::new(Record { key, value, create_revision, mod_revision: revision, version, ordinal });
             Change::Put { record, before }
         }
-        Step::Delete { .. } => Change::Delete { gone: Arc::new(Gone { key, revision, ordinal }), before },
+        Step::Delete { .. } => {
+            Change::Delete { deletion: Arc::new(Deletion { key, revision, ordinal }), before }
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Default for Readers {
 
 impl Open {
     /// The watches of keys of `scope`. Watches of other scopes cost nothing.
-    fn meeting(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
+    fn overlapping(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
         let path = scope.as_str();
         let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end)).chain([path]);
         let above = above.filter_map(|prefix| self.by_prefix.get(prefix));
@@ -55,7 +55,7 @@ impl Open {
         let below = below.take_while(move |(prefix, _)| prefix.starts_with(first));
         let prefixed = above.chain(below.map(|(_, ids)| ids)).flatten();
         let watch = |id: &u64| self.watches.get(id);
-        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.meets(scope));
+        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.overlaps(scope));
         prefixed.filter_map(watch).chain(others)
     }
 
@@ -97,20 +97,20 @@ impl Readers {
     /// of all scopes would otherwise wake a quadratic number of streams.
     pub(super) fn wake(&self, scope: &Scope) {
         let open = self.0.open.lock();
-        for watch in open.meeting(scope) {
+        for watch in open.overlapping(scope) {
             watch.stream.notify_one();
         }
     }
 
     /// The number of watches of keys of `scope`.
     pub(super) fn of(&self, scope: &Scope) -> usize {
-        self.0.open.lock().meeting(scope).count()
+        self.0.open.lock().overlapping(scope).count()
     }
 
     /// The number of watches of keys of each of these scopes with any.
     pub(super) fn by_scope(&self, scopes: &[Scope]) -> BTreeMap<Scope, usize> {
         let open = self.0.open.lock();
-        let readers = scopes.iter().map(|scope| (scope.clone(), open.meeting(scope).count()));
+        let readers = scopes.iter().map(|scope| (scope.clone(), open.overlapping(scope).count()));
         readers.filter(|(_, readers)| *readers > 0).collect()
     }
 
@@ -177,8 +177,14 @@ mod tests {
                 }
             }
             for scope in PATHS.map(scope) {
-                let of =
-                    readers.0.open.lock().watches.values().filter(|watch| watch.range.meets(&scope)).count();
+                let of = readers
+                    .0
+                    .open
+                    .lock()
+                    .watches
+                    .values()
+                    .filter(|watch| watch.range.overlaps(&scope))
+                    .count();
                 assert_eq!(readers.of(&scope), of, "{scope}");
             }
             drop(open);

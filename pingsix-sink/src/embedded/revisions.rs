@@ -67,9 +67,9 @@
 //! Servers *without* a shared store issue the same numbers, which clients cannot distinguish. Let clients read from
 //! one of them at a time.
 
+mod allocator;
 mod file;
 mod shared;
-mod supply;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -79,9 +79,9 @@ use parking_lot::Mutex;
 
 use crate::revision::Revision;
 
+pub(super) use allocator::RevisionAllocator;
 pub use file::FileReservations;
-pub use shared::{LATENESS, LONGEST_LATENESS, SharedTime};
-pub(super) use supply::Supply;
+pub use shared::{MAX_TOLERANCE, SharedTime, TOLERANCE};
 
 /// Size of a reservation by a server that owns its store: a little more than a minute of the clock.
 pub(super) const BLOCK: u32 = 1 << 26;
@@ -164,11 +164,11 @@ pub trait Reservations: Send + Sync {
 
 /// A store that does not outlive the process: the clock alone keeps a restart from going back.
 #[derive(Debug, Default)]
-pub struct Unsaved {
+pub struct MemoryReservations {
     ceiling: Mutex<Option<Revision>>,
 }
 
-impl Reservations for Unsaved {
+impl Reservations for MemoryReservations {
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
         let mut ceiling = self.ceiling.lock();
         let block = Block::above(*ceiling, at_least, count);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implausible_clock_is_not_believed() {
+    fn an_implausible_clock_is_ignored() {
         let at = |time| clock_revision(&At(time)).get();
         assert_eq!(at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)), 1_700_000_000_000_000);
         assert_eq!(at(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), 1);

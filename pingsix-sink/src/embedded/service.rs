@@ -5,9 +5,9 @@ mod cluster;
 mod kv;
 pub(super) mod lease;
 mod maintenance;
-mod own_body;
 mod range;
 mod refusal;
+mod shared_body;
 mod txn;
 mod watch;
 
@@ -26,8 +26,8 @@ use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
-use own_body::WithOwnBodies;
 pub(crate) use refusal::UNKNOWN_SCOPE;
+use shared_body::WithSharedBodies;
 
 /// The id of the only cluster: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
@@ -83,14 +83,14 @@ impl Services {
         self.tasks.clone()
     }
 
-    pub(super) fn kv(&self) -> WithOwnBodies<KvServer<kv::Kv>> {
+    pub(super) fn kv(&self) -> WithSharedBodies<KvServer<kv::Kv>> {
         let kv = KvServer::new(kv::Kv(self.clone()));
-        WithOwnBodies(kv.max_decoding_message_size(READ_LIMIT))
+        WithSharedBodies(kv.max_decoding_message_size(READ_LIMIT))
     }
 
-    pub(super) fn watch(&self) -> WithOwnBodies<WatchServer<watch::Watch>> {
+    pub(super) fn watch(&self) -> WithSharedBodies<WatchServer<watch::Watch>> {
         let watch = WatchServer::new(watch::Watch(self.clone()));
-        WithOwnBodies(watch.max_decoding_message_size(SMALL_LIMIT))
+        WithSharedBodies(watch.max_decoding_message_size(SMALL_LIMIT))
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {

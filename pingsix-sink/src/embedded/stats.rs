@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A snapshot of the counters of a server.
 ///
-/// Gauges: `connections`, `streams`, `watches`, `response_bytes_unread`, `store_unreachable`, `history_commits`,
+/// Gauges: `connections`, `streams`, `watches`, `answer_bytes_unread`, `store_away`, `history_commits`,
 /// `history_bytes`, `revision`, `compacted`. All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -127,18 +127,18 @@ pub(super) struct Gauge(std::sync::Arc<AtomicU64>);
 
 impl Gauge {
     /// Enters unless the gauge is at `limit`.
-    pub(super) fn enter_below(&self, limit: usize) -> Option<Present> {
+    pub(super) fn try_enter(&self, limit: usize) -> Option<GaugeGuard> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
-        let present = Present(self.clone());
+        let present = GaugeGuard(self.clone());
         (before < limit as u64).then_some(present)
     }
 }
 
 /// Counted in a [`Gauge`] until dropped.
 #[derive(Debug)]
-pub(super) struct Present(Gauge);
+pub(super) struct GaugeGuard(Gauge);
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

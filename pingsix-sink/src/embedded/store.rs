@@ -17,7 +17,7 @@ mod key_range;
 mod log;
 mod record;
 mod state;
-mod watching;
+mod unseen;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 
 pub(super) use key_range::KeyRange;
 use log::Log;
-pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Gone, Record};
-pub(super) use state::{ByKey, Last};
-pub(super) use watching::Compacted;
+pub(super) use record::{Change, Commit, Deletion, EVENT_OVERHEAD, Record};
+pub(super) use state::{ByKey, LastVersion};
+pub(super) use unseen::Compacted;
 #[cfg(test)]
-pub(super) use watching::Unseen;
+pub(super) use unseen::Unseen;
 
 use super::revisions::Block;
 use crate::chunks::Chunks;
@@ -38,7 +38,7 @@ use crate::revision::Revision;
 
 /// Limit of remembered blocks of revisions. A server with a shared store takes one for each list, and the client that
 /// listed returns with a revision of it within moments.
-const MOST_BLOCKS: usize = 4_096;
+const MAX_BLOCKS: usize = 4_096;
 
 /// Limits of the history.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +183,7 @@ impl Store {
                     blocks.push_back((first, last));
                 }
             }
-            if blocks.len() > MOST_BLOCKS {
+            if blocks.len() > MAX_BLOCKS {
                 blocks.pop_front();
             }
             self.limit = last;
@@ -192,7 +192,7 @@ impl Store {
 
     /// Whether only this server can have issued `revision`. A revision of another server says nothing about earlier
     /// events of this one.
-    pub(super) fn has_given(&self, revision: i64) -> bool {
+    pub(super) fn has_issued(&self, revision: i64) -> bool {
         let later = self.blocks.partition_point(|(_, last)| *last < revision);
         revision <= self.header && self.blocks.get(later).is_some_and(|(first, _)| *first <= revision)
     }
@@ -206,7 +206,7 @@ impl Store {
     }
 
     /// Adds a scope without documents.
-    pub(super) fn know(&mut self, scope: &Scope) {
+    pub(super) fn add_scope(&mut self, scope: &Scope) {
         if self.log(scope).is_none() {
             self.replace(Log::new(scope.clone()));
         }
@@ -223,7 +223,7 @@ impl Store {
 
     /// The scopes that `range` overlaps, at the cost of a logarithm and one step for each: their keys are disjoint
     /// intervals.
-    fn met(&self, range: &KeyRange) -> impl Iterator<Item = &Arc<Log>> {
+    fn overlapping(&self, range: &KeyRange) -> impl Iterator<Item = &Arc<Log>> {
         let start = self.scopes.partition_point(|log| range.is_after(&log.scope));
         let end = self.scopes.partition_point(|log| range.reaches(&log.scope));
         self.scopes.between(if range.is_empty() { 0..0 } else { start..end.max(start) })
@@ -231,20 +231,20 @@ impl Store {
 
     /// The scopes in the order of their keys.
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
-        self.scopes.iter().map(|log| (&log.scope, log.now.size()))
+        self.scopes.iter().map(|log| (&log.scope, log.current.size()))
     }
 
     pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
-        self.log(scope).map(|log| log.now.size())
+        self.log(scope).map(|log| log.current.size())
     }
 
     /// The number of changes of `scope`.
     pub(super) fn changes_of(&self, scope: &Scope) -> u64 {
-        self.log(scope).map_or(0, |log| log.now.changes())
+        self.log(scope).map_or(0, |log| log.current.changes())
     }
 
     pub(super) fn record(&self, scope: &Scope, key: &[u8]) -> Option<&Arc<Record>> {
-        self.log(scope)?.now.record(key)
+        self.log(scope)?.current.record(key)
     }
 
     /// The number of commits of the scope with the most, and the bytes of all histories.
@@ -268,12 +268,12 @@ impl Store {
         log.forget_deletions(needed);
         self.bytes += log.bytes;
         self.replace(log);
-        self.keep_bound(scope, newest, needed);
+        self.enforce_limit(scope, newest, needed);
     }
 
     /// Drops history of the largest scopes until the bytes are within the limit, except commits of `scope` from
     /// `newest` on.
-    fn keep_bound(&mut self, scope: &Scope, newest: i64, needed: i64) {
+    fn enforce_limit(&mut self, scope: &Scope, newest: i64, needed: i64) {
         while let Some(excess) = self.bytes.checked_sub(self.bounds.bytes).filter(|excess| *excess > 0) {
             let may_forget = |log: &Log| {
                 if log.scope == *scope { log.commits_before(newest) } else { log.commits() }
@@ -282,7 +282,7 @@ impl Store {
             let Some(largest) = others.max_by_key(|log| log.bytes).cloned() else { break };
             // At most half of its history, because another scope may then be the largest.
             let bytes = excess.min(largest.bytes / 2 + 1);
-            self.forget(&largest, largest.commits_of(bytes, may_forget(&largest)), needed);
+            self.forget(&largest, largest.commits_to_free(bytes, may_forget(&largest)), needed);
         }
     }
 
@@ -300,7 +300,7 @@ impl Store {
     pub(super) fn admit(&self, range: &KeyRange) -> Result<(), Refusal> {
         if !self.complete {
             Err(Refusal::NotComplete)
-        } else if self.met(range).next().is_some() {
+        } else if self.overlapping(range).next().is_some() {
             Ok(())
         } else {
             Err(Refusal::UnknownScope)
@@ -315,11 +315,11 @@ impl Store {
             Some(_) | None => {}
         }
         let mut selection = Selection::default();
-        for log in self.met(range) {
+        for log in self.overlapping(range) {
             let known = |revision: &i64| *revision >= log.floor.min(log.changed);
             let state = match revision {
                 Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
-                None => Some(&log.now),
+                None => Some(&log.current),
             };
             let records = state.ok_or(Refusal::Compacted)?.records();
             selection.scopes += 1;
@@ -333,12 +333,13 @@ impl Store {
 
     /// The revision of the last change in `range`.
     pub(super) fn changed(&self, range: &KeyRange) -> i64 {
-        self.met(range).map(|log| log.changed).max().unwrap_or_default()
+        self.overlapping(range).map(|log| log.changed).max().unwrap_or_default()
     }
 
     /// The number of documents in the scopes that `range` covers completely; `None` without such a scope.
     pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
-        let mut covered = self.met(range).filter(|log| range.covers(&log.scope)).map(|log| log.now.size());
+        let mut covered =
+            self.overlapping(range).filter(|log| range.covers(&log.scope)).map(|log| log.current.size());
         covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }

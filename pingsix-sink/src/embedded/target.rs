@@ -38,10 +38,10 @@ impl SinkFactory for EmbeddedTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        if !place.is_empty() {
+        if !location.is_empty() {
             return Err(TargetError::part(
                 scheme,
                 "path",

@@ -21,7 +21,7 @@
 mod fault;
 mod handshakes;
 mod live;
-mod material;
+mod sources;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use fault::{TlsError, TlsFault, TlsPart};
 pub(super) use handshakes::accept;
 pub(super) use live::LiveTls;
-use material::Sources;
+use sources::Sources;
 
 use crate::pem::PemSource;
 
@@ -82,7 +82,7 @@ impl ServerTls {
 
     /// No certificate yet: all clients are turned away until [`replace_tls`](super::EmbeddedEtcd::replace_tls)
     /// supplies one.
-    pub fn to_come() -> Self {
+    pub fn deferred() -> Self {
         Self::of(None)
     }
 
@@ -102,17 +102,17 @@ impl ServerTls {
     /// Serves only clients with a certificate of one of the CAs in this file, which is read again when it changes.
     #[must_use]
     pub fn client_ca_file(self, bundle: impl Into<PathBuf>) -> Self {
-        self.demand(PemSource::File(bundle.into()))
+        self.with_client_ca(PemSource::File(bundle.into()))
     }
 
     /// Serves only clients with a certificate of one of these CAs.
     #[must_use]
     pub fn client_ca_pem(self, bundle: impl Into<Vec<u8>>) -> Self {
-        self.demand(PemSource::Pem(bundle.into()))
+        self.with_client_ca(PemSource::Pem(bundle.into()))
     }
 
     /// A server without a certificate serves no client anyway.
-    fn demand(mut self, client_ca: PemSource) -> Self {
+    fn with_client_ca(mut self, client_ca: PemSource) -> Self {
         if let Some(sources) = &mut self.sources {
             sources.client_ca = Some(client_ca);
         }

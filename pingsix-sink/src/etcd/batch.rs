@@ -14,12 +14,12 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::fence::{self, FENCE};
-use super::mark::{MARKS, Mark, Name, RECORD};
+use super::mark::{KeyDigest, MARK_COUNT, Mark, RECORD_LEN};
 use super::scope_state::{Change, GUARD_VALUES, ScopeState};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, at_once};
+use crate::plan::{Step, net_steps};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::{Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest};
@@ -37,7 +37,7 @@ pub(super) struct Limits {
 pub(super) const MIN_OPERATIONS: usize = 3;
 
 /// Upper bound of the encoding of an operation and its comparison, besides keys and value.
-const PER_OPERATION: usize = 64;
+const OPERATION_OVERHEAD: usize = 64;
 
 /// Steps as one transaction.
 #[derive(Debug)]
@@ -53,13 +53,15 @@ pub(super) fn check(
     steps: &[Step],
     limits: Limits,
 ) -> Result<(), SinkError> {
-    let mut marks: Vec<usize> = (0..MARKS).map(|index| scope_state.mark(index).mark.size()).collect();
-    for name in steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| Name::of(step.key())) {
-        marks[name.mark()] += RECORD;
+    let mut marks: Vec<usize> = (0..MARK_COUNT).map(|index| scope_state.mark(index).mark.size()).collect();
+    for name in
+        steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| KeyDigest::of(step.key()))
+    {
+        marks[name.mark()] += RECORD_LEN;
     }
     for step in steps {
-        let mark = marks[Name::of(step.key()).mark()];
-        let bytes = frame(scope) + cost(scope, step) + cost_of_mark(scope, mark);
+        let mark = marks[KeyDigest::of(step.key()).mark()];
+        let bytes = guard_bytes(scope) + cost(scope, step) + cost_of_mark(scope, mark);
         if bytes > limits.bytes {
             let (scope, key) = (scope.clone(), step.key().clone());
             return Err(DesiredError::DocumentTooLarge { scope, key, bytes, limit: limits.bytes }.into());
@@ -72,12 +74,12 @@ impl Batch {
     /// The number of leading steps that fit into one transaction; at least one, if there is any.
     pub(super) fn fitting(scope_state: &ScopeState, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
         let mut touched = BTreeSet::new();
-        let (mut operations, mut bytes) = (1, frame(scope));
+        let (mut operations, mut bytes) = (1, guard_bytes(scope));
         let fitting = steps.iter().take_while(|step| {
             let mut more = (1, cost(scope, step));
             let mark = touched_mark(scope_state, step);
             if let Some(index) = mark {
-                more.1 += RECORD;
+                more.1 += RECORD_LEN;
                 if !touched.contains(&index) {
                     more.0 += 1;
                     more.1 += cost_of_mark(scope, scope_state.mark(index).mark.size());
@@ -147,7 +149,7 @@ pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> 
 }
 
 fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
-    at_once(steps)
+    net_steps(steps)
         .map(|step| match step {
             Step::Create(document) | Step::Update(document) => {
                 (document.key.clone(), Some(document.value.clone()))
@@ -172,7 +174,7 @@ fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) ->
         })
         .collect();
     for step in steps {
-        let name = Name::of(step.key());
+        let name = KeyDigest::of(step.key());
         let Some(mark) = marks.get_mut(&name.mark()) else { continue };
         match step {
             Step::Create(document) | Step::Update(document) => mark.insert(name, document.order),
@@ -184,7 +186,7 @@ fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) ->
 
 /// The mark that a step changes; `None` for a document that is recorded with the same hint.
 fn touched_mark(scope_state: &ScopeState, step: &Step) -> Option<usize> {
-    let name = Name::of(step.key());
+    let name = KeyDigest::of(step.key());
     let is_changed = match step {
         Step::Create(document) | Step::Update(document) => scope_state.order(name) != Some(document.order),
         Step::Delete { .. } => true,
@@ -202,8 +204,8 @@ fn beside(scope: &Scope, key: &str) -> String {
 }
 
 /// The bytes of the guard.
-fn frame(scope: &Scope) -> usize {
-    2 * (scope.as_str().len() + 1 + GUARD.len()) + GUARD_VALUES[0].len() + PER_OPERATION
+fn guard_bytes(scope: &Scope) -> usize {
+    2 * (scope.as_str().len() + 1 + GUARD.len()) + GUARD_VALUES[0].len() + OPERATION_OVERHEAD
 }
 
 fn cost(scope: &Scope, step: &Step) -> usize {
@@ -211,11 +213,11 @@ fn cost(scope: &Scope, step: &Step) -> usize {
         Step::Create(document) | Step::Update(document) => document.value.len(),
         Step::Delete { .. } => 0,
     };
-    2 * (scope.as_str().len() + 1 + step.key().as_str().len()) + value + PER_OPERATION
+    2 * (scope.as_str().len() + 1 + step.key().as_str().len()) + value + OPERATION_OVERHEAD
 }
 
 fn cost_of_mark(scope: &Scope, size: usize) -> usize {
-    2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + PER_OPERATION
+    2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + OPERATION_OVERHEAD
 }
 
 /// A comparison that holds if the key was last written at this revision; zero means an absent key.

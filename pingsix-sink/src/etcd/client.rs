@@ -27,7 +27,7 @@ use crate::proto::etcdserverpb::{
 const READ_LIMIT: usize = 256 << 20;
 
 /// The number of keys in a page.
-const PAGE: i64 = 1_000;
+const PAGE_SIZE: i64 = 1_000;
 
 /// Name and password.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Client {
                 key: key.clone(),
                 range_end: range_end.clone(),
                 keys_only: true,
-                limit: PAGE,
+                limit: PAGE_SIZE,
                 ..RangeRequest::default()
             };
             let page = self
@@ -151,7 +151,7 @@ impl Client {
             };
             match &fault {
                 Fault::Endpoint(error) => {
-                    self.endpoints.leave(&channel);
+                    self.endpoints.fail_over(&channel);
                     endpoints -= 1;
                     if endpoints > 0 {
                         tracing::debug!(%error, "an endpoint of etcd failed, trying the next");
@@ -183,7 +183,7 @@ impl Client {
         if let Some(token) = self.token(channel).await? {
             request.metadata_mut().insert("token", token);
         }
-        self.in_time(send(Channel::clone(channel), request)).await
+        self.with_timeout(send(Channel::clone(channel), request)).await
     }
 
     async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, Fault> {
@@ -193,7 +193,7 @@ impl Client {
         }
         let request = AuthenticateRequest { name: user.clone(), password: password.clone() };
         let mut auth = AuthClient::new(Channel::clone(channel));
-        let answer = self.in_time(auth.authenticate(request)).await?;
+        let answer = self.with_timeout(auth.authenticate(request)).await?;
         let mut token: Token = answer.token.parse().map_err(|_| {
             Fault::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
         })?;
@@ -202,7 +202,7 @@ impl Client {
         Ok(Some(token))
     }
 
-    async fn in_time<O>(
+    async fn with_timeout<O>(
         &self,
         answer: impl Future<Output = Result<Response<O>, Status>>,
     ) -> Result<O, Fault> {

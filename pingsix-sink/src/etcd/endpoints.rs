@@ -84,7 +84,7 @@ impl Endpoints {
     }
 
     /// Switches to the next endpoint, unless another caller has already left `failed`.
-    pub(super) fn leave(&self, failed: &Arc<Channel>) {
+    pub(super) fn fail_over(&self, failed: &Arc<Channel>) {
         let mut current = self.current.lock();
         if current.channel.as_ref().is_some_and(|channel| Arc::ptr_eq(channel, failed)) {
             current.channel = None;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_found_at_once() {
+    fn an_invalid_certificate_is_an_error_at_once() {
         let addresses = ["127.0.0.1:1".to_owned()];
         let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for ca in ["", "no PEM", damaged] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_with_a_file_may_pass_and_what_is_in_the_options_may_not() {
+    async fn a_fault_of_a_file_is_retryable_and_a_fault_of_options_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let issue = || rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
@@ -216,11 +216,11 @@ mod tests {
         let endpoints = Endpoints::new(&addresses, None, Duration::from_secs(1)).unwrap();
         let first = endpoints.channel().unwrap();
         assert!(Arc::ptr_eq(&first, &endpoints.channel().unwrap()));
-        endpoints.leave(&first);
+        endpoints.fail_over(&first);
         let second = endpoints.channel().unwrap();
-        endpoints.leave(&first);
+        endpoints.fail_over(&first);
         assert!(Arc::ptr_eq(&second, &endpoints.channel().unwrap()), "two requests saw the same failure");
-        endpoints.leave(&second);
+        endpoints.fail_over(&second);
         assert_eq!(endpoints.current.lock().index, 0);
     }
 }

@@ -212,20 +212,20 @@ fn described(status: &Status) -> String {
         texts.push(error.to_string());
         cause = error.source();
     }
-    let mut told: Vec<&str> = Vec::new();
+    let mut messages: Vec<&str> = Vec::new();
     for text in texts.iter().map(String::as_str).filter(|text| !["", "transport error"].contains(text)) {
-        if !told.iter().any(|said| said.contains(text)) {
-            told.push(text);
+        if !messages.iter().any(|message| message.contains(text)) {
+            messages.push(text);
         }
     }
-    if told.is_empty() { "the connection failed".to_owned() } else { told.join(": ") }
+    if messages.is_empty() { "the connection failed".to_owned() } else { messages.join(": ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(status: &Status) -> EtcdError {
+    fn messages(status: &Status) -> EtcdError {
         Fault::of(status).about(&Scope::new("/p/web").unwrap())
     }
 
@@ -259,7 +259,7 @@ mod tests {
                 true,
             ),
         ] {
-            let error = told(&status);
+            let error = messages(&status);
             assert_eq!((error.category(), error.is_retryable()), (category, retryable), "{status:?}");
         }
     }

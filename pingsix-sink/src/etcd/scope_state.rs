@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::fence::{FENCE, Fence};
-use super::mark::{MARKS, Mark, Name};
+use super::mark::{KeyDigest, MARK_COUNT, Mark};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
@@ -27,18 +27,18 @@ pub(super) struct ScopeState {
     ours: BTreeSet<i64>,
     entries: BTreeMap<Key, Entry>,
     /// Keys that no document can have; they are foreign.
-    strange: BTreeSet<Bytes>,
-    marks: [Marked; MARKS],
+    invalid_keys: BTreeSet<Bytes>,
+    marks: [StoredMark; MARK_COUNT],
     guard: Guard,
     publisher: Publisher,
     fence: Fence,
-    settled: Option<Settled>,
+    published: Option<PublishedDocuments>,
 }
 
 /// The documents after a publication, until another writer changes them. They share memory with the next publication,
 /// so that a diff costs only the changes.
 #[derive(Debug)]
-struct Settled {
+struct PublishedDocuments {
     documents: DocumentSet,
     revision: Revision,
 }
@@ -46,14 +46,14 @@ struct Settled {
 /// A key of the scope.
 #[derive(Debug)]
 struct Entry {
-    name: Name,
+    name: KeyDigest,
     value: Bytes,
     modified: i64,
 }
 
 /// A mark with its last write; zero means absent.
 #[derive(Debug, Default)]
-pub(super) struct Marked {
+pub(super) struct StoredMark {
     pub(super) mark: Mark,
     pub(super) modified: i64,
 }
@@ -80,12 +80,12 @@ impl ScopeState {
             listed: list.header.as_ref().map_or(0, |header| header.revision),
             ours: BTreeSet::new(),
             entries: BTreeMap::new(),
-            strange: BTreeSet::new(),
+            invalid_keys: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
             publisher: Publisher::default(),
             fence: Fence::default(),
-            settled: None,
+            published: None,
         };
         for kv in &list.kvs {
             scope_state.put(kv);
@@ -111,7 +111,7 @@ impl ScopeState {
     }
 
     /// Applies an own transaction that took the fence.
-    pub(super) fn fenced(&mut self, revision: i64, term: u64) {
+    pub(super) fn apply_fence(&mut self, revision: i64, term: u64) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
         self.fence = Fence { term, modified: revision };
@@ -123,15 +123,15 @@ impl ScopeState {
     }
 
     /// Applies an own transaction that wrote the publisher.
-    pub(super) fn claimed(&mut self, revision: i64, publisher: Option<Bytes>) {
+    pub(super) fn apply_claim(&mut self, revision: i64, publisher: Option<Bytes>) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
         let modified = if publisher.is_some() { revision } else { 0 };
         self.publisher = Publisher { name: publisher, modified };
     }
 
-    pub(super) fn mark(&self, index: usize) -> &Marked {
-        &self.marks[index % MARKS]
+    pub(super) fn mark(&self, index: usize) -> &StoredMark {
+        &self.marks[index % MARK_COUNT]
     }
 
     /// The revision of the last write of a key; zero if it is absent.
@@ -140,14 +140,14 @@ impl ScopeState {
     }
 
     /// The order hint in the record of an owned key.
-    pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
+    pub(super) fn order(&self, name: KeyDigest) -> Option<OrderHint> {
         self.mark(name.mark()).mark.order(name)
     }
 
     /// The owned documents. Foreign documents are left out, so a desired document in their place counts as new.
     pub(super) fn documents(&self) -> DocumentSet {
-        if let Some(settled) = &self.settled {
-            return settled.documents.clone();
+        if let Some(published) = &self.published {
+            return published.documents.clone();
         }
         let owner = Owner::new("an earlier publication");
         let ours = self.entries.iter().filter_map(|(key, held)| {
@@ -160,10 +160,10 @@ impl ScopeState {
     /// The foreign keys under the scope, except those that PingSIX does not read.
     pub(super) fn foreign(&self) -> BTreeSet<String> {
         let held = self.entries.iter().filter(|(_, held)| self.order(held.name).is_none());
-        let strange =
-            self.strange.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
+        let invalid_keys =
+            self.invalid_keys.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
         held.map(|(key, _)| self.scope.full_key(key))
-            .chain(strange)
+            .chain(invalid_keys)
             .filter(|key| !key.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')))
             .collect()
     }
@@ -173,8 +173,8 @@ impl ScopeState {
     /// A put has the document's own revision, and a deletion has that of its mark, which is never written alone. A
     /// scope without a write has the smallest revision.
     pub(super) fn revision(&self) -> Revision {
-        if let Some(settled) = &self.settled {
-            return settled.revision;
+        if let Some(published) = &self.published {
+            return published.revision;
         }
         let documents = self.entries.values().filter(|held| self.order(held.name).is_some());
         let marks = self.marks.iter().map(|marked| marked.modified);
@@ -187,7 +187,7 @@ impl ScopeState {
         let prefix = self.scope.as_str().len() + 1;
         let held: usize = self.entries.iter().map(|(key, held)| key.as_str().len() + held.value.len()).sum();
         let marks: usize = self.marks.iter().map(|marked| marked.mark.size()).sum();
-        held + marks + self.entries.len() * (prefix + PER_KEY)
+        held + marks + self.entries.len() * (prefix + KEY_OVERHEAD)
     }
 
     /// Applies events, and returns whether one of them was foreign.
@@ -199,7 +199,7 @@ impl ScopeState {
                 continue;
             }
             is_foreign = true;
-            self.settled = None;
+            self.published = None;
             match event.r#type() {
                 EventType::Put => self.put(kv),
                 EventType::Delete => self.delete(&kv.key),
@@ -212,14 +212,14 @@ impl ScopeState {
     }
 
     /// Applies an own transaction.
-    pub(super) fn committed(&mut self, revision: i64, change: Change) {
+    pub(super) fn apply_commit(&mut self, revision: i64, change: Change) {
         self.ours.insert(revision);
-        self.settled = None;
+        self.published = None;
         self.guard = Guard { modified: revision, is_known: true };
         for (key, value) in change.documents {
             match value {
                 Some(value) => {
-                    let name = Name::of(&key);
+                    let name = KeyDigest::of(&key);
                     self.entries.insert(key, Entry { name, value, modified: revision });
                 }
                 None => {
@@ -228,23 +228,23 @@ impl ScopeState {
             }
         }
         for (index, mark) in change.marks {
-            self.marks[index % MARKS] = Marked { mark, modified: revision };
+            self.marks[index % MARK_COUNT] = StoredMark { mark, modified: revision };
         }
     }
 
     /// Records that the owned documents are now these.
-    pub(super) fn settle(&mut self, documents: DocumentSet) {
+    pub(super) fn record_published(&mut self, documents: DocumentSet) {
         let revision = self.revision();
-        self.settled = Some(Settled { documents, revision });
+        self.published = Some(PublishedDocuments { documents, revision });
     }
 
     /// The digests of the present keys.
-    pub(super) fn names(&self) -> BTreeSet<Name> {
+    pub(super) fn names(&self) -> BTreeSet<KeyDigest> {
         self.entries.values().map(|held| held.name).collect()
     }
 
     fn put(&mut self, kv: &KeyValue) {
-        match self.place(&kv.key) {
+        match self.role(&kv.key) {
             KeyRole::Guard => {
                 let is_known = GUARD_VALUES.contains(&&*kv.value);
                 self.guard = Guard { modified: kv.mod_revision, is_known };
@@ -259,34 +259,34 @@ impl ScopeState {
                     tracing::warn!(scope = %self.scope, %key, "the record of what is ours is damaged");
                     Mark::default()
                 });
-                self.marks[index] = Marked { mark, modified: kv.mod_revision };
+                self.marks[index] = StoredMark { mark, modified: kv.mod_revision };
             }
             KeyRole::Document(key) => {
-                let name = Name::of(&key);
+                let name = KeyDigest::of(&key);
                 self.entries.insert(key, Entry { name, value: kv.value.clone(), modified: kv.mod_revision });
             }
-            KeyRole::Strange => {
-                self.strange.insert(kv.key.clone());
+            KeyRole::Invalid => {
+                self.invalid_keys.insert(kv.key.clone());
             }
         }
     }
 
     fn delete(&mut self, key: &Bytes) {
-        match self.place(key) {
+        match self.role(key) {
             KeyRole::Guard => self.guard = Guard { modified: 0, is_known: true },
             KeyRole::Publisher => self.publisher = Publisher::default(),
             KeyRole::Fence => self.fence = Fence::default(),
-            KeyRole::Mark(index) => self.marks[index] = Marked::default(),
+            KeyRole::Mark(index) => self.marks[index] = StoredMark::default(),
             KeyRole::Document(key) => {
                 self.entries.remove(&key);
             }
-            KeyRole::Strange => {
-                self.strange.remove(key);
+            KeyRole::Invalid => {
+                self.invalid_keys.remove(key);
             }
         }
     }
 
-    fn place(&self, key: &[u8]) -> KeyRole {
+    fn role(&self, key: &[u8]) -> KeyRole {
         let inside = std::str::from_utf8(key)
             .ok()
             .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
@@ -297,15 +297,15 @@ impl ScopeState {
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
                 (Some(index), _) => KeyRole::Mark(index),
                 (None, Ok(key)) => KeyRole::Document(key),
-                (None, Err(_)) => KeyRole::Strange,
+                (None, Err(_)) => KeyRole::Invalid,
             },
-            None => KeyRole::Strange,
+            None => KeyRole::Invalid,
         }
     }
 }
 
 /// Bytes of a pair in a list besides key and value.
-const PER_KEY: usize = 25;
+const KEY_OVERHEAD: usize = 25;
 
 /// The change of a transaction.
 #[derive(Debug, Default)]
@@ -322,5 +322,5 @@ enum KeyRole {
     Fence,
     Mark(usize),
     Document(Key),
-    Strange,
+    Invalid,
 }

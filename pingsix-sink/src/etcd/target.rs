@@ -83,12 +83,12 @@ impl SinkFactory for EtcdTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        let (user, hosts) = match place.rsplit_once('@') {
+        let (user, hosts) = match location.rsplit_once('@') {
             Some((user, hosts)) => (Some(user), hosts),
-            None => (None, place),
+            None => (None, location),
         };
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         if hosts.contains('/') {

@@ -119,8 +119,8 @@ pub enum CredentialPart {
 impl ServerCredentials {
     pub(crate) fn user(&self) -> Result<Option<(String, Credential)>, TargetError> {
         let user = (CredentialPart::User, &self.user);
-        let both = both(user, (CredentialPart::Password, &self.password))?;
-        Ok(both.map(|(user, password)| (user, Credential::Value(Secret(password)))))
+        let paired = paired(user, (CredentialPart::Password, &self.password))?;
+        Ok(paired.map(|(user, password)| (user, Credential::Value(Secret(password)))))
     }
 
     pub(crate) fn api_key(&self) -> Result<Credential, TargetError> {
@@ -136,7 +136,7 @@ impl ServerCredentials {
         let ca = self.ca.clone().ok_or(TargetError::Missing(CredentialPart::Ca))?;
         authorities(&ca).map_err(|fault| unusable(CredentialPart::Ca, fault.as_str()))?;
         let certificate = (CredentialPart::Certificate, &self.certificate);
-        let client = both(certificate, (CredentialPart::Key, &self.key))?;
+        let client = paired(certificate, (CredentialPart::Key, &self.key))?;
         if let Some((certificate, key)) = &client {
             identity(certificate, key).map_err(|fault| match fault {
                 IdentityFault::Certificate(problem) => unusable(CredentialPart::Certificate, problem),
@@ -149,7 +149,7 @@ impl ServerCredentials {
 }
 
 /// Two credentials that need each other.
-fn both<T: Clone>(
+fn paired<T: Clone>(
     (part, value): (CredentialPart, &Option<T>),
     (other_part, other): (CredentialPart, &Option<T>),
 ) -> Result<Option<(T, T)>, TargetError> {

@@ -20,20 +20,21 @@ pub(super) struct Mark {
     pub(super) revision: Revision,
 }
 
-const MARK: &str = "# Written by pingsix-sink, and by nobody else: revision ";
-const OF: &str = " of ";
+const MARK_PREFIX: &str = "# Written by pingsix-sink, and by nobody else: revision ";
+const SCOPE_SEPARATOR: &str = " of ";
 
 impl Mark {
     /// The mark of a file that has one.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let (revision, scope) = text.lines().next()?.strip_prefix(MARK)?.split_once(OF)?;
+        let (revision, scope) =
+            text.lines().next()?.strip_prefix(MARK_PREFIX)?.split_once(SCOPE_SEPARATOR)?;
         Some(Self { scope: Scope::new(scope).ok()?, revision: Revision::new(revision.parse().ok()?)? })
     }
 }
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{MARK}{}{OF}{}", self.revision, self.scope)
+        write!(f, "{MARK_PREFIX}{}{SCOPE_SEPARATOR}{}", self.revision, self.scope)
     }
 }
 
@@ -48,7 +49,7 @@ pub(super) fn body(base: &Base, resources: &[Resource<'_>]) -> Result<String, Fi
     for resource in resources {
         let Resource { kind, id, fields, document } = resource;
         if base.has(*kind, id) {
-            return Err(FileError::Clash {
+            return Err(FileError::IdConflict {
                 key: document.key.clone(),
                 owner: document.owner.clone(),
                 base: base.path.clone(),

@@ -34,7 +34,7 @@ pub enum FileError {
     },
     /// A document has the id of a resource in the base configuration.
     #[error("document {key} of {owner} has the id of a resource in the base configuration {}", base.display())]
-    Clash {
+    IdConflict {
         /// The key of the document.
         key: Key,
         /// The owner of the document.
@@ -50,7 +50,7 @@ pub enum FileError {
     },
     /// A file exists that no sink has written.
     #[error("{} was not written by this program: move it away, or name it as the base configuration of another file", path.display())]
-    NotOurs {
+    Foreign {
         /// The file.
         path: PathBuf,
     },
@@ -62,7 +62,7 @@ pub enum FileError {
     },
     /// The caller abandoned the publication, and the file is unchanged.
     #[error("{} was not written: the publication was given up", path.display())]
-    GivenUp {
+    Abandoned {
         /// The file.
         path: PathBuf,
     },
@@ -79,9 +79,9 @@ impl SinkFault for FileError {
         match self {
             Self::Io { .. }
             | Self::Base { .. }
-            | Self::Clash { .. }
-            | Self::NotOurs { .. }
-            | Self::GivenUp { .. }
+            | Self::IdConflict { .. }
+            | Self::Foreign { .. }
+            | Self::Abandoned { .. }
             | Self::ShuttingDown => true,
             Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
         }

@@ -20,16 +20,16 @@ pub(super) fn replace(path: &Path, bytes: &[u8], is_wanted: impl FnOnce() -> boo
     private_directory(directory)?;
     remove_unfinished(directory, name)?;
     // A hidden, unique name in the same directory, so that the rename stays within one file system.
-    let fresh = directory.join(unfinished(name, &format!("{:016x}", fastrand::u64(..))));
-    let replaced = write(&fresh, bytes).and_then(|()| {
+    let temporary = directory.join(unfinished(name, &format!("{:016x}", fastrand::u64(..))));
+    let replaced = write(&temporary, bytes).and_then(|()| {
         if !is_wanted() {
             return Ok(false);
         }
-        fs::rename(&fresh, path).map(|()| true)
+        fs::rename(&temporary, path).map(|()| true)
     });
     if !matches!(replaced, Ok(true)) {
         // The file contains private keys. A failed removal adds nothing to the first error.
-        let _ = fs::remove_file(&fresh);
+        let _ = fs::remove_file(&temporary);
     }
     if replaced? {
         File::open(directory)?.sync_all()?;
@@ -42,11 +42,11 @@ const UNFINISHED: &str = ".new";
 
 /// The name of a file that is being written.
 fn unfinished(name: &OsStr, mark: &str) -> OsString {
-    let mut fresh = OsString::from(".");
+    let mut hidden_name = OsString::from(".");
     for part in [name, OsStr::new("."), OsStr::new(mark), OsStr::new(UNFINISHED)] {
-        fresh.push(part);
+        hidden_name.push(part);
     }
-    fresh
+    hidden_name
 }
 
 /// Removes unfinished files of a process that died or stalled.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_any_more_replaces_nothing_and_leaves_nothing() {
+    fn an_abandoned_write_replaces_nothing_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         assert!(replace(&path, b"old", || true).unwrap());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_at_the_same_time_the_later_one_is_there_in_the_end() {
+    fn the_later_of_two_concurrent_writers_wins() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         let stalled = replace(&path, b"of the one before", || {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_left_that_died_is_removed_and_nothing_else() {
+    fn unfinished_files_of_a_dead_process_are_removed_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         let others = [".web.yaml.bak", ".web.yaml.other.new", ".web2.yaml.new", "web.yaml.new"];

@@ -35,7 +35,7 @@ pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, u
         taken.extend(after.difference(&before).map(|name| (name.clone(), index)));
         given.extend(before.into_iter().filter(|name| !after.contains(name)).map(|name| (name, index)));
     }
-    taken.into_iter().filter_map(|(name, taker)| Some((*given.get(&name)?, taker))).collect()
+    taken.into_iter().filter_map(|(name, successor)| Some((*given.get(&name)?, successor))).collect()
 }
 
 /// Orders the steps so that no name occurs twice. Other steps keep their positions.
@@ -53,14 +53,19 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
         }
         for write in writes.by_ref() {
             match (write, &steps[write.step()]) {
-                (Write::Early(_), Step::Update(document)) => {
+                (ScheduledWrite::DeleteEarly(_), Step::Update(document)) => {
                     let held = current.get(&document.key).unwrap_or(document);
                     let (key, order, owner) = (held.key.clone(), held.order, held.owner.clone());
                     all.push(Step::Delete { key, order, owner });
                     continue;
                 }
-                (Write::Again(_), Step::Update(document)) => all.push(Step::Create(document.clone())),
-                (Write::Early(_) | Write::Again(_) | Write::Once(_), step) => all.push(step.clone()),
+                (ScheduledWrite::Recreate(_), Step::Update(document)) => {
+                    all.push(Step::Create(document.clone()))
+                }
+                (
+                    ScheduledWrite::DeleteEarly(_) | ScheduledWrite::Recreate(_) | ScheduledWrite::Single(_),
+                    step,
+                ) => all.push(step.clone()),
             }
             break;
         }
@@ -70,18 +75,18 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
 
 /// A write in the sorted order.
 #[derive(Clone, Copy, Debug)]
-enum Write {
-    Once(usize),
+enum ScheduledWrite {
+    Single(usize),
     /// Its document is deleted before its turn.
-    Early(usize),
+    DeleteEarly(usize),
     /// Its document was deleted early.
-    Again(usize),
+    Recreate(usize),
 }
 
-impl Write {
+impl ScheduledWrite {
     const fn step(self) -> usize {
         match self {
-            Self::Once(step) | Self::Early(step) | Self::Again(step) => step,
+            Self::Single(step) | Self::DeleteEarly(step) | Self::Recreate(step) => step,
         }
     }
 }
@@ -89,9 +94,9 @@ impl Write {
 /// Topological sort of steps.
 struct TopologicalSort {
     /// For each step, the unwritten steps from which it gains a name.
-    givers: BTreeMap<usize, BTreeSet<usize>>,
+    predecessors: BTreeMap<usize, BTreeSet<usize>>,
     /// For each step, the steps that gain a name from it.
-    takers: BTreeMap<usize, BTreeSet<usize>>,
+    successors: BTreeMap<usize, BTreeSet<usize>>,
     /// Steps without dependencies.
     ready: BTreeSet<usize>,
     /// Steps with dependencies.
@@ -101,33 +106,37 @@ struct TopologicalSort {
 impl TopologicalSort {
     fn new(steps: &[Step], moves: &BTreeSet<(usize, usize)>) -> Self {
         let mut order = Self {
-            givers: BTreeMap::new(),
-            takers: BTreeMap::new(),
+            predecessors: BTreeMap::new(),
+            successors: BTreeMap::new(),
             ready: BTreeSet::new(),
             waiting: BTreeSet::new(),
         };
-        for &(giver, taker) in moves {
-            order.givers.entry(taker).or_default().insert(giver);
-            order.takers.entry(giver).or_default().insert(taker);
+        for &(predecessor, successor) in moves {
+            order.predecessors.entry(successor).or_default().insert(predecessor);
+            order.successors.entry(predecessor).or_default().insert(successor);
         }
         for (index, _) in steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key())) {
-            let waits = order.givers.contains_key(&index);
+            let waits = order.predecessors.contains_key(&index);
             if waits { &mut order.waiting } else { &mut order.ready }.insert(index);
         }
         order
     }
 
-    fn writes(mut self) -> Vec<Write> {
+    fn writes(mut self) -> Vec<ScheduledWrite> {
         let mut writes = Vec::new();
         let mut early = BTreeSet::new();
         loop {
             if let Some(step) = self.ready.pop_first() {
-                writes.push(if early.contains(&step) { Write::Again(step) } else { Write::Once(step) });
-                self.gives(step);
+                writes.push(if early.contains(&step) {
+                    ScheduledWrite::Recreate(step)
+                } else {
+                    ScheduledWrite::Single(step)
+                });
+                self.complete(step);
             } else if let Some(step) = self.in_cycle() {
-                writes.push(Write::Early(step));
+                writes.push(ScheduledWrite::DeleteEarly(step));
                 early.insert(step);
-                self.gives(step);
+                self.complete(step);
             } else {
                 return writes;
             }
@@ -135,12 +144,12 @@ impl TopologicalSort {
     }
 
     /// Removes a written step from the dependencies of others.
-    fn gives(&mut self, step: usize) {
-        for taker in self.takers.remove(&step).unwrap_or_default() {
-            let Some(givers) = self.givers.get_mut(&taker) else { continue };
-            givers.remove(&step);
-            if givers.is_empty() && self.waiting.remove(&taker) {
-                self.ready.insert(taker);
+    fn complete(&mut self, step: usize) {
+        for successor in self.successors.remove(&step).unwrap_or_default() {
+            let Some(predecessors) = self.predecessors.get_mut(&successor) else { continue };
+            predecessors.remove(&step);
+            if predecessors.is_empty() && self.waiting.remove(&successor) {
+                self.ready.insert(successor);
             }
         }
     }
@@ -150,7 +159,7 @@ impl TopologicalSort {
         let mut step = *self.waiting.first()?;
         let mut seen = BTreeSet::new();
         while seen.insert(step) {
-            step = *self.givers.get(&step)?.first()?;
+            step = *self.predecessors.get(&step)?.first()?;
         }
         Some(step)
     }
@@ -158,7 +167,7 @@ impl TopologicalSort {
 
 /// The steps for a target that applies all at once: only the last step of a key counts, so early deletions are left
 /// out.
-pub(crate) fn at_once(steps: &[Step]) -> impl Iterator<Item = &Step> {
+pub(crate) fn net_steps(steps: &[Step]) -> impl Iterator<Item = &Step> {
     let is_deleted = |step: &Step| matches!(step, Step::Delete { .. }) && is_certificate(step.key());
     let mut created: BTreeSet<&Key> = BTreeSet::new();
     // Most plans delete no certificate.

@@ -48,7 +48,7 @@ impl Units {
 
     /// The number of steps to apply from `start` on when `fitting` steps fit: whole units, unless the first one does
     /// not fit.
-    pub fn whole(&self, start: usize, fitting: usize) -> usize {
+    pub fn batch_len(&self, start: usize, fitting: usize) -> usize {
         let ended = self.ends.partition_point(|end| *end <= start + fitting);
         let end = ended.checked_sub(1).map_or(0, |last| self.ends[last]);
         if end > start { end - start } else { fitting }
@@ -60,7 +60,7 @@ impl Units {
 enum Hosts {
     /// The Route has no hosts, or they are unreadable.
     Any,
-    These(Vec<String>),
+    Listed(Vec<String>),
 }
 
 impl Hosts {
@@ -73,14 +73,14 @@ impl Hosts {
         }
         let Ok(Route { host, mut hosts }) = serde_json::from_slice(value) else { return Self::Any };
         hosts.extend(host);
-        if hosts.is_empty() { Self::Any } else { Self::These(hosts) }
+        if hosts.is_empty() { Self::Any } else { Self::Listed(hosts) }
     }
 
     fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::These(mut hosts), Self::These(others)) => {
+            (Self::Listed(mut hosts), Self::Listed(others)) => {
                 hosts.extend(others);
-                Self::These(hosts)
+                Self::Listed(hosts)
             }
             (Self::Any, _) | (_, Self::Any) => Self::Any,
         }
@@ -89,10 +89,10 @@ impl Hosts {
 
 /// Groups a plan from `current` into units, each at the position of its first step.
 pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
-    let mut shared = Shared::of(steps, current);
+    let mut shared = UnionFind::of(steps, current);
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..steps.len() {
-        members.entry(shared.first(index)).or_default().push(index);
+        members.entry(shared.find(index)).or_default().push(index);
     }
     let ordered = members.values().flatten().map(|index| steps.0[*index].clone()).collect();
     let ends = members.values().scan(0, |end, unit| {
@@ -103,13 +103,13 @@ pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
 }
 
 /// Groups of steps as a union-find forest with the first step as root.
-struct Shared(Vec<usize>);
+struct UnionFind(Vec<usize>);
 
-impl Shared {
+impl UnionFind {
     fn of(steps: &Steps, current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
-        for (giver, taker) in moves(steps.as_slice(), current) {
-            shared.join(giver, taker);
+        for (predecessor, successor) in moves(steps.as_slice(), current) {
+            shared.union(predecessor, successor);
         }
         let routes: Vec<(usize, Hosts)> = steps
             .iter()
@@ -119,30 +119,30 @@ impl Shared {
             .collect();
         if routes.iter().any(|(_, hosts)| *hosts == Hosts::Any) {
             for pair in routes.windows(2) {
-                shared.join(pair[0].0, pair[1].0);
+                shared.union(pair[0].0, pair[1].0);
             }
             return shared;
         }
         // The reverse order lets the hosts of a wildcard follow it.
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, hosts) in &routes {
-            let Hosts::These(hosts) = hosts else { continue };
+            let Hosts::Listed(hosts) = hosts else { continue };
             for host in hosts {
                 let first = *seen.entry(host.chars().rev().collect()).or_insert(*index);
-                shared.join(first, *index);
+                shared.union(first, *index);
             }
         }
         for (wildcard, index) in &seen {
             let Some(suffix) = wildcard.strip_suffix('*') else { continue };
             let covered = seen.range(suffix.to_owned()..).take_while(|(host, _)| host.starts_with(suffix));
             for (_, other) in covered {
-                shared.join(*index, *other);
+                shared.union(*index, *other);
             }
         }
         shared
     }
 
-    fn first(&mut self, index: usize) -> usize {
+    fn find(&mut self, index: usize) -> usize {
         let mut at = index;
         while self.0[at] != at {
             // Path halving.
@@ -152,8 +152,8 @@ impl Shared {
         at
     }
 
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.first(one), self.first(other));
+    fn union(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.find(one), self.find(other));
         self.0[one.max(other)] = one.min(other);
     }
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pingsix_decrypts_is_sealed_and_opened_again_and_nothing_else() {
+    fn exactly_the_secrets_that_pingsix_decrypts_are_sealed_and_opened() {
         let (tls, plugins) = (tls(), plugins());
         let keyring = keyring(&["new", "old"]);
         for (key, value, secrets) in [

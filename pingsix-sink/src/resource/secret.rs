@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::ResourceKind;
 use crate::document::Key;
 
-/// Placeholder of a secret in [`shown`] and in PingSIX's Admin API.
-pub const SHOWN: &str = "***";
+/// Placeholder of a secret in [`masked`] and in PingSIX's Admin API.
+pub const MASK: &str = "***";
 
 /// The prefix of an encrypted secret in all versions of the envelope.
 pub(super) const ENVELOPE: &str = "$pingsix-enc:";
@@ -21,37 +21,37 @@ pub(super) enum Extent {
     All,
 }
 
-/// A copy of a resource for display: [`SHOWN`] replaces every secret.
-pub fn shown(kind: ResourceKind, resource: &Value) -> Value {
+/// A copy of a resource for display: [`MASK`] replaces every secret.
+pub fn masked(kind: ResourceKind, resource: &Value) -> Value {
     let mut copy = resource.clone();
     if let Value::Object(fields) = &mut copy {
-        visit(Extent::All, kind, fields, &mut |secret| *secret = SHOWN.into());
+        visit(Extent::All, kind, fields, &mut |secret| *secret = MASK.into());
     }
     copy
 }
 
 /// A copy of a document for display. In a document of unknown kind, every field with the name of a secret is masked.
-pub(crate) fn shown_by_key(key: &Key, document: &Value) -> Value {
+pub(crate) fn masked_by_key(key: &Key, document: &Value) -> Value {
     if let Ok((kind, _)) = ResourceKind::of(key) {
-        return shown(kind, document);
+        return masked(kind, document);
     }
     let mut copy = document.clone();
-    hide(&mut copy);
+    mask(&mut copy);
     copy
 }
 
-fn hide(value: &mut Value) {
+fn mask(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
                 if matches!(name.as_str(), "client_key" | "key" | "keys" | "password" | "secret") {
-                    *field = SHOWN.into();
+                    *field = MASK.into();
                 } else {
-                    hide(field);
+                    mask(field);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Array(items) => items.iter_mut().for_each(mask),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn conceal(kind: ResourceKind, fields: &Map<String, Value>, text: &st
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         // Messages quote strings as Rust does, so a PEM occurs with escaped line ends.
         for spelling in [secret.clone(), secret.escape_debug().to_string()] {
-            text = text.replace(&spelling, SHOWN);
+            text = text.replace(&spelling, MASK);
         }
     }
     text
@@ -88,20 +88,20 @@ pub(crate) enum Agreement {
 }
 
 /// Compares `ours` with what was read back.
-pub(crate) fn agrees(ours: &Value, read: &Value) -> Agreement {
+pub(crate) fn compare(ours: &Value, read: &Value) -> Agreement {
     match (ours, read) {
         (ours, read) if ours == read => Agreement::Equal,
-        (Value::String(_), Value::String(read)) if read == SHOWN || read.starts_with(ENVELOPE) => {
+        (Value::String(_), Value::String(read)) if read == MASK || read.starts_with(ENVELOPE) => {
             Agreement::Unknown
         }
         (Value::Object(ours), Value::Object(read)) if ours.len() == read.len() => {
             all(ours.iter().map(|(name, ours)| match read.get(name) {
-                Some(read) => agrees(ours, read),
+                Some(read) => compare(ours, read),
                 None => Agreement::Different,
             }))
         }
         (Value::Array(ours), Value::Array(read)) if ours.len() == read.len() => {
-            all(ours.iter().zip(read).map(|(ours, read)| agrees(ours, read)))
+            all(ours.iter().zip(read).map(|(ours, read)| compare(ours, read)))
         }
         (
             Value::Null
@@ -224,10 +224,10 @@ pub(super) mod tests {
             (ResourceKind::Service, json!({"upstream": {"tls": tls}, "plugins": plugins.clone()}), 8),
             (ResourceKind::GlobalRule, json!({"plugins": plugins}), 7),
         ] {
-            let text = shown(kind, &resource).to_string();
+            let text = masked(kind, &resource).to_string();
             assert!(!text.contains("sesame"), "{text}");
-            assert_eq!(text.matches(SHOWN).count(), secrets, "{text}");
-            assert_eq!(text.replace(SHOWN, "sesame"), resource.to_string());
+            assert_eq!(text.matches(MASK).count(), secrets, "{text}");
+            assert_eq!(text.replace(MASK, "sesame"), resource.to_string());
         }
     }
 
@@ -244,14 +244,14 @@ AA==
     }
 
     #[test]
-    fn what_is_masked_may_be_ours() {
+    fn a_masked_secret_may_be_equal() {
         let ours = json!({"key": "k", "keys": ["a", "b"], "n": 1});
-        assert_eq!(agrees(&ours, &ours), Agreement::Equal);
+        assert_eq!(compare(&ours, &ours), Agreement::Equal);
         for read in [
             json!({"key": "***", "keys": ["a", "b"], "n": 1}),
             json!({"key": "$pingsix-enc:v1$AA", "keys": ["a", "***"], "n": 1}),
         ] {
-            assert_eq!(agrees(&ours, &read), Agreement::Unknown, "{read}");
+            assert_eq!(compare(&ours, &read), Agreement::Unknown, "{read}");
         }
         for read in [
             json!({"key": "x", "keys": ["a", "***"], "n": 1}),
@@ -260,7 +260,7 @@ AA==
             json!({"key": "***", "keys": ["a", "b"]}),
             json!({"key": "***", "keys": ["a", "b"], "n": 1, "more": 1}),
         ] {
-            assert_eq!(agrees(&ours, &read), Agreement::Different, "{read}");
+            assert_eq!(compare(&ours, &read), Agreement::Different, "{read}");
         }
     }
 }

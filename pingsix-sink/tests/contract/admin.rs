@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use pingsix_sink::admin::LABEL;
+use pingsix_sink::admin::SCOPE_LABEL;
 use pingsix_sink::{AdminSink, Scope};
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ impl Target for Admin {
         self.double.history().iter().map(contents).collect()
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, written: Option<&str>) {
+    async fn write_foreign(&self, scope: &Scope, key: &str, written: Option<&str>) {
         if scope.as_str() != PREFIX {
             let mut elsewhere = self.elsewhere.lock();
             let contents = elsewhere.entry(scope.clone()).or_default();
@@ -68,7 +68,7 @@ impl Target for Admin {
         let mut edited = value(written);
         // Who edits a resource gets it, changes it and puts it back.
         if let Some(labels) = self.double.stored(&key).and_then(|stored| stored.get("labels").cloned()) {
-            assert!(labels.get(LABEL).is_some());
+            assert!(labels.get(SCOPE_LABEL).is_some());
             edited["labels"] = labels;
         }
         self.double.write(&key, edited);

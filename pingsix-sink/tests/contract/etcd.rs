@@ -64,7 +64,7 @@ impl Target for Etcd {
         .await
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, value: Option<&str>) {
+    async fn write_foreign(&self, scope: &Scope, key: &str, value: Option<&str>) {
         let (mut kv, key) = (KvClient::new(self.channel.clone()), format!("{scope}/{key}").into());
         match value {
             Some(value) => {
@@ -82,7 +82,7 @@ impl Target for Etcd {
     }
 
     fn lose_answers_after(&self, writes: Option<usize>) {
-        self.relay.fail_after(writes.map(|writes| (writes, Failure::Answer)));
+        self.relay.fail_after(writes.map(|writes| (writes, Failure::UnexpectedResponse)));
     }
 
     fn stall(&self, is_stalled: bool) {

@@ -58,8 +58,8 @@ impl Target for Sealed {
         self.0.states(scope).await.into_iter().map(texts).collect()
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, written: Option<&str>) {
-        self.0.interfere(scope, key, written.map(value).as_deref()).await;
+    async fn write_foreign(&self, scope: &Scope, key: &str, written: Option<&str>) {
+        self.0.write_foreign(scope, key, written.map(value).as_deref()).await;
     }
 
     fn fail_after(&self, writes: Option<usize>) {

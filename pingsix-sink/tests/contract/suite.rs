@@ -245,14 +245,14 @@ pub(crate) async fn leaves_alone_what_others_wrote<T: Target>(target: T) {
         [("routes/manual", "m"), ("routes/.note", "n"), ("consumers/c", "c"), ("upstreams/zz", "z")];
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
     let outside = scope("/p/other");
-    target.interfere(&outside, "routes/r", Some("o")).await;
+    target.write_foreign(&outside, "routes/r", Some("o")).await;
     for (key, value) in &foreign[..2] {
-        target.interfere(web.scope(), key, Some(value)).await;
+        target.write_foreign(web.scope(), key, Some(value)).await;
     }
     let sink = target.open().await;
     sink.publish(&web).await.unwrap();
     for (key, value) in &foreign[2..] {
-        target.interfere(web.scope(), key, Some(value)).await;
+        target.write_foreign(web.scope(), key, Some(value)).await;
     }
     let before = target.read(&scope("/p/web")).await;
     for state in [desired("/p/web", &[("upstreams/u", "2")]), web, Desired::empty(scope("/p/web"))] {
@@ -276,7 +276,7 @@ pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: 
     let sink = target.open().await;
     sink.publish(&web).await.unwrap();
     for (key, value) in [("upstreams/u", Some("hacked")), ("services/s", None), ("routes/r", Some("1 "))] {
-        target.interfere(web.scope(), key, value).await;
+        target.write_foreign(web.scope(), key, value).await;
         // A sink that keeps itself informed may learn of it a little later.
         tokio::time::timeout(PATIENCE, async {
             while target.read(web.scope()).await != wanted(&web) {
@@ -288,13 +288,13 @@ pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: 
         .expect("it is repaired");
     }
     for key in ["upstreams/u", "services/s"] {
-        target.interfere(web.scope(), key, None).await;
+        target.write_foreign(web.scope(), key, None).await;
     }
     if T::can(Ability::Outlives) {
         let repaired = target.open().await.publish(&web).await.unwrap();
         assert_eq!(repaired.changed.total(), 2);
         assert_eq!(target.read(web.scope()).await, wanted(&web));
-        target.interfere(web.scope(), "routes/r", Some("hacked")).await;
+        target.write_foreign(web.scope(), "routes/r", Some("hacked")).await;
         let gone = target.open().await.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
         assert_eq!(gone.changed.deleted, 3, "what others edited is still the sink's");
         assert_eq!(target.read(web.scope()).await, Contents::new());
@@ -306,8 +306,8 @@ pub(crate) async fn takes_over_a_key_that_is_wanted<T: Target>(target: T) {
         return;
     }
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
-    target.interfere(web.scope(), "upstreams/u", Some("1")).await;
-    target.interfere(web.scope(), "routes/r", Some("other")).await;
+    target.write_foreign(web.scope(), "upstreams/u", Some("1")).await;
+    target.write_foreign(web.scope(), "routes/r", Some("other")).await;
     let sink = target.open().await;
     assert_eq!(sink.publish(&web).await.unwrap().changed.created, 2);
     assert_eq!(target.read(web.scope()).await, wanted(&web));

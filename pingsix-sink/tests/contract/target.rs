@@ -50,7 +50,7 @@ pub(crate) trait Target: Sized {
     async fn states(&self, scope: &Scope) -> Vec<Contents>;
 
     /// Writes a key, or deletes it, as somebody else does. Needs [`Ability::HasOtherWriters`].
-    async fn interfere(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
+    async fn write_foreign(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
         unreachable!("nobody else can write");
     }
 

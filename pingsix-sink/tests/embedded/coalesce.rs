@@ -233,7 +233,7 @@ async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
 
 #[tokio::test]
 async fn without_coalescing_every_change_is_a_response() {
-    let served = served(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served(EmbeddedEtcd::builder().send_each_change()).await;
     let mut watcher = watcher(&served).await;
     for value in 1..=50 {
         served.etcd.publish(&numbered(&[value], 9)).await.unwrap();

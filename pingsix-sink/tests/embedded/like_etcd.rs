@@ -175,7 +175,7 @@ fn requests(side: &Side) -> Vec<RangeRequest> {
 #[tokio::test]
 async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
     let Some(real) = Etcd::start().await else { return };
-    let served = Served::start(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = Served::start(EmbeddedEtcd::builder().send_each_change()).await;
     let theirs = write(channel(real.address()).await).await;
     let ours = publish(&served).await;
 

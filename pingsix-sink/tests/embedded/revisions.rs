@@ -240,7 +240,7 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
             // Another server has told it this, perhaps a later one than this server has told anybody.
             invent(
                 &servers[at],
-                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_given(Revision::new(seen).unwrap())),
+                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_issued(Revision::new(seen).unwrap())),
             )
             .await;
         }

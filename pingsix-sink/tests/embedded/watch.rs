@@ -67,7 +67,7 @@ async fn a_publication_is_one_response_in_the_order_of_its_plan() {
 
 #[tokio::test]
 async fn a_watch_from_the_past_gets_every_change_since() {
-    let served = served_by(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().send_each_change()).await;
     let listed = served.etcd.revision().get();
     for value in ["1", "2", "3"] {
         served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_watch_from_the_past_gets_every_change_since() {
 
 #[tokio::test]
 async fn a_watch_from_before_the_kept_past_is_cancelled_with_the_compaction_revision() {
-    let served = served_by(EmbeddedEtcd::builder().history(2, 1 << 20).tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().history(2, 1 << 20).send_each_change()).await;
     let listed = served.etcd.revision().get();
     for value in ["1", "2", "3"] {
         served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
@@ -151,7 +151,7 @@ async fn one_stream_carries_several_watches_with_ids_of_their_own() {
 
 #[tokio::test]
 async fn filters_previous_pairs_and_single_keys_are_honoured() {
-    let served = served_by(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().send_each_change()).await;
     let mut watcher = served.watch().await;
     let with = |filter: FilterType| WatchCreateRequest {
         filters: vec![filter.into()],

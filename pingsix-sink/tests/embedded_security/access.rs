@@ -221,7 +221,7 @@ async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waited_for_a_slow_client_is_not_told_once_its_access_is_gone() {
     let latest = || EmbeddedEtcd::builder().pace(Pace::NONE);
-    for builder in [latest(), latest().tell_each_change()] {
+    for builder in [latest(), latest().send_each_change()] {
         let served = served(builder.access(Access::of(clients(PASSWORD)))).await;
         let token = log_in(&served.channel().await, "web", PASSWORD).await.unwrap();
         let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();

@@ -342,7 +342,7 @@ async fn a_connection_ends_with_its_authority_and_goes_on_while_there_are_two() 
 async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_replaced_by_nonsense() {
     log::keep();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
-    let builder = EmbeddedEtcd::builder().tls(ServerTls::to_come()).access(by_certificates());
+    let builder = EmbeddedEtcd::builder().tls(ServerTls::deferred()).access(by_certificates());
     let served = Served::start(builder).await;
     served.etcd.open();
     let client = issue(&clients, &["pingsix-feed:///p/web"]);
@@ -352,7 +352,7 @@ async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_re
 
     let own = servers.issue(1);
     served.etcd.replace_tls(own.server().client_ca_pem(clients.pem())).unwrap();
-    assert_eq!(prober.shown(served.address).await, own.der());
+    assert_eq!(prober.masked(served.address).await, own.der());
     let (other, last) = (servers.issue(2), servers.issue(3));
     for nonsense in [
         ServerTls::from_pem(other.certificate.as_str(), own.key.as_str()).client_ca_pem(clients.pem()),
@@ -361,12 +361,12 @@ async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_re
     ] {
         let error = served.etcd.replace_tls(nonsense).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(EmbeddedError::Tls(_))), "{error}");
-        assert_eq!(prober.shown(served.address).await, own.der());
+        assert_eq!(prober.masked(served.address).await, own.der());
     }
     assert_eq!(served.etcd.stats().tls_rotations_refused, 3);
     // Whatever was refused has left nothing behind.
     served.etcd.replace_tls(last.server().client_ca_pem(clients.pem())).unwrap();
-    assert_eq!(prober.shown(served.address).await, last.der());
+    assert_eq!(prober.masked(served.address).await, last.der());
 
     let plaintext = EmbeddedEtcd::builder().start().await.unwrap();
     assert_eq!(plaintext.replace_tls(own.server()).unwrap_err().category(), "no_tls");

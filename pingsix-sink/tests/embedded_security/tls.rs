@@ -274,11 +274,11 @@ async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &
     let error = EmbeddedEtcd::builder().tls(tls).start().await.unwrap_err();
     assert_eq!((error.category(), error.is_retryable()), ("tls", true));
     let text = error.to_string();
-    let shown = format!("{text} {error:?}");
+    let masked = format!("{text} {error:?}");
     for secret in
         String::from_utf8_lossy(key).lines().filter(|line| line.len() > 12 && !line.contains("-----"))
     {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(!masked.contains(secret), "{masked}");
     }
     let Some(EmbeddedError::Tls(error)) = Box::leak(Box::new(error)).downcast_ref() else { panic!("{text}") };
     let file = match error.part {
@@ -343,10 +343,10 @@ async fn keys_are_never_shown() {
     let pair = Authority::new("server").issue(1);
     let builder: Builder = EmbeddedEtcd::builder().tls(pair.server().client_ca_file("/tls/ca.crt"));
     let served = Served::start(EmbeddedEtcd::builder().tls(pair.server())).await;
-    let shown = format!("{:?} {builder:?} {:?}", pair.server(), served.etcd);
-    assert!(shown.contains("/tls/ca.crt"), "{shown}");
+    let masked = format!("{:?} {builder:?} {:?}", pair.server(), served.etcd);
+    assert!(masked.contains("/tls/ca.crt"), "{masked}");
     let first_bytes = format!("{:?}", &pair.key.as_bytes()[..8]);
     for secret in [pair.key.lines().nth(1).unwrap(), first_bytes.trim_matches(['[', ']'])] {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(!masked.contains(secret), "{masked}");
     }
 }

@@ -95,14 +95,14 @@ async fn new_connections_get_the_new_certificate_and_open_watches_go_on() {
     let mut mount = Mount::new(&pair(&old));
     let served = served(mount.tls()).await;
     let prober = Prober::new(&authority, None);
-    assert_eq!(prober.shown(served.address).await, old.der());
+    assert_eq!(prober.masked(served.address).await, old.der());
     let mut watcher =
         Watcher::open(channel(served.address, client(&authority, None)).await.unwrap()).await.unwrap();
     watcher.create(watch_under("/p/web/", 0)).await;
 
     mount.replace(&pair(&new));
     until(&served, "the rotation", |stats| stats.tls_rotations == 1).await;
-    assert_eq!(prober.shown(served.address).await, new.der());
+    assert_eq!(prober.masked(served.address).await, new.der());
     served.etcd.publish(&desired("/p/web", &[("routes/a", "2")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
 
@@ -111,7 +111,7 @@ async fn new_connections_get_the_new_certificate_and_open_watches_go_on() {
     let back = authority.issue(3);
     mount.replace(&pair(&back));
     until(&served, "the second rotation", |stats| stats.tls_rotations == 2).await;
-    assert_eq!(prober.shown(served.address).await, back.der());
+    assert_eq!(prober.masked(served.address).await, back.der());
     assert_eq!(served.etcd.stats().tls_rotations_refused, 0);
     assert_eq!(log::warnings(&mount.name()), Vec::<String>::new());
     no_key_was_logged(&[&old, &new, &back]);
@@ -134,7 +134,7 @@ async fn a_pair_that_is_replaced_while_it_is_read_is_not_taken_for_a_broken_one(
     let _mount = replacing.await.unwrap();
     let prober = Prober::new(&authority, None);
     let started = Instant::now();
-    while prober.shown(served.address).await != last.der() {
+    while prober.masked(served.address).await != last.der() {
         assert!(started.elapsed() < PATIENCE, "the last certificate does not come");
     }
     assert_eq!(served.etcd.stats().tls_rotations_refused, 0);
@@ -162,7 +162,7 @@ async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
     for (number, (files, says)) in (1..).zip(broken) {
         mount.replace(files);
         until(&served, says, |stats| stats.tls_rotations_refused == number).await;
-        assert_eq!(prober.shown(served.address).await, old.der(), "{says}");
+        assert_eq!(prober.masked(served.address).await, old.der(), "{says}");
         let warnings = log::warnings(&mount.name());
         assert_eq!(warnings.len() as u64, number, "{warnings:#?}");
         assert!(warnings.last().unwrap().contains(says), "{warnings:#?}");
@@ -174,7 +174,7 @@ async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
 
     mount.replace(&pair(&new));
     until(&served, "the rotation", |stats| stats.tls_rotations == 1).await;
-    assert_eq!(prober.shown(served.address).await, new.der());
+    assert_eq!(prober.masked(served.address).await, new.der());
     served.etcd.publish(&desired("/p/web", &[("routes/a", "2")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
     no_key_was_logged(&[&old, &new]);

@@ -8,7 +8,7 @@ use crate::admin_double::{Double, KEY};
 use crate::authority::Authority;
 use crate::documents::{desired, scope};
 use http::HeaderValue;
-use pingsix_sink::admin::{Builder, LABEL};
+use pingsix_sink::admin::{Builder, SCOPE_LABEL};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
 use pingsix_test_programs::{Etcd, free_address, pingsix};
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ async fn what_is_not_ours_is_not_touched() {
     let sink = sink(&double);
     let theirs = json!({"nodes": {"127.0.0.1:9": 1}, "id": "t"});
     double.write("upstreams/t", theirs);
-    let others = json!({"nodes": {"127.0.0.1:9": 1}, "id": "o", "labels": {LABEL: "/p/other"}});
+    let others = json!({"nodes": {"127.0.0.1:9": 1}, "id": "o", "labels": {SCOPE_LABEL: "/p/other"}});
     double.write("upstreams/o", others.clone());
     sink.publish(&shop()).await.unwrap();
     sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
@@ -168,7 +168,7 @@ async fn what_is_not_ours_is_not_touched() {
     // What is wanted takes the place of what nobody's mark is on.
     let wanted = web(&[("upstreams/t", r#"{"nodes":{"127.0.0.1:9":1}}"#)]);
     assert_eq!(sink.publish(&wanted).await.unwrap().changed.created, 1);
-    assert_eq!(double.stored("upstreams/t").unwrap()["labels"], json!({LABEL: "/p/web"}));
+    assert_eq!(double.stored("upstreams/t").unwrap()["labels"], json!({SCOPE_LABEL: "/p/web"}));
     let error = sink.publish(&Desired::empty(scope("/p/api"))).await.unwrap_err();
     assert_eq!(error.category(), "one_scope");
 }
@@ -179,10 +179,13 @@ async fn labels_of_a_document_are_kept_beside_the_mark() {
     let sink = sink(&double);
     let state = web(&[("upstreams/u", r#"{"labels":{"team":"shop"},"nodes":{"127.0.0.1:8":1}}"#)]);
     sink.publish(&state).await.unwrap();
-    assert_eq!(double.stored("upstreams/u").unwrap()["labels"], json!({"team": "shop", LABEL: "/p/web"}));
-    let shown = sink.documents(&scope("/p/web")).await.unwrap();
     assert_eq!(
-        shown.iter().next().unwrap().value,
+        double.stored("upstreams/u").unwrap()["labels"],
+        json!({"team": "shop", SCOPE_LABEL: "/p/web"})
+    );
+    let masked = sink.documents(&scope("/p/web")).await.unwrap();
+    assert_eq!(
+        masked.iter().next().unwrap().value,
         state.documents().iter().next().unwrap().value,
         "as it was published"
     );
@@ -304,8 +307,8 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     double.stall(true);
     let error = hasty.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams was not answered in time");
-    let nobody = builder(&format!("http://{}", free_address())).build().unwrap();
-    let error = nobody.publish(&shop()).await.unwrap_err();
+    let placeholder = builder(&format!("http://{}", free_address())).build().unwrap();
+    let error = placeholder.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams failed");
     assert!(error.is_retryable() && error.category() == "admin_unavailable");
 }
@@ -444,8 +447,8 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
     assert_eq!(gateway::answers(proxy, "/a/x", 200).await, "one");
     gateway::answers(proxy, "/auth", 401).await;
     assert!(sink.publish(&state(&one)).await.unwrap().changed.is_empty(), "masked, and known to be ours");
-    let shown = sink.documents(&scope("/p/web")).await.unwrap();
-    let ssl = shown.iter().find(|document| document.key.as_str() == "ssls/c").unwrap();
+    let masked = sink.documents(&scope("/p/web")).await.unwrap();
+    let ssl = masked.iter().find(|document| document.key.as_str() == "ssls/c").unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&ssl.value).unwrap()["key"], "***");
 
     let restarted = builder(&format!("http://{admin}")).build().unwrap();

@@ -123,15 +123,15 @@ fn certificates(names: &Names) -> DocumentSet {
 }
 
 /// The certificates of each server name.
-fn shown(state: &BTreeMap<Key, Bytes>) -> BTreeMap<String, Vec<Key>> {
-    let mut shown: BTreeMap<String, Vec<Key>> = BTreeMap::new();
+fn masked(state: &BTreeMap<Key, Bytes>) -> BTreeMap<String, Vec<Key>> {
+    let mut masked: BTreeMap<String, Vec<Key>> = BTreeMap::new();
     for (key, value) in state.iter().filter(|(key, _)| key.as_str().starts_with("ssls/")) {
         let value: serde_json::Value = serde_json::from_slice(value).unwrap();
         for name in value["snis"].as_array().unwrap() {
-            shown.entry(name.to_string()).or_default().push(key.clone());
+            masked.entry(name.to_string()).or_default().push(key.clone());
         }
     }
-    shown
+    masked
 }
 
 fn apply(state: &mut BTreeMap<Key, Bytes>, step: &Step) {
@@ -170,7 +170,7 @@ proptest! {
         let mut state = contents(&a);
         for step in &plan(&a, &b) {
             apply(&mut state, step);
-            for (name, certificates) in shown(&state) {
+            for (name, certificates) in masked(&state) {
                 prop_assert!(certificates.len() == 1, "{name} has {certificates:?} after {step:?}");
             }
         }
@@ -180,13 +180,13 @@ proptest! {
     #[test]
     fn between_units_each_server_name_has_its_certificate_of_before_or_of_after(a in names(), b in names()) {
         let (a, b) = (certificates(&a), certificates(&b));
-        let (before, after) = (shown(&contents(&a)), shown(&contents(&b)));
+        let (before, after) = (masked(&contents(&a)), masked(&contents(&b)));
         let mut state = contents(&a);
         for unit in units(&plan(&a, &b), &a).iter() {
             for step in unit {
                 apply(&mut state, step);
             }
-            let now = shown(&state);
+            let now = masked(&state);
             for name in before.keys().chain(after.keys()) {
                 let now = now.get(name);
                 prop_assert!(now == before.get(name) || now == after.get(name), "{name}: {now:?}");
@@ -343,7 +343,7 @@ proptest! {
         for fitting in 1..=steps.len() {
             let mut taken = 0;
             while taken < steps.len() {
-                let count = units.whole(taken, fitting.min(steps.len() - taken));
+                let count = units.batch_len(taken, fitting.min(steps.len() - taken));
                 prop_assert!((1..=fitting).contains(&count));
                 let is_cut = !ends.contains(&(taken + count));
                 prop_assert!(!is_cut || ends.range(taken + 1..=taken + count).next().is_none());

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use pingsix_sink::resource::{ResourceKind, shown};
+use pingsix_sink::resource::{ResourceKind, masked};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -226,7 +226,7 @@ impl State {
             .filter(|((of, _), _)| *of == kind)
             .map(|((_, id), stored)| {
                 json!({
-                    "key": format!("/apisix/{kind}/{id}"), "value": shown(kind, &stored.value),
+                    "key": format!("/apisix/{kind}/{id}"), "value": masked(kind, &stored.value),
                     "createdIndex": stored.created, "modifiedIndex": stored.modified,
                 })
             })

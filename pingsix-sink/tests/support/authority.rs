@@ -124,7 +124,7 @@ impl Prober {
     }
 
     /// The certificate that the server shows now.
-    pub(crate) async fn shown(&self, address: SocketAddr) -> CertificateDer<'static> {
+    pub(crate) async fn masked(&self, address: SocketAddr) -> CertificateDer<'static> {
         let connection = self.connect(address).await.unwrap();
         connection.get_ref().1.peer_certificates().unwrap()[0].clone()
     }

@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     /// A transaction does not arrive.
     Request,
     /// A transaction is done, and nobody is told.
-    Answer,
+    UnexpectedResponse,
 }
 
 /// Hands requests on until it is told to fail; dropping it stops it.

@@ -78,7 +78,8 @@ impl Installation {
     /// Runs a controller with the account of the manifests, and a feed of its own, until everything is published once.
     pub(super) async fn run(&self) -> Running {
         let (client, options, replicas) = self.replica();
-        let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::to_come());
+        let builder =
+            EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::deferred());
         let etcd = builder.start().await.unwrap();
         Self::until_ready(Running::among(client, &etcd, replicas, options)).await
     }

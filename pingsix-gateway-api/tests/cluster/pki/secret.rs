@@ -38,7 +38,7 @@ impl Replica {
         authority.lifetimes = lifetimes;
         options.feed_authority = Some(authority);
         let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
-        let tls = ServerTls::to_come().reread_interval(Duration::from_millis(50));
+        let tls = ServerTls::deferred().reread_interval(Duration::from_millis(50));
         let access = Access::of(Clients::new()).certificate_uris();
         let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(tls).access(access);
         let etcd = builder.start().await.unwrap();

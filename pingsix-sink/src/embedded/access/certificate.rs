@@ -15,7 +15,7 @@ use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::uri::{Grant, grant_of, is_meant_for_us};
+use super::uri::{Grant, grant_of, has_our_scheme};
 use crate::desired::Scope;
 use crate::document::Digest;
 
@@ -23,7 +23,7 @@ use crate::document::Digest;
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Length limit of a URI in the log.
-const LOGGED_URI: usize = 256;
+const MAX_LOGGED_URI: usize = 256;
 
 /// A client certificate that a handshake verified.
 pub(in crate::embedded) struct Certificate {
@@ -83,7 +83,7 @@ impl Certificate {
                 Some(grant) => {
                     grants.insert(grant);
                 }
-                None if is_meant_for_us(uri) => complain(uri.get(..LOGGED_URI).unwrap_or(uri)),
+                None if has_our_scheme(uri) => complain(uri.get(..MAX_LOGGED_URI).unwrap_or(uri)),
                 None => {}
             }
         }
@@ -116,7 +116,7 @@ impl Certificate {
     }
 
     /// Whether a handshake with this edition of the CAs would verify the certificate as well.
-    pub(in crate::embedded) fn is_of(
+    pub(in crate::embedded) fn charge_to(
         &self,
         authorities: &dyn ClientCertVerifier,
         edition: u64,

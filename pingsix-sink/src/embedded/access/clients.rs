@@ -90,15 +90,15 @@ impl Clients {
     /// client loses access to a half-written file.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse), [`ClientsProblem::Unfinished`] and [`ClientsProblem::Empty`].
+    /// Those of [`parse`](Self::parse), [`ClientsProblem::Incomplete`] and [`ClientsProblem::Empty`].
     pub(super) fn of_file(text: &str) -> Result<Self, ClientsError> {
-        let wrong = |line, problem| Err(ClientsError { file: None, line, problem });
+        let error = |line, problem| Err(ClientsError { file: None, line, problem });
         if !text.is_empty() && !text.ends_with('\n') {
-            return wrong(Some(text.lines().count()), ClientsProblem::Unfinished);
+            return error(Some(text.lines().count()), ClientsProblem::Incomplete);
         }
         let clients = Self::parse(text)?;
         if clients.users.is_empty() && clients.certificates.is_empty() {
-            return wrong(None, ClientsProblem::Empty);
+            return error(None, ClientsProblem::Empty);
         }
         Ok(clients)
     }
@@ -114,11 +114,11 @@ impl Clients {
                     return Err(ClientsProblem::NoPassword);
                 }
                 if self.users.contains_key(name) {
-                    return Err(ClientsProblem::Twice);
+                    return Err(ClientsProblem::DuplicateName);
                 }
                 Ok(self.user(name, password, scopes(words)?))
             }
-            Some("certificate") if self.certificates.contains_key(name) => Err(ClientsProblem::Twice),
+            Some("certificate") if self.certificates.contains_key(name) => Err(ClientsProblem::DuplicateName),
             Some("certificate") => Ok(self.certificate(name, scopes(words)?)),
             Some(_) | None => Err(ClientsProblem::UnknownProof),
         }
@@ -141,7 +141,7 @@ impl User {
     /// A placeholder for an unknown user, so that guesses of names take as long as guesses of passwords.
     ///
     /// Its password is empty. A client that guesses the empty password is still denied for its unknown name.
-    pub(super) fn nobody() -> Self {
+    pub(super) fn placeholder() -> Self {
         Self::new(&[], Arc::default())
     }
 
@@ -215,7 +215,7 @@ pub enum ClientsProblem {
     Empty,
     /// The last line of a file has no line break, so the file may be incomplete.
     #[error("the line does not end with a line break, so it may not be written to its end")]
-    Unfinished,
+    Incomplete,
     /// The second word is neither `password` nor `certificate`.
     #[error("after the name there must be \"password\" or \"certificate\"")]
     UnknownProof,
@@ -232,7 +232,7 @@ pub enum ClientsProblem {
     InvalidPrefix,
     /// The name occurs twice.
     #[error("the same name was given before")]
-    Twice,
+    DuplicateName,
 }
 
 #[cfg(test)]
@@ -251,11 +251,11 @@ mod tests {
         }
         assert_eq!(clients.scopes_of_certificate("edge").unwrap().len(), 1);
         assert!(clients.user_named("edge").is_none());
-        assert!(!User::nobody().has_password("s3cret"));
+        assert!(!User::placeholder().has_password("s3cret"));
     }
 
     #[test]
-    fn what_is_wrong_is_named_by_its_line_without_a_word_of_it() {
+    fn a_fault_is_named_by_its_line_without_quoting_it() {
         for (line, expected) in [
             ("s3cret", "after the name"),
             ("web s3cret /p/web", "after the name"),

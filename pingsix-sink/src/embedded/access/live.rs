@@ -12,14 +12,14 @@ use tokio::time::MissedTickBehavior;
 use tonic::metadata::MetadataMap;
 
 use super::clients::{Clients, ClientsError, ClientsProblem, User};
-use super::token::{self, Claim};
+use super::token::{self, UnverifiedToken};
 use super::uri::Grant;
 use super::{Access, Certificate, Source, TOKEN_LIFETIME};
 use crate::desired::{Desired, Scope};
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
-use crate::embedded::settled::read_settled;
+use crate::embedded::stable_read::read_stable;
 use crate::embedded::store::KeyRange;
 
 /// The metadata key of etcd's token in gRPC.
@@ -30,7 +30,7 @@ pub(in crate::embedded) struct LiveAccess {
     clock: Arc<dyn Clock>,
     certificate_uris: bool,
     token_lifetime: Duration,
-    source: Option<Watched>,
+    source: Option<ClientsFile>,
     /// `None` while access is unrestricted.
     clients: RwLock<Option<Arc<Clients>>>,
     changes: watch::Sender<u64>,
@@ -44,14 +44,14 @@ enum Ownership {
     /// The scope has this owner, or none.
     Of(Option<Arc<str>>),
     /// The scope still has the documents of a former owner.
-    Passing,
+    Transferring,
 }
 
 /// A file that is read periodically.
-struct Watched {
+struct ClientsFile {
     path: std::path::PathBuf,
     interval: Duration,
-    seen: Mutex<Digest>,
+    digest: Mutex<Digest>,
 }
 
 /// Credentials of a client in one request.
@@ -74,7 +74,7 @@ pub(in crate::embedded) enum Reader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Denied {
     /// The request has no credentials.
-    Unnamed,
+    Unauthenticated,
     /// The token is invalid or has expired.
     InvalidToken,
     /// The certificate has expired since the handshake.
@@ -115,8 +115,8 @@ impl LiveAccess {
         let live = match source {
             Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
             Source::File(path) => {
-                let (digest, clients) = read_settled(None, || read(&path));
-                let watched = Watched { path, interval: reread_interval, seen: Mutex::new(digest) };
+                let (digest, clients) = read_stable(None, || read(&path));
+                let watched = ClientsFile { path, interval: reread_interval, digest: Mutex::new(digest) };
                 Self::new(clock, token_lifetime, Some(watched), Some(clients?))
             }
         };
@@ -126,7 +126,7 @@ impl LiveAccess {
     fn new(
         clock: Arc<dyn Clock>,
         token_lifetime: Duration,
-        source: Option<Watched>,
+        source: Option<ClientsFile>,
         clients: Option<Clients>,
     ) -> Self {
         let clients = RwLock::new(clients.map(Arc::new));
@@ -140,7 +140,7 @@ impl LiveAccess {
     }
 
     /// Whether URIs of certificates grant access and connections end with their certificates.
-    pub(in crate::embedded) fn goes_by_certificates(&self) -> bool {
+    pub(in crate::embedded) fn ends_with_certificates(&self) -> bool {
         self.certificate_uris
     }
 
@@ -151,18 +151,18 @@ impl LiveAccess {
 
     /// Closes a scope to certificates that name it before a publication for another owner. Returns whether the owner
     /// changes.
-    pub(in crate::embedded) fn begin_to_pass(&self, desired: &Desired) -> bool {
+    pub(in crate::embedded) fn begin_transfer(&self, desired: &Desired) -> bool {
         let owner = Ownership::Of(desired.owner().cloned());
         let is_same = self.owners.read().get(desired.scope()) == Some(&owner);
         if is_same || desired.documents().is_empty() {
             return false;
         }
-        self.owners.write().insert(desired.scope().clone(), Ownership::Passing);
+        self.owners.write().insert(desired.scope().clone(), Ownership::Transferring);
         true
     }
 
     /// Opens a scope to its new owner.
-    pub(in crate::embedded) fn pass(&self, desired: &Desired) {
+    pub(in crate::embedded) fn complete_transfer(&self, desired: &Desired) {
         self.owners.write().insert(desired.scope().clone(), Ownership::Of(desired.owner().cloned()));
     }
 
@@ -174,10 +174,10 @@ impl LiveAccess {
     /// Reads the file periodically. Returns at once when there is no file.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
         let Some(watched) = &self.source else { return };
-        let mut looks = tokio::time::interval(watched.interval);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut interval = tokio::time::interval(watched.interval);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            interval.tick().await;
             let live = Arc::clone(&self);
             if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
                 tracing::error!(%error, "the file with the clients could not be looked at");
@@ -186,15 +186,15 @@ impl LiveAccess {
     }
 
     fn refresh(&self) {
-        let Some(Watched { path, seen, .. }) = &self.source else { return };
+        let Some(ClientsFile { path, digest, .. }) = &self.source else { return };
         // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
         // once.
-        let mut seen = seen.lock();
-        let (digest, clients) = read_settled(Some(*seen), || read(path));
-        if digest == *seen {
+        let mut known = digest.lock();
+        let (digest, clients) = read_stable(Some(*known), || read(path));
+        if digest == *known {
             return;
         }
-        *seen = digest;
+        *known = digest;
         match clients {
             Ok(clients) => {
                 tracing::info!(path = %path.display(), "the clients were read anew");
@@ -210,10 +210,10 @@ impl LiveAccess {
     /// Issues a token for a user with the right password.
     pub(in crate::embedded) fn authenticate(&self, name: &str, password: &str) -> Result<String, Denied> {
         let clients = self.clients.read().clone().ok_or(Denied::NotEnabled)?;
-        let nobody = User::nobody();
+        let placeholder = User::placeholder();
         let known = clients.user_named(name);
         let (_, user) = known.unzip();
-        let has_password = user.unwrap_or(&nobody).has_password(password);
+        let has_password = user.unwrap_or(&placeholder).has_password(password);
         match known.filter(|_| has_password) {
             Some((name, user)) => Ok(token::issue(name, user.key(), self.clock.now(), self.token_lifetime)),
             None => Err(Denied::WrongPassword),
@@ -227,14 +227,14 @@ impl LiveAccess {
             let scopes = self.scopes_of_token(&clients, token, credentials.peer());
             return scopes.map(Reader::Client).ok_or(Denied::InvalidToken);
         }
-        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unnamed)?;
+        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unauthenticated)?;
         if self.certificate_uris && certificate.has_ended(self.clock.now()) {
             return Err(Denied::Expired);
         }
         let named = certificate.common_name().map(|name| clients.scopes_of_certificate(name));
-        let own = self.open_to(certificate);
+        let own = self.scopes_of_uris(certificate);
         match named {
-            None if certificate.grants().is_empty() => Err(Denied::Unnamed),
+            None if certificate.grants().is_empty() => Err(Denied::Unauthenticated),
             None | Some(None) if own.is_empty() => Err(Denied::NotPermitted),
             None | Some(None) => Ok(Reader::Client(own)),
             Some(Some(named)) if own.is_empty() => Ok(Reader::Client(Arc::clone(named))),
@@ -244,30 +244,30 @@ impl LiveAccess {
 
     /// The prefixes that a certificate names and whose owners match. A prefix that was never published has no
     /// documents.
-    fn open_to(&self, certificate: &Certificate) -> Arc<[Scope]> {
+    fn scopes_of_uris(&self, certificate: &Certificate) -> Arc<[Scope]> {
         let owners = self.owners.read();
         let is_open = |grant: &&Grant| match owners.get(&grant.scope) {
             None => true,
             Some(Ownership::Of(owner)) => *owner == grant.owner,
-            Some(Ownership::Passing) => false,
+            Some(Ownership::Transferring) => false,
         };
         certificate.grants().iter().filter(is_open).map(|grant| grant.scope.clone()).collect()
     }
 
     fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
-        let claim = Claim::read(token)?;
-        let (name, user) = clients.user_named(&claim.name)?;
-        if !claim.is_signed_with(user.key()) {
+        let unverified = UnverifiedToken::read(token)?;
+        let (name, user) = clients.user_named(&unverified.name)?;
+        if !unverified.is_signed_with(user.key()) {
             return None;
         }
         let digest = Digest::of(token.as_bytes());
-        if claim.has_expired(self.clock.now()) {
+        if unverified.has_expired(self.clock.now()) {
             peer.filter(|peer| peer.has_shown(&digest))?;
         } else if let Some(peer) = peer {
-            peer.shows(digest);
+            peer.record_token(digest);
         }
         if let Some(peer) = peer {
-            peer.is_of(name);
+            peer.charge_to(name);
         }
         Some(Arc::clone(&user.scopes))
     }

@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use ring::hmac;
 
 /// Length limit of a token.
-const LONGEST: usize = 1_024;
+const MAX_LENGTH: usize = 1_024;
 
 /// A parsed token before verification.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
+pub(super) struct UnverifiedToken<'a> {
     pub(super) name: String,
     expires: u64,
     signed: &'a str,
@@ -28,9 +28,9 @@ pub(super) fn issue(name: &str, key: &hmac::Key, now: SystemTime, lifetime: Dura
     format!("{signed}.{}", hex(signature.as_ref()))
 }
 
-impl<'a> Claim<'a> {
+impl<'a> UnverifiedToken<'a> {
     pub(super) fn read(token: &'a str) -> Option<Self> {
-        let (signed, signature) = token.rsplit_once('.').filter(|_| token.len() <= LONGEST)?;
+        let (signed, signature) = token.rsplit_once('.').filter(|_| token.len() <= MAX_LENGTH)?;
         let (name, expires) = signed.split_once('.')?;
         let name = String::from_utf8(from_hex(name)?).ok()?;
         let expires = u64::from_str_radix(expires, 16).ok()?;
@@ -83,17 +83,17 @@ mod tests {
     fn a_token_is_good_for_its_user_until_it_expires() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let token = issue("web", &key("s3cret"), now, Duration::from_mins(1));
-        let claim = Claim::read(&token).unwrap();
-        assert_eq!(claim.name, "web");
-        assert!(claim.is_signed_with(&key("s3cret")) && !claim.is_signed_with(&key("other")));
-        assert!(!claim.has_expired(now + Duration::from_secs(59)));
-        assert!(claim.has_expired(now + Duration::from_mins(1)));
+        let unverified = UnverifiedToken::read(&token).unwrap();
+        assert_eq!(unverified.name, "web");
+        assert!(unverified.is_signed_with(&key("s3cret")) && !unverified.is_signed_with(&key("other")));
+        assert!(!unverified.has_expired(now + Duration::from_secs(59)));
+        assert!(unverified.has_expired(now + Duration::from_mins(1)));
 
         let (name, rest) = token.split_once('.').unwrap();
         let forged = [format!("{}.{rest}", hex(b"api")), format!("{name}.f{rest}"), format!("{token}00")];
         for forged in forged {
             assert!(
-                Claim::read(&forged).is_none_or(|claim| !claim.is_signed_with(&key("s3cret"))),
+                UnverifiedToken::read(&forged).is_none_or(|token| !token.is_signed_with(&key("s3cret"))),
                 "{forged}"
             );
         }
@@ -102,12 +102,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_token_of_any_text_is_read_or_refused(text in ".{0,40}", name in ".{0,20}") {
-            prop_assert!(Claim::read(&text).is_none_or(|claim| !claim.is_signed_with(&key("s3cret"))));
+            prop_assert!(UnverifiedToken::read(&text).is_none_or(|token| !token.is_signed_with(&key("s3cret"))));
             let token = issue(&name, &key("s3cret"), SystemTime::UNIX_EPOCH, Duration::MAX);
             prop_assert!(token.is_ascii());
-            let claim = Claim::read(&token).unwrap();
-            prop_assert_eq!(&claim.name, &name);
-            prop_assert!(claim.is_signed_with(&key("s3cret")));
+            let token = UnverifiedToken::read(&token).unwrap();
+            prop_assert_eq!(&token.name, &name);
+            prop_assert!(token.is_signed_with(&key("s3cret")));
         }
     }
 }

@@ -12,13 +12,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use crate::desired::Scope;
 
 /// The beginning of a URI: the scheme and an empty authority.
-const BEGINNING: &str = "pingsix-feed://";
+const URI_PREFIX: &str = "pingsix-feed://";
 
 /// The scheme, which marks a URI as ours.
 const SCHEME: &str = "pingsix-feed:";
 
 /// The separator between a prefix and its owner.
-const OWNER: &str = "?uid=";
+const OWNER_SEPARATOR: &str = "?uid=";
 
 /// The characters that are percent-encoded.
 const ENCODED: &AsciiSet =
@@ -36,13 +36,13 @@ const ENCODED: &AsciiSet =
 /// # Ok::<(), pingsix_sink::SinkError>(())
 /// ```
 pub fn feed_uri(scope: &Scope) -> String {
-    format!("{BEGINNING}{}", utf8_percent_encode(scope.as_str(), ENCODED))
+    format!("{URI_PREFIX}{}", utf8_percent_encode(scope.as_str(), ENCODED))
 }
 
 /// The URI of a certificate for a prefix with this [owner](crate::Desired::owned_by), and not for earlier or later
 /// owners of the prefix.
 pub fn feed_uri_of_owner(scope: &Scope, owner: &str) -> String {
-    format!("{}{OWNER}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
+    format!("{}{OWNER_SEPARATOR}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
 }
 
 /// The prefix that a URI grants.
@@ -53,13 +53,13 @@ pub(super) struct Grant {
 }
 
 /// Whether a URI has our scheme, well-formed or not. Schemes are case-insensitive.
-pub(super) fn is_meant_for_us(uri: &str) -> bool {
+pub(super) fn has_our_scheme(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
 /// The grant of a URI; `None` unless the URI has the canonical spelling.
 pub(super) fn grant_of(uri: &str) -> Option<Grant> {
-    let Some((prefix, owner)) = uri.split_once(OWNER) else {
+    let Some((prefix, owner)) = uri.split_once(OWNER_SEPARATOR) else {
         return Some(Grant { scope: scope_of(uri)?, owner: None });
     };
     let (scope, owner) = (scope_of(prefix)?, percent_decode_str(owner).decode_utf8().ok()?);
@@ -68,7 +68,7 @@ pub(super) fn grant_of(uri: &str) -> Option<Grant> {
 }
 
 fn scope_of(uri: &str) -> Option<Scope> {
-    let path = percent_decode_str(uri.strip_prefix(BEGINNING)?).decode_utf8().ok()?;
+    let path = percent_decode_str(uri.strip_prefix(URI_PREFIX)?).decode_utf8().ok()?;
     // A URI library may remove dot segments, which would leave another prefix.
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         return None;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_otherwise_names_nothing() {
+    fn a_malformed_uri_grants_nothing() {
         for uri in [
             "",
             "pingsix-feed:",
@@ -133,16 +133,16 @@ mod tests {
         ] {
             assert_eq!(grant_of(uri), None, "{uri}");
         }
-        assert!(is_meant_for_us("Pingsix-Feed:x") && !is_meant_for_us("spiffe://x") && !is_meant_for_us("ä"));
+        assert!(has_our_scheme("Pingsix-Feed:x") && !has_our_scheme("spiffe://x") && !has_our_scheme("ä"));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_taken_is_the_spelling_of_what_it_names(
+        fn an_accepted_uri_has_the_canonical_spelling(
             rest in "[/a.:%2eE ä]{0,12}",
             owner in prop::option::of("[?a%2=]{0,4}"),
         ) {
-            let uri = format!("{BEGINNING}{rest}{}", owner.map(|owner| format!("{OWNER}{owner}")).unwrap_or_default());
+            let uri = format!("{URI_PREFIX}{rest}{}", owner.map(|owner| format!("{OWNER_SEPARATOR}{owner}")).unwrap_or_default());
             if let Some(Grant { scope, owner }) = grant_of(&uri) {
                 prop_assert_eq!(owner.map_or_else(|| feed_uri(&scope), |owner| feed_uri_of_owner(&scope, &owner)), uri);
             }

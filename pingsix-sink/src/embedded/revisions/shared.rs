@@ -9,13 +9,13 @@ use crate::revision::Revision;
 
 /// The default bound of the difference between two servers' readings, which is the latency of announcements; see
 /// [`SharedTime::with_announcement_latency`].
-pub const LATENESS: Duration = Duration::from_millis(400);
+pub const TOLERANCE: Duration = Duration::from_millis(400);
 
 /// The largest tolerated latency. Lists are then still answered within PingSIX's timeout of five seconds.
-pub const LONGEST_LATENESS: Duration = Duration::from_millis(1_600);
+pub const MAX_TOLERANCE: Duration = Duration::from_millis(1_600);
 
 /// The time for which late announcements raise the tolerated latency.
-const MEMORY: Duration = Duration::from_hours(1);
+const TOLERANCE_LIFETIME: Duration = Duration::from_hours(1);
 
 /// A reading of the time that all servers of the same scopes share: a revision that grows by one in a microsecond.
 ///
@@ -31,19 +31,19 @@ const MEMORY: Duration = Duration::from_hours(1);
 /// after [two and a half times the tolerance](Self::timeout), one second at first and four at most.
 #[derive(Debug)]
 pub struct SharedTime {
-    least: Duration,
+    min_tolerance: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     reading: Option<ClockSample>,
-    late: Option<Late>,
+    late: Option<LateAnnouncement>,
 }
 
 /// A latency above the assumption.
 #[derive(Clone, Copy, Debug)]
-struct Late {
+struct LateAnnouncement {
     by: Duration,
     at: Instant,
 }
@@ -64,15 +64,15 @@ impl ClockSample {
 
 impl Default for SharedTime {
     fn default() -> Self {
-        Self::with_news_within(LATENESS)
+        Self::with_announcement_latency(TOLERANCE)
     }
 }
 
 impl SharedTime {
     /// A time whose announcements arrive within `tolerance`, for a store with a known latency; at most
     /// [`MAX_TOLERANCE`].
-    pub fn with_news_within(lateness: Duration) -> Self {
-        Self { least: lateness.min(LONGEST_LATENESS), state: Mutex::default() }
+    pub fn with_announcement_latency(tolerance: Duration) -> Self {
+        Self { min_tolerance: tolerance.min(MAX_TOLERANCE), state: Mutex::default() }
     }
 
     /// The current reading; `None` before the first.
@@ -88,20 +88,20 @@ impl SharedTime {
             state.reading = Some(ClockSample { revision: seen, at: Instant::now() });
         }
         if let Some(ahead) = ahead.and_then(|ahead| u64::try_from(ahead).ok()) {
-            self.judge(&mut state, Duration::from_micros(ahead));
+            self.record_difference(&mut state, Duration::from_micros(ahead));
         }
     }
 
     /// Raises the reading to one that another server announced some time ago.
-    pub fn hear(&self, told: Revision) {
-        if let Some(behind) = self.now().and_then(|now| u64::try_from(now.get() - told.get()).ok()) {
-            self.judge(&mut self.state.lock(), Duration::from_micros(behind));
+    pub fn observe(&self, announced: Revision) {
+        if let Some(behind) = self.now().and_then(|now| u64::try_from(now.get() - announced.get()).ok()) {
+            self.record_difference(&mut self.state.lock(), Duration::from_micros(behind));
         }
-        self.raise(told);
+        self.raise(announced);
     }
 
     /// Continues from `now`, because no other server is there.
-    pub fn go_on_from(&self, now: Revision) {
+    pub fn continue_from(&self, now: Revision) {
         let mut state = self.state.lock();
         if state.reading.is_none_or(|reading| reading.now() < now) {
             state.reading = Some(ClockSample { revision: now, at: Instant::now() });
@@ -109,29 +109,29 @@ impl SharedTime {
     }
 
     /// The assumed bound of the difference between readings of servers.
-    pub fn lateness(&self) -> Duration {
-        let late = self.state.lock().late.filter(|late| late.at.elapsed() < MEMORY);
-        late.map_or(self.least, |late| late.by)
+    pub fn tolerance(&self) -> Duration {
+        let late = self.state.lock().late.filter(|late| late.at.elapsed() < TOLERANCE_LIFETIME);
+        late.map_or(self.min_tolerance, |late| late.by)
     }
 
     /// The timeout of the store. A revision without a reservation is issued only after it.
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         // An unreserved revision lies above its requester's reading by one to one and a half times the tolerance. All
         // other readings must have passed it when it is issued.
-        self.lateness().mul_f64(2.5)
+        self.tolerance().mul_f64(2.5)
     }
 
     /// Records the difference between two readings.
-    fn judge(&self, state: &mut State, apart: Duration) {
-        let apart = apart.min(LONGEST_LATENESS);
-        let known = state.late.filter(|late| late.at.elapsed() < MEMORY);
-        if apart <= self.least || known.is_some_and(|known| known.by > apart) {
+    fn record_difference(&self, state: &mut State, apart: Duration) {
+        let apart = apart.min(MAX_TOLERANCE);
+        let known = state.late.filter(|late| late.at.elapsed() < TOLERANCE_LIFETIME);
+        if apart <= self.min_tolerance || known.is_some_and(|known| known.by > apart) {
             return;
         }
         if known.is_none() {
-            tracing::warn!(late = ?apart, assumed = ?self.least, "news of other servers come late; without the store, lists are answered later for a while");
+            tracing::warn!(late = ?apart, assumed = ?self.min_tolerance, "news of other servers come late; without the store, lists are answered later for a while");
         }
-        state.late = Some(Late { by: apart, at: Instant::now() });
+        state.late = Some(LateAnnouncement { by: apart, at: Instant::now() });
     }
 }
 
@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_goes_on_by_microseconds_and_never_back() {
+    async fn a_reading_advances_by_microseconds_and_never_decreases() {
         let revision = |number| Revision::new(number).unwrap();
         let time = SharedTime::default();
         assert_eq!(time.now(), None);
         time.raise(revision(1_000));
         tokio::time::advance(Duration::from_millis(2)).await;
         assert_eq!(time.now(), Some(revision(3_000)));
-        time.go_on_from(revision(2_999));
+        time.continue_from(revision(2_999));
         time.raise(revision(2_999));
         assert_eq!(time.now(), Some(revision(3_000)));
         time.raise(revision(i64::MAX));
@@ -156,36 +156,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn news_that_come_late_are_reckoned_with_for_a_while() {
+    async fn late_announcements_raise_the_tolerance_for_a_while() {
         let revision = |millis: i64| Revision::new(1 + millis * 1_000).unwrap();
         let time = SharedTime::default();
-        assert_eq!((time.lateness(), time.patience()), (LATENESS, Duration::from_secs(1)));
+        assert_eq!((time.tolerance(), time.timeout()), (TOLERANCE, Duration::from_secs(1)));
         // The first announcement is not late by definition.
-        time.hear(revision(100_000));
+        time.observe(revision(100_000));
         tokio::time::advance(Duration::from_millis(300)).await;
-        time.hear(revision(100_000));
+        time.observe(revision(100_000));
         time.raise(revision(100_700));
-        assert_eq!(time.lateness(), LATENESS);
+        assert_eq!(time.tolerance(), TOLERANCE);
         // Both directions are late: other servers ahead and other servers behind. An announcement in time changes
         // nothing.
         time.raise(revision(101_200));
-        assert_eq!(time.lateness(), Duration::from_millis(500));
+        assert_eq!(time.tolerance(), Duration::from_millis(500));
         tokio::time::advance(Duration::from_millis(900)).await;
-        time.hear(revision(101_200));
-        time.hear(revision(102_100));
+        time.observe(revision(101_200));
+        time.observe(revision(102_100));
         assert_eq!(
-            (time.lateness(), time.patience()),
+            (time.tolerance(), time.timeout()),
             (Duration::from_millis(900), Duration::from_millis(2_250))
         );
         // The tolerance is bounded, because PingSIX's timeout is.
-        time.hear(revision(900_000));
-        assert_eq!((time.lateness(), time.patience()), (LONGEST_LATENESS, Duration::from_secs(4)));
-        tokio::time::advance(MEMORY).await;
-        assert_eq!(time.lateness(), LATENESS);
+        time.observe(revision(900_000));
+        assert_eq!((time.tolerance(), time.timeout()), (MAX_TOLERANCE, Duration::from_secs(4)));
+        tokio::time::advance(TOLERANCE_LIFETIME).await;
+        assert_eq!(time.tolerance(), TOLERANCE);
         // A clock is no announcement.
-        time.go_on_from(revision(90_000_000));
-        assert_eq!((time.lateness(), time.now()), (LATENESS, Some(revision(90_000_000))));
-        let slow = SharedTime::with_news_within(Duration::from_hours(1));
-        assert_eq!(slow.lateness(), LONGEST_LATENESS);
+        time.continue_from(revision(90_000_000));
+        assert_eq!((time.tolerance(), time.now()), (TOLERANCE, Some(revision(90_000_000))));
+        let slow = SharedTime::with_announcement_latency(Duration::from_hours(1));
+        assert_eq!(slow.tolerance(), MAX_TOLERANCE);
     }
 }

@@ -12,7 +12,7 @@ use crate::proto::etcdserverpb::{
 };
 
 /// Delay of the response to a wrong password, against guessing.
-const PAUSE: Duration = Duration::from_millis(500);
+const FENCE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(in crate::embedded) struct Auth(pub(super) Services);
 
@@ -36,10 +36,10 @@ impl auth_server::Auth for Auth {
             Ok(token) => Ok(Response::new(AuthenticateResponse { header: Some(services.header()), token })),
             Err(denied) => {
                 if denied == Denied::WrongPassword {
-                    if services.replica.news.is_news("wrong password") {
+                    if services.replica.log_limiter.should_log("wrong password") {
                         tracing::warn!("a client gave the name of no user, or a wrong password");
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(FENCE_INTERVAL).await;
                 }
                 Err(services.deny(denied))
             }

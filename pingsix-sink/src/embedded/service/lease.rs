@@ -18,10 +18,10 @@ use crate::proto::etcdserverpb::{
 };
 
 /// etcd's own limit.
-const LONGEST_TTL: i64 = 9_000_000_000;
+const MAX_TTL: i64 = 9_000_000_000;
 
 /// Limit of live leases. Leases have no use here, so the limit is generous.
-const MOST_LEASES: usize = 10_000;
+const MAX_LEASES: usize = 10_000;
 
 /// The live leases.
 #[derive(Debug, Default)]
@@ -49,12 +49,12 @@ impl Granted {
 
 impl LeaseTable {
     fn grant(&self, id: i64, ttl: i64, now: Instant) -> Result<i64, Status> {
-        if ttl > LONGEST_TTL {
+        if ttl > MAX_TTL {
             return Err(Status::out_of_range("etcdserver: too large lease TTL"));
         }
         let mut leases = self.leases.lock();
         leases.alive.retain(|_, lease| lease.expires > now);
-        if leases.alive.len() >= MOST_LEASES {
+        if leases.alive.len() >= MAX_LEASES {
             return Err(Status::resource_exhausted("too many leases"));
         }
         let id = if id == 0 {
@@ -140,12 +140,12 @@ impl lease_server::Lease for Lease {
         self.0.reader(&request)?;
         let services = self.0.clone();
         let ended = services.shutdown.clone().cancelled_owned();
-        let answers = request.into_inner().map(move |request| {
+        let responses = request.into_inner().map(move |request| {
             let id = request?.id;
             let ttl = services.replica.leases.keep_alive(id, Instant::now());
             Ok(LeaseKeepAliveResponse { header: Some(services.header()), id, ttl })
         });
-        Ok(Response::new(Box::pin(futures::StreamExt::take_until(answers, ended))))
+        Ok(Response::new(Box::pin(futures::StreamExt::take_until(responses, ended))))
     }
 
     async fn lease_time_to_live(

@@ -14,14 +14,14 @@ use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 const HEALTH_KEY: &[u8] = b"health";
 
 /// Byte limit of the lists in one response; they are in memory together.
-pub(super) const MOST_LISTED: usize = 16 * LIST_LIMIT;
+pub(super) const MAX_LIST_BYTES: usize = 16 * LIST_LIMIT;
 
 /// Limit of the keys and scopes that a request may examine in all its comparisons and lists.
-const MOST_LOOKED_AT: usize = 1 << 18;
+const MAX_EXAMINED: usize = 1 << 18;
 
 /// Reason why a range or a transaction fails.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(super) enum RangeError {
     /// A range in the request is refused.
     Range(KeyRange, Refusal),
     /// The response exceeds the byte limit, or the request examines too many keys.
@@ -34,24 +34,24 @@ pub(super) struct Cost {
     /// The bytes of its lists.
     listed: usize,
     /// The number of examined keys and scopes.
-    looked_at: usize,
+    examined: usize,
 }
 
 impl Cost {
     /// Counts keys and scopes before they are examined.
-    pub(super) fn look_at(&mut self, count: usize) -> Result<(), Unanswered> {
-        self.looked_at += count;
-        (self.looked_at <= MOST_LOOKED_AT).then_some(()).ok_or(Unanswered::TooLarge)
+    pub(super) fn examine(&mut self, count: usize) -> Result<(), RangeError> {
+        self.examined += count;
+        (self.examined <= MAX_EXAMINED).then_some(()).ok_or(RangeError::TooLarge)
     }
 
     #[cfg(test)]
-    pub(super) const fn looked_at(&self) -> usize {
-        self.looked_at
+    pub(super) const fn examined(&self) -> usize {
+        self.examined
     }
 
-    fn list(&mut self, bytes: usize) -> Result<(), Unanswered> {
+    fn add_list(&mut self, bytes: usize) -> Result<(), RangeError> {
         self.listed += bytes;
-        (self.listed <= MOST_LISTED).then_some(()).ok_or(Unanswered::TooLarge)
+        (self.listed <= MAX_LIST_BYTES).then_some(()).ok_or(RangeError::TooLarge)
     }
 }
 
@@ -75,20 +75,20 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
 /// last.
 ///
 /// Without filters and sort, the cost is that of the listed keys, because the count of a range is known.
-pub(super) fn answer(
+pub(super) fn respond(
     store: &Store,
     request: &RangeRequest,
     cost: &mut Cost,
-) -> Result<RangeResponse, Unanswered> {
+) -> Result<RangeResponse, RangeError> {
     let range = range_of(request);
-    let refused = |refusal| Unanswered::Range(range.clone(), refusal);
+    let refused = |refusal| RangeError::Range(range.clone(), refusal);
     match store.admit(&range) {
         Err(Refusal::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
         admission => admission.map_err(refused)?,
     }
     let revision = (request.revision > 0).then_some(request.revision);
     let selection = store.select(&range, revision).map_err(refused)?;
-    cost.look_at(selection.scopes)?;
+    cost.examine(selection.scopes)?;
     let mut response = RangeResponse {
         header: Some(super::header(store.header())),
         count: i64::try_from(selection.len()).unwrap_or(i64::MAX),
@@ -99,10 +99,10 @@ pub(super) fn answer(
     }
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let (records, all): (Vec<&Arc<Record>>, usize) = if is_in_order(request) {
-        cost.look_at(selection.len().min(limit))?;
+        cost.examine(selection.len().min(limit))?;
         (selection.iter().take(limit).collect(), selection.len())
     } else {
-        cost.look_at(selection.len())?;
+        cost.examine(selection.len())?;
         let mut records: Vec<_> = selection.iter().filter(|record| is_wanted(request, record)).collect();
         sort(&mut records, request.sort_target(), request.sort_order());
         let all = records.len();
@@ -115,7 +115,7 @@ pub(super) fn answer(
         if request.keys_only {
             kv.value.clear();
         }
-        cost.list(kv.encoded_len())?;
+        cost.add_list(kv.encoded_len())?;
         response.kvs.push(kv);
     }
     Ok(response)

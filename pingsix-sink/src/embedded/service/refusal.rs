@@ -3,7 +3,7 @@
 use tonic::Status;
 
 use super::Services;
-use super::range::Unanswered;
+use super::range::RangeError;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
@@ -19,11 +19,11 @@ pub(super) const TOO_LARGE: &str = "etcdserver: request is too large";
 pub(super) const KEY_LIMIT: usize = 4 * 1024;
 
 /// Length limit of a key in the log. Clients choose keys, which may be as long as a request.
-const LOGGED_KEY: usize = 256;
+const MAX_LOGGED_KEY: usize = 256;
 
 /// The beginning of a key, for the log.
-pub(super) fn loggable(key: &[u8]) -> String {
-    String::from_utf8_lossy(key.get(..LOGGED_KEY).unwrap_or(key)).into_owned()
+pub(super) fn truncated_key(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(..MAX_LOGGED_KEY).unwrap_or(key)).into_owned()
 }
 
 /// The refusal of a write.
@@ -34,7 +34,7 @@ pub(super) fn read_only() -> Status {
 }
 
 /// Refuses a key that is longer than any published key.
-pub(super) fn too_long<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
+pub(super) fn check_key_length<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
     if keys.iter().any(|key| key.len() > KEY_LIMIT) {
         return Err(Status::invalid_argument(TOO_LARGE));
     }
@@ -52,7 +52,7 @@ pub(super) fn shutting_down() -> Status {
 impl From<Denied> for Status {
     fn from(denied: Denied) -> Self {
         match denied {
-            Denied::Unnamed => Status::invalid_argument("etcdserver: user name is empty"),
+            Denied::Unauthenticated => Status::invalid_argument("etcdserver: user name is empty"),
             Denied::InvalidToken => Status::unauthenticated("etcdserver: invalid auth token"),
             Denied::Expired => Status::unauthenticated("the certificate of the client is no longer valid"),
             Denied::NotPermitted => Status::permission_denied("etcdserver: permission denied"),
@@ -81,10 +81,10 @@ impl Services {
     }
 
     /// The status of a failed range or transaction.
-    pub(super) fn unanswered(&self, unanswered: Unanswered) -> Status {
-        match unanswered {
-            Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
-            Unanswered::TooLarge => Status::resource_exhausted(
+    pub(super) fn range_error(&self, range_error: RangeError) -> Status {
+        match range_error {
+            RangeError::Range(range, refusal) => self.refuse(&range, refusal),
+            RangeError::TooLarge => Status::resource_exhausted(
                 "the lists of a request have more bytes than one answer may hold, or it looks at too many keys",
             ),
         }
@@ -110,8 +110,8 @@ impl Services {
     }
 
     fn log_unknown(&self, range: &KeyRange) {
-        let key = loggable(range.start());
-        if self.unknown.is_news(&key) {
+        let key = truncated_key(range.start());
+        if self.unknown.should_log(&key) {
             let known: Vec<String> = self
                 .replica
                 .read(|store| store.scopes().take(32).map(|(scope, _)| scope.to_string()).collect());

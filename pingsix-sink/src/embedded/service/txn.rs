@@ -5,7 +5,7 @@
 
 use tonic::Status;
 
-use super::range::{self, Cost, Unanswered};
+use super::range::{self, Cost, RangeError};
 use super::refusal;
 use crate::embedded::store::{KeyRange, Record, Store};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
@@ -14,11 +14,11 @@ use crate::proto::etcdserverpb::response_op::Response as Outcome;
 use crate::proto::etcdserverpb::{Compare, ResponseOp, TxnRequest, TxnResponse};
 
 /// etcd's default limit, per branch.
-const MOST_OPERATIONS: usize = 128;
+const MAX_OPERATIONS: usize = 128;
 
 /// Limit of the comparisons and operations in a transaction and all nested ones. The limit per branch alone would let
 /// them multiply with every level.
-const MOST_OF_ALL_LEVELS: usize = 1_024;
+const MAX_NESTED_OPERATIONS: usize = 1_024;
 
 /// Refuses invalid transactions as etcd does, every write, and too many operations.
 pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
@@ -28,25 +28,27 @@ pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
 /// Checks a transaction and all nested ones; `sum` is the count so far.
 fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
     let lengths = [request.compare.len(), request.success.len(), request.failure.len()];
-    if lengths.iter().any(|length| *length > MOST_OPERATIONS) {
+    if lengths.iter().any(|length| *length > MAX_OPERATIONS) {
         return Err(Status::invalid_argument("etcdserver: too many operations in txn request"));
     }
     *sum += lengths.iter().sum::<usize>();
-    if *sum > MOST_OF_ALL_LEVELS {
+    if *sum > MAX_NESTED_OPERATIONS {
         return Err(Status::resource_exhausted(format!(
-            "a transaction has more than {MOST_OF_ALL_LEVELS} comparisons and operations in all of its levels"
+            "a transaction has more than {MAX_NESTED_OPERATIONS} comparisons and operations in all of its levels"
         )));
     }
     for compare in &request.compare {
         if compare.key.is_empty() {
             return Err(refusal::empty_key());
         }
-        refusal::too_long([&compare.key, &compare.range_end])?;
+        refusal::check_key_length([&compare.key, &compare.range_end])?;
     }
     for operation in request.success.iter().chain(&request.failure) {
         match &operation.request {
             Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
-            Some(Operation::RequestRange(range)) => refusal::too_long([&range.key, &range.range_end])?,
+            Some(Operation::RequestRange(range)) => {
+                refusal::check_key_length([&range.key, &range.range_end])?
+            }
             None => {}
             Some(Operation::RequestTxn(inner)) => check_level(inner, sum)?,
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) => {
@@ -73,12 +75,12 @@ pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> 
 }
 
 /// The response to a transaction that passed [`check`], from one state of the store.
-pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, Unanswered> {
-    answer_level(store, request, &mut Cost::default())
+pub(super) fn respond(store: &Store, request: &TxnRequest) -> Result<TxnResponse, RangeError> {
+    respond_level(store, request, &mut Cost::default())
 }
 
 /// The response to a transaction and its nested ones; `cost` is the cost so far.
-fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<TxnResponse, Unanswered> {
+fn respond_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<TxnResponse, RangeError> {
     let mut succeeded = true;
     for compare in &request.compare {
         succeeded &= holds(store, compare, cost)?;
@@ -87,10 +89,10 @@ fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<
     for operation in if succeeded { &request.success } else { &request.failure } {
         let response = match &operation.request {
             Some(Operation::RequestRange(request)) => {
-                Some(Outcome::ResponseRange(range::answer(store, request, cost)?))
+                Some(Outcome::ResponseRange(range::respond(store, request, cost)?))
             }
             Some(Operation::RequestTxn(inner)) => {
-                Some(Outcome::ResponseTxn(answer_level(store, inner, cost)?))
+                Some(Outcome::ResponseTxn(respond_level(store, inner, cost)?))
             }
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) | None => None,
         };
@@ -101,11 +103,11 @@ fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<
 
 /// Whether a comparison holds for every key of its range. A missing key has zero for its numbers, and fails every
 /// comparison of values.
-fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Unanswered> {
+fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, RangeError> {
     let range = KeyRange::new(&compare.key, &compare.range_end);
     let records = store.admit(&range).and_then(|()| store.select(&range, None));
-    let records = records.map_err(|refusal| Unanswered::Range(range, refusal))?;
-    cost.look_at(records.scopes + records.len())?;
+    let records = records.map_err(|refusal| RangeError::Range(range, refusal))?;
+    cost.examine(records.scopes + records.len())?;
     if records.len() == 0 {
         let missing = Record {
             key: Box::from(&*compare.key),
@@ -166,9 +168,9 @@ mod tests {
     }
 
     /// Nested transactions with the maximum of historical lists.
-    fn nested(list: &RangeRequest) -> TxnRequest {
+    fn nested(add_list: &RangeRequest) -> TxnRequest {
         let inner = TxnRequest {
-            success: vec![operation(Operation::RequestRange(list.clone())); MOST_OPERATIONS - 1],
+            success: vec![operation(Operation::RequestRange(add_list.clone())); MAX_OPERATIONS - 1],
             ..TxnRequest::default()
         };
         let success = vec![operation(Operation::RequestTxn(inner)); 7];
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_transaction_lists_of_the_past_costs_what_it_shows() {
+    fn historical_lists_of_a_transaction_cost_their_keys() {
         let mut publisher = Publisher::new(1 << 20);
         let mut state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
         publisher.publish(&state);
@@ -186,33 +188,36 @@ mod tests {
             state.insert(round, 1);
             publisher.publish(&state);
         }
-        let list = RangeRequest {
+        let add_list = RangeRequest {
             key: "/p/web/".into(),
             range_end: "/p/web0".into(),
             revision: oldest,
             limit: 1,
             ..RangeRequest::default()
         };
-        let looked_at = |request: &RangeRequest| {
+        let examined = |request: &RangeRequest| {
             let (mut cost, txn) = (Cost::default(), nested(request));
             check(&txn).unwrap();
-            let answer = answer_level(&publisher.store, &txn, &mut cost);
-            answer.is_ok().then(|| cost.looked_at())
+            let respond = respond_level(&publisher.store, &txn, &mut cost);
+            respond.is_ok().then(|| cost.examined())
         };
-        let lists = 7 * (MOST_OPERATIONS - 1);
+        let lists = 7 * (MAX_OPERATIONS - 1);
         // The scope and a key.
-        assert_eq!(looked_at(&list), Some(2 * lists));
-        assert_eq!(looked_at(&RangeRequest { count_only: true, ..list.clone() }), Some(lists));
-        assert_eq!(looked_at(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), Some(257 * lists));
-        let past = range::answer(&publisher.store, &list, &mut Cost::default()).unwrap();
-        assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
+        assert_eq!(examined(&add_list), Some(2 * lists));
+        assert_eq!(examined(&RangeRequest { count_only: true, ..add_list.clone() }), Some(lists));
+        assert_eq!(
+            examined(&RangeRequest { limit: 0, keys_only: true, ..add_list.clone() }),
+            Some(257 * lists)
+        );
+        let history = range::respond(&publisher.store, &add_list, &mut Cost::default()).unwrap();
+        assert_eq!((history.count, history.more, history.kvs[0].mod_revision), (256, true, oldest));
 
         // A filter examines every key, which is refused for too many keys.
         let mut cost = Cost::default();
-        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
+        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..add_list };
         for _ in 0..1_020 {
-            range::answer(&publisher.store, &filtered, &mut cost).unwrap();
+            range::respond(&publisher.store, &filtered, &mut cost).unwrap();
         }
-        assert_eq!(range::answer(&publisher.store, &filtered, &mut cost), Err(Unanswered::TooLarge));
+        assert_eq!(range::respond(&publisher.store, &filtered, &mut cost), Err(RangeError::TooLarge));
     }
 }

@@ -56,7 +56,7 @@ impl KeyRange {
     }
 
     /// Whether the range overlaps the keys of `scope`.
-    pub(in crate::embedded) fn meets(&self, scope: &Scope) -> bool {
+    pub(in crate::embedded) fn overlaps(&self, scope: &Scope) -> bool {
         !self.is_empty() && !self.is_after(scope) && self.reaches(scope)
     }
 
@@ -92,7 +92,7 @@ impl KeyRange {
     pub(in crate::embedded) fn within(&self, scope: &Scope) -> bool {
         let prefix = scope.as_str().as_bytes();
         match self {
-            Self::One(_) => self.meets(scope),
+            Self::One(_) => self.overlaps(scope),
             Self::Span { start, end } => {
                 start.iter().ge(prefix.iter().chain(b"/"))
                     && end.as_ref().is_some_and(|end| end.iter().le(prefix.iter().chain(b"0")))
@@ -101,11 +101,11 @@ impl KeyRange {
     }
 
     /// The ranks of the `values` whose keys are in the range.
-    pub(in crate::embedded) fn of<T: Sorted<By = [u8]>>(&self, values: &Chunks<T>) -> Range<usize> {
-        let start = values.partition_point(|value| *value.by() < **self.start());
+    pub(in crate::embedded) fn of<T: Sorted<SortKey = [u8]>>(&self, values: &Chunks<T>) -> Range<usize> {
+        let start = values.partition_point(|value| *value.sort_key() < **self.start());
         let end = match self {
-            Self::One(key) => values.partition_point(|value| *value.by() <= **key),
-            Self::Span { end: Some(end), .. } => values.partition_point(|value| *value.by() < **end),
+            Self::One(key) => values.partition_point(|value| *value.sort_key() <= **key),
+            Self::Span { end: Some(end), .. } => values.partition_point(|value| *value.sort_key() < **end),
             Self::Span { end: None, .. } => values.len(),
         };
         start..end.max(start)
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     impl Sorted for Bytes {
-        type By = [u8];
+        type SortKey = [u8];
 
-        fn by(&self) -> &[u8] {
+        fn sort_key(&self) -> &[u8] {
             self
         }
     }
@@ -133,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn a_range_meets_the_scopes_it_has_keys_of() {
+    fn a_range_overlaps_the_scopes_of_its_keys() {
         let scope = Scope::new("/p/web").unwrap();
-        let meeting = [
+        let overlapping = [
             ("/p/web/", "/p/web0"),
             ("/p/web", "/p/wec"),
             ("/p/web/routes/a", ""),
@@ -145,8 +145,8 @@ mod tests {
             ("/p/web/routes/", "/p/web/routes0"),
             ("/p/web-", "/p/web0"),
         ];
-        for (key, end) in meeting {
-            assert!(range(key, end).meets(&scope), "{key:?} {end:?}");
+        for (key, end) in overlapping {
+            assert!(range(key, end).overlaps(&scope), "{key:?} {end:?}");
         }
         let apart = [
             ("/p/api/", "/p/api0"),
@@ -159,12 +159,12 @@ mod tests {
             ("/p/web0", "/p/web/"),
         ];
         for (key, end) in apart {
-            assert!(!range(key, end).meets(&scope), "{key:?} {end:?}");
+            assert!(!range(key, end).overlaps(&scope), "{key:?} {end:?}");
         }
     }
 
     #[test]
-    fn a_range_covers_the_scopes_it_has_all_keys_of() {
+    fn a_range_covers_the_scopes_that_it_contains() {
         let scope = Scope::new("/p/web").unwrap();
         for (key, end) in [("/p/web/", "/p/web0"), ("/p/", "/p0"), ("\0", "\0"), ("/p/web", "/p/wec")] {
             assert!(range(key, end).covers(&scope), "{key:?} {end:?}");
@@ -203,13 +203,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_range_that_contains_a_key_of_a_scope_meets_it(
+        fn a_range_with_a_key_of_a_scope_overlaps_it(
             start in "[/a0.]{0,5}", end in "[/a0.]{0,5}", rest in "[/a0.]{0,3}",
         ) {
             let scope = Scope::new("/a/a").unwrap();
             let range = range(&start, &end);
             let key = format!("/a/a/{rest}");
-            prop_assert!(!range.contains(key.as_bytes()) || range.meets(&scope));
+            prop_assert!(!range.contains(key.as_bytes()) || range.overlaps(&scope));
             prop_assert!(!range.covers(&scope) || range.contains(key.as_bytes()));
         }
 

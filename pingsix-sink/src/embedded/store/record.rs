@@ -72,7 +72,7 @@ impl Version for Record {
     }
 }
 
-impl Version for Gone {
+impl Version for Deletion {
     fn key(&self) -> &[u8] {
         &self.key
     }
@@ -98,12 +98,12 @@ pub(in crate::embedded) enum Change {
     /// The key has a new value.
     Put { record: Arc<Record>, before: Option<Arc<Record>> },
     /// The key is deleted.
-    Delete { gone: Arc<Gone>, before: Option<Arc<Record>> },
+    Delete { deletion: Arc<Deletion>, before: Option<Arc<Record>> },
 }
 
 /// A deleted key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::embedded) struct Gone {
+pub(in crate::embedded) struct Deletion {
     pub(in crate::embedded) key: Box<[u8]>,
     /// The revision of the deletion.
     pub(in crate::embedded) revision: i64,
@@ -111,7 +111,7 @@ pub(in crate::embedded) struct Gone {
     pub(in crate::embedded) ordinal: u64,
 }
 
-impl Gone {
+impl Deletion {
     /// Upper bound of the bytes of the deletion in a watch response.
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         self.key.len() + EVENT_OVERHEAD
@@ -127,7 +127,7 @@ impl Change {
     pub(in crate::embedded) fn key(&self) -> &[u8] {
         match self {
             Self::Put { record, .. } => &record.key,
-            Self::Delete { gone, .. } => &gone.key,
+            Self::Delete { deletion, .. } => &deletion.key,
         }
     }
 
@@ -142,7 +142,7 @@ impl Change {
     fn kept_bytes(&self) -> usize {
         let own = match self {
             Self::Put { .. } => 0,
-            Self::Delete { gone, .. } => gone.event_bytes(),
+            Self::Delete { deletion, .. } => deletion.event_bytes(),
         };
         size_of::<Self>() + own + self.before().map_or(0, |before| before.event_bytes())
     }
@@ -153,8 +153,8 @@ impl Change {
             Self::Put { record, .. } => {
                 Event { r#type: EventType::Put.into(), kv: Some(record.to_proto()), prev_kv }
             }
-            Self::Delete { gone, .. } => {
-                Event { r#type: EventType::Delete.into(), kv: Some(gone.to_proto()), prev_kv }
+            Self::Delete { deletion, .. } => {
+                Event { r#type: EventType::Delete.into(), kv: Some(deletion.to_proto()), prev_kv }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::super::publication::{commits, cut};
+use super::super::publication::{commits, split};
 use super::*;
 use crate::desired::DocumentSet;
 use crate::document::{Document, Key, OrderHint, Owner};
@@ -45,8 +45,8 @@ pub(in crate::embedded) fn publish_needed(
     limit: usize,
     needed: i64,
 ) {
-    store.know(scope);
-    let (steps, parts) = cut(scope, plan(from, to), from, limit).unwrap();
+    store.add_scope(scope);
+    let (steps, parts) = split(scope, plan(from, to), from, limit).unwrap();
     let revisions = store.next_revisions(parts.len()).unwrap();
     let commits = commits(store, scope, &steps, &parts, revisions);
     store.commit(scope, commits, needed);

@@ -305,7 +305,7 @@ async fn a_sink_without_watch_looks_each_time() {
 #[tokio::test]
 async fn a_scope_says_who_published_it_from_its_first_document_to_its_last() {
     let Some(lab) = Lab::start().await else { return };
-    let (one, two, nobody) = (lab.sink(), lab.sink(), lab.sink());
+    let (one, two, placeholder) = (lab.sink(), lab.sink(), lab.sink());
     one.publish_as("one");
     one.publish_as("the first call counts");
     two.publish_as("two");
@@ -316,11 +316,11 @@ async fn a_scope_says_who_published_it_from_its_first_document_to_its_last() {
     let api = many("/p/api", 1_500, 8);
     let first = one.publish(&web).await.unwrap();
     two.publish(&api).await.unwrap();
-    nobody.publish(&desired("/p/other", &[("upstreams/u", "1")])).await.unwrap();
+    placeholder.publish(&desired("/p/other", &[("upstreams/u", "1")])).await.unwrap();
     one.publish(&desired("/elsewhere", &[("upstreams/u", "1")])).await.unwrap();
     assert_eq!(own(&one).await, scopes(&["/p/web"]));
     assert_eq!(own(&two).await, scopes(&["/p/api"]));
-    assert_eq!(own(&nobody).await, scopes(&[]));
+    assert_eq!(own(&placeholder).await, scopes(&[]));
     // A later process of the same name knows what an earlier one has left.
     let later = lab.sink();
     later.publish_as("one");

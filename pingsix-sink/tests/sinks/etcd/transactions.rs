@@ -88,7 +88,7 @@ async fn a_transaction_whose_answer_is_lost_is_found_done() {
     let Some(lab) = Lab::start().await else { return };
     let sink = lab.sink();
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
-    lab.relay.fail_after(Some((0, Failure::Answer)));
+    lab.relay.fail_after(Some((0, Failure::UnexpectedResponse)));
     assert_eq!(fails(&sink, &web).await.category(), "etcd_unavailable");
     lab.relay.fail_after(None);
     let revision = lab.revision().await;
@@ -99,7 +99,7 @@ async fn a_transaction_whose_answer_is_lost_is_found_done() {
     // A sink with another endpoint tries that one by itself.
     let addresses = [lab.relay.address.to_string(), lab.etcd.address().to_string()];
     let sink = EtcdSink::builder(addresses).build().unwrap();
-    lab.relay.fail_after(Some((0, Failure::Answer)));
+    lab.relay.fail_after(Some((0, Failure::UnexpectedResponse)));
     let web = desired("/p/web", &[("upstreams/u", "2"), ("routes/r", "2")]);
     let published = sink.publish(&web).await.unwrap();
     assert_eq!(published.revision.get(), revision + 1, "written once");

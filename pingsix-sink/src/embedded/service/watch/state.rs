@@ -3,11 +3,11 @@
 use prost::Message;
 use tokio::time::Instant;
 
+use crate::embedded::fair_limit::FairPermit;
 use crate::embedded::readers::WatchGuard;
-use crate::embedded::rests::Rest;
+use crate::embedded::resting_watches::RestGuard;
 use crate::embedded::service::header;
-use crate::embedded::shares::Permit;
-use crate::embedded::stats::Present;
+use crate::embedded::stats::GaugeGuard;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
@@ -22,21 +22,21 @@ pub(super) struct WatchState {
     /// The number of changes of the commit at `next` that were sent or skipped.
     sent: usize,
     /// The end of its rest, during which it receives nothing.
-    rest: Option<(Instant, Rest)>,
+    rest: Option<(Instant, RestGuard)>,
     filter: Filter,
-    with_before: bool,
+    with_previous: bool,
     fragment: bool,
     progress: Progress,
-    _present: Counted,
-    _reading: WatchGuard,
+    _permits: WatchPermits,
+    _registration: WatchGuard,
 }
 
 /// The count of a watch among all watches and on its connection.
-pub(super) type Counted = (Permit, Present);
+pub(super) type WatchPermits = (FairPermit, GaugeGuard);
 
 /// The mode in which a watch receives changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum DeliveryMode {
     /// The current state in as few responses as possible; the watch covers this many documents.
     Latest { documents: usize },
     /// Each change of each revision.
@@ -58,7 +58,7 @@ enum Progress {
     /// Nothing was sent since the last tick.
     Due,
     /// Events with their revision were sent since the last tick.
-    Told,
+    Sent,
 }
 
 impl WatchState {
@@ -67,7 +67,7 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Counted, WatchGuard),
+        present: (WatchPermits, WatchGuard),
     ) -> Self {
         let (present, reading) = present;
         let filters: Vec<FilterType> = request.filters().collect();
@@ -81,35 +81,35 @@ impl WatchState {
                 puts: !filters.contains(&FilterType::Noput),
                 deletes: !filters.contains(&FilterType::Nodelete),
             },
-            with_before: request.prev_kv,
+            with_previous: request.prev_kv,
             fragment: request.fragment,
             progress: if request.progress_notify { Progress::Due } else { Progress::NotWanted },
-            _present: present,
-            _reading: reading,
+            _permits: present,
+            _registration: reading,
         }
     }
 
     /// The mode of a watch. A watch of whole scopes mirrors them and receives the current state. A watch with
     /// previous values, with a filter, or of a part of a scope follows changes and receives all of them.
-    pub(super) fn telling(&self, store: &Store) -> Telling {
-        let plain = !self.with_before && self.filter.puts && self.filter.deletes;
+    pub(super) fn delivery_mode(&self, store: &Store) -> DeliveryMode {
+        let plain = !self.with_previous && self.filter.puts && self.filter.deletes;
         match store.covered(&self.range) {
-            Some(documents) if plain => Telling::Latest { documents },
-            Some(_) | None => Telling::Each,
+            Some(documents) if plain => DeliveryMode::Latest { documents },
+            Some(_) | None => DeliveryMode::Each,
         }
     }
 
     /// The end of its rest, if it rests.
-    pub(super) fn rests_until(&self) -> Option<Instant> {
+    pub(super) fn rest_end(&self) -> Option<Instant> {
         self.rest.as_ref().map(|(until, _)| *until)
     }
 
-    pub(super) fn rests(&mut self, until: Instant, rest: Rest) {
+    pub(super) fn begin_rest(&mut self, until: Instant, rest: RestGuard) {
         self.rest = Some((until, rest));
     }
 
     /// Ends the rest. The store keeps the deletions since its begin until the guard is dropped.
-    pub(super) fn wakes(&mut self) -> Option<Rest> {
+    pub(super) fn end_rest(&mut self) -> Option<RestGuard> {
         self.rest.take().map(|(_, rest)| rest)
     }
 
@@ -125,7 +125,7 @@ impl WatchState {
         let first = self.sent;
         for (place, change) in commit.changes.iter().enumerate().skip(first).filter(|(_, it)| self.wants(it))
         {
-            let event = change.to_proto(self.with_before);
+            let event = change.to_proto(self.with_previous);
             bytes += event.encoded_len() + EVENT_OVERHEAD;
             if bytes > limit && !events.is_empty() {
                 (self.sent, is_last) = (place, false);
@@ -152,16 +152,16 @@ impl WatchState {
     }
 
     /// Records that events with a revision were sent.
-    pub(super) fn speaks(&mut self) {
+    pub(super) fn record_sent(&mut self) {
         if self.progress == Progress::Due {
-            self.progress = Progress::Told;
+            self.progress = Progress::Sent;
         }
     }
 
     /// Whether a progress notification with `revision` is due.
     pub(super) fn take_progress_due(&mut self, revision: i64) -> bool {
         let due = self.progress == Progress::Due && self.next <= revision + 1;
-        if self.progress == Progress::Told {
+        if self.progress == Progress::Sent {
             self.progress = Progress::Due;
         }
         due

@@ -10,8 +10,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
-use super::outlet::{Gone, Outlet};
-use super::state::{Counted, Telling, WatchState};
+use super::channel::{ResponseSender, StreamClosed};
+use super::state::{DeliveryMode, WatchPermits, WatchState};
 use crate::embedded::access::Credentials;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
@@ -19,41 +19,41 @@ use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
 /// Limit of the watches on all streams of one connection. PingSIX has one.
-const MOST_WATCHES: usize = 256;
+const MAX_WATCHES: usize = 256;
 
 /// Limit of the responses to one watch before the others have their turn.
-const TURN: usize = 64;
+const MAX_RESPONSES_PER_TURN: usize = 64;
 
 /// The id of a response without a watch.
 const NO_WATCH: i64 = -1;
 
 /// Reason of the end of a stream.
 #[derive(Debug)]
-enum Ending {
+enum StreamEnd {
     /// The client has closed the stream.
-    Gone,
+    StreamClosed,
     /// The client left a response unread for too long.
     Stalled,
     /// The client receives this status.
-    Told(Status),
+    Status(Status),
 }
 
-impl From<Gone> for Ending {
-    fn from(Gone: Gone) -> Self {
-        Self::Gone
+impl From<StreamClosed> for StreamEnd {
+    fn from(StreamClosed: StreamClosed) -> Self {
+        Self::StreamClosed
     }
 }
 
 /// Reason of the end of a watch before its stream ends.
 #[derive(Debug)]
-enum Lost {
+enum WatchEnd {
     /// The changes that it has not received are compacted below this revision.
     Compacted(i64),
     /// The client may no longer read the range, for this reason.
     Denied(String),
 }
 
-impl From<Compacted> for Lost {
+impl From<Compacted> for WatchEnd {
     fn from(Compacted(revision): Compacted) -> Self {
         Self::Compacted(revision)
     }
@@ -61,7 +61,7 @@ impl From<Compacted> for Lost {
 
 /// Progress of the watches of a stream.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Progress {
     /// Some watches have more to receive now.
     more: bool,
     /// Some watches have more to receive at this time.
@@ -70,8 +70,8 @@ struct Told {
     all_rest: bool,
 }
 
-impl Told {
-    fn everything(self) -> bool {
+impl Progress {
+    fn is_complete(self) -> bool {
         !self.more && self.rest.is_none()
     }
 
@@ -90,10 +90,10 @@ pub(super) struct WatchStream {
     /// Changes when the watches have to be authorised again.
     access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
-    outlet: Outlet,
+    sender: ResponseSender,
     watches: BTreeMap<i64, WatchState>,
     /// Notified of a change for one of the watches.
-    woken: Arc<Notify>,
+    changed: Arc<Notify>,
     next_id: i64,
     progress_requested: bool,
 }
@@ -103,16 +103,16 @@ impl WatchStream {
         services: Services,
         credentials: Credentials,
         requests: Streaming<WatchRequest>,
-        outlet: Outlet,
+        sender: ResponseSender,
     ) -> Self {
         Self {
             access: services.replica.access.changes(),
             services,
             credentials,
             requests,
-            outlet,
+            sender,
             watches: BTreeMap::new(),
-            woken: Arc::default(),
+            changed: Arc::default(),
             next_id: 0,
             progress_requested: false,
         }
@@ -120,37 +120,38 @@ impl WatchStream {
 
     pub(super) async fn run(mut self) {
         match self.drive().await {
-            Ok(()) | Err(Ending::Gone) => {}
-            Err(Ending::Stalled) => {
+            Ok(()) | Err(StreamEnd::StreamClosed) => {}
+            Err(StreamEnd::Stalled) => {
                 self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
                     "a connection was closed, for its client does not read what it watches"
                 );
                 if let Some(peer) = self.credentials.peer() {
-                    peer.cut();
+                    peer.close();
                 }
             }
-            Err(Ending::Told(status)) => self.outlet.end(status),
+            Err(StreamEnd::Status(status)) => self.sender.end(status),
         }
     }
 
-    async fn drive(&mut self) -> Result<(), Ending> {
+    async fn drive(&mut self) -> Result<(), StreamEnd> {
         let period = self.services.replica.options.progress_interval;
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
-        let mut told = Told::default();
+        let mut progress = Progress::default();
         loop {
             // A client with many requests must not occupy a thread.
             tokio::task::consume_budget().await;
             let mut tick = false;
-            let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
+            let rested =
+                progress.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
+                () = shutdown.cancelled() => return Err(StreamEnd::Status(refusal::shutting_down())),
                 // The end of a client is also noticed while there is nothing to send.
-                () = self.outlet.gone() => return Err(Ending::Gone),
+                () = self.sender.closed() => return Err(StreamEnd::StreamClosed),
                 // This precedes the requests, because a client may send them faster than they are answered. The
                 // sender lives as long as the replica, which this task holds.
                 _ = self.access.changed() => self.check_all().await?,
@@ -160,19 +161,19 @@ impl WatchStream {
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 // Without the condition, each change would wake a hundred resting streams.
-                () = self.woken.notified(), if !told.all_rest => {}
+                () = self.changed.notified(), if !progress.all_rest => {}
                 () = rested => {}
-                () = std::future::ready(()), if told.more => {}
+                () = std::future::ready(()), if progress.more => {}
             }
             let reached = self.services.replica.read(Store::header);
-            told = self.tell_all().await?;
-            if told.everything() {
-                self.tell_progress(reached, tick).await?;
+            progress = self.send_all().await?;
+            if progress.is_complete() {
+                self.send_progress(reached, tick).await?;
             }
         }
     }
 
-    async fn receive(&mut self, request: WatchRequest) -> Result<(), Ending> {
+    async fn receive(&mut self, request: WatchRequest) -> Result<(), StreamEnd> {
         match request.request_union {
             Some(RequestUnion::CreateRequest(request)) => self.create(request).await,
             Some(RequestUnion::CancelRequest(request)) => match self.watches.remove(&request.watch_id) {
@@ -187,8 +188,8 @@ impl WatchStream {
         }
     }
 
-    async fn create(&mut self, request: WatchCreateRequest) -> Result<(), Ending> {
-        if refusal::too_long([&request.key, &request.range_end]).is_err() {
+    async fn create(&mut self, request: WatchCreateRequest) -> Result<(), StreamEnd> {
+        if refusal::check_key_length([&request.key, &request.range_end]).is_err() {
             return self.refuse(NO_WATCH, refusal::TOO_LARGE.to_owned()).await;
         }
         let key = if request.key.is_empty() { b"\0".as_slice() } else { &request.key };
@@ -212,7 +213,7 @@ impl WatchStream {
                     self.refuse(id, status.message().to_owned()).await
                 }
                 Refusal::UnknownScope | Refusal::NotComplete | Refusal::Compacted | Refusal::Future => {
-                    Err(Ending::Told(status))
+                    Err(StreamEnd::Status(status))
                 }
             };
         }
@@ -230,24 +231,24 @@ impl WatchStream {
         if !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
-            return self.lose(id, Lost::Compacted(header)).await;
+            return self.end_watch(id, WatchEnd::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.woken)));
+        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.changed)));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
 
     /// Counts one more watch; `None` if the connection has too many, or its client has its share.
-    fn admit(&self) -> Option<Counted> {
+    fn admit(&self) -> Option<WatchPermits> {
         let peer = self.credentials.peer()?;
-        let of_connection = peer.watches().enter_below(MOST_WATCHES);
+        let on_connection = peer.watches().try_enter(MAX_WATCHES);
         let replica = &self.services.replica;
-        let counted = of_connection.and_then(|of_connection| {
-            Some((replica.watches.take(peer.holder(), peer.to_cut())?, of_connection))
+        let permits = on_connection.and_then(|on_connection| {
+            Some((replica.watches.take(peer.holder(), peer.close_token())?, on_connection))
         });
-        replica.counters.watches_refused.add(usize::from(counted.is_none()));
-        counted
+        replica.counters.watches_refused.add(usize::from(permits.is_none()));
+        permits
     }
 
     /// Checks that the client may watch all of `range`; the error is etcd's text.
@@ -262,12 +263,12 @@ impl WatchStream {
     }
 
     /// Cancels the watches that the client may no longer read.
-    async fn check_all(&mut self) -> Result<(), Ending> {
+    async fn check_all(&mut self) -> Result<(), StreamEnd> {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
             if let Err(reason) = self.permit(&range) {
                 self.watches.remove(&id);
-                self.lose(id, Lost::Denied(reason)).await?;
+                self.end_watch(id, WatchEnd::Denied(reason)).await?;
             }
         }
         Ok(())
@@ -275,11 +276,11 @@ impl WatchStream {
 
     /// Waits until the client has taken the previous response, and checks that it may still read the range after that
     /// wait.
-    async fn ready(&self, range: &KeyRange) -> Result<Result<(), Lost>, Ending> {
+    async fn ready(&self, range: &KeyRange) -> Result<Result<(), WatchEnd>, StreamEnd> {
         self.written().await?;
         // The sender lives as long as the replica; an unnecessary check is harmless.
         Ok(if self.access.has_changed().unwrap_or(true) {
-            self.permit(range).map_err(Lost::Denied)
+            self.permit(range).map_err(WatchEnd::Denied)
         } else {
             Ok(())
         })
@@ -304,71 +305,75 @@ impl WatchStream {
     }
 
     /// Sends every watch a bounded number of pending responses.
-    async fn tell_all(&mut self) -> Result<Told, Ending> {
+    async fn send_all(&mut self) -> Result<Progress, StreamEnd> {
         let ids: Vec<i64> = self.watches.keys().copied().collect();
-        let mut all = Told { all_rest: !ids.is_empty(), ..Told::default() };
+        let mut all = Progress { all_rest: !ids.is_empty(), ..Progress::default() };
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
-            match self.tell(&mut watch).await? {
-                Ok(told) => {
-                    all = all.and(told);
+            match self.send_changes(&mut watch).await? {
+                Ok(progress) => {
+                    all = all.and(progress);
                     self.watches.insert(id, watch);
                 }
-                Err(lost) => {
+                Err(end) => {
                     all.all_rest = false;
-                    if matches!(lost, Lost::Compacted(_)) {
+                    if matches!(end, WatchEnd::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
                     }
-                    self.lose(id, lost).await?;
+                    self.end_watch(id, end).await?;
                 }
             }
         }
         Ok(all)
     }
 
-    async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
+    async fn send_changes(
+        &mut self,
+        watch: &mut WatchState,
+    ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        let look =
-            |store: &Store| (store.has_news(&watch.range, watch.next), store.header(), watch.telling(store));
-        let (news, header, telling) = replica.read(look);
-        match news {
+        let read = |store: &Store| {
+            (store.has_changes(&watch.range, watch.next), store.header(), watch.delivery_mode(store))
+        };
+        let (changes, header, delivery_mode) = replica.read(read);
+        match changes {
             Ok(true) => {}
             Ok(false) => {
                 watch.next = watch.next.max(header + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             }
             Err(compacted) => return Ok(Err(compacted.into())),
         }
-        match telling {
-            Telling::Latest { documents } if replica.options.coalesce => {
-                if let Some(rest) = watch.rests_until().filter(|rest| *rest > Instant::now()) {
-                    return Ok(Ok(Told { rest: Some(rest), more: false, all_rest: true }));
+        match delivery_mode {
+            DeliveryMode::Latest { documents } if replica.options.coalesce => {
+                if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
+                    return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
                 }
-                self.tell_latest(watch, documents).await
+                self.send_latest(watch, documents).await
             }
-            Telling::Latest { .. } | Telling::Each => self.tell_each(watch).await,
+            DeliveryMode::Latest { .. } | DeliveryMode::Each => self.send_each(watch).await,
         }
     }
 
     /// Sends a watch the current state, in one response if it fits. Changes until the previous response is written
     /// belong to it.
-    async fn tell_latest(
+    async fn send_latest(
         &mut self,
         watch: &mut WatchState,
         documents: usize,
-    ) -> Result<Result<Told, Lost>, Ending> {
+    ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
         // A client that has not taken the previous response is slow, and a slow watch does not rest.
-        let rest = watch.wakes().filter(|_| self.outlet.is_written());
-        if let Err(lost) = self.ready(&watch.range).await? {
-            return Ok(Err(lost));
+        let rest = watch.end_rest().filter(|_| self.sender.is_written());
+        if let Err(end) = self.ready(&watch.range).await? {
+            return Ok(Err(end));
         }
         // The subtracted room is for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let news = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
-        let (batch, made) = match news {
-            Ok(Some(news)) => news,
-            Ok(None) => return Ok(Ok(Told::default())),
+        let changes = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
+        let (batch, made) = match changes {
+            Ok(Some(changes)) => changes,
+            Ok(None) => return Ok(Ok(Progress::default())),
             Err(compacted) => return Ok(Err(compacted.into())),
         };
         watch.next = batch.reached + 1;
@@ -376,31 +381,31 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            watch.speaks();
+            watch.record_sent();
             let response = watch.response(batch.reached, Vec::new());
-            let bytes = self.outlet.send(&response, batch.events.clone());
+            let bytes = self.sender.send(&response, batch.events.clone());
             counters.watch_responses.add(1);
-            counters.watch_events.add(batch.told);
+            counters.watch_events.add(batch.event_count);
             counters.watch_bytes.add(bytes);
             // A state of several messages is sent without a rest between them, so that the client has it whole.
             let until = Instant::now().checked_add(replica.options.pace.of(documents));
             if let Some(until) = until.filter(|_| !batch.more) {
-                watch.rests(until, replica.rests.enter(watch.next));
+                watch.begin_rest(until, replica.resting_watches.enter(watch.next));
             }
         }
         drop(rest);
-        Ok(Ok(Told { more: batch.more, ..Told::default() }))
+        Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
     }
 
     /// Sends a watch each change of each revision, up to a bounded number.
     ///
     /// Each response waits until the previous one is written, so a stream whose client does not read keeps one
     /// response.
-    async fn tell_each(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
+    async fn send_each(&mut self, watch: &mut WatchState) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        for _ in 0..TURN {
-            if let Err(lost) = self.ready(&watch.range).await? {
-                return Ok(Err(lost));
+        for _ in 0..MAX_RESPONSES_PER_TURN {
+            if let Err(end) = self.ready(&watch.range).await? {
+                return Ok(Err(end));
             }
             let unseen = match replica.read(|store| store.unseen(&watch.range, watch.next, 1)) {
                 Ok(unseen) => unseen,
@@ -408,28 +413,28 @@ impl WatchStream {
             };
             let Some(commit) = unseen.commits.first() else {
                 watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             };
             let Some((response, is_last)) = watch.next_response(commit, replica.options.response_limit)
             else {
                 continue;
             };
-            watch.speaks();
+            watch.record_sent();
             let events = response.events.len();
-            let bytes = self.outlet.send(&response, Bytes::new());
+            let bytes = self.sender.send(&response, Bytes::new());
             replica.counters.watch_responses.add(1);
             replica.counters.watch_events.add(events);
             replica.counters.watch_bytes.add(bytes);
             if is_last && !unseen.more {
                 watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             }
         }
-        Ok(Ok(Told { more: true, ..Told::default() }))
+        Ok(Ok(Progress { more: true, ..Progress::default() }))
     }
 
     /// Answers a progress request; with `tick`, also notifies the silent watches that asked for progress.
-    async fn tell_progress(&mut self, revision: i64, tick: bool) -> Result<(), Ending> {
+    async fn send_progress(&mut self, revision: i64, tick: bool) -> Result<(), StreamEnd> {
         let progress =
             |watch_id| WatchResponse { header: Some(header(revision)), watch_id, ..WatchResponse::default() };
         if std::mem::take(&mut self.progress_requested) {
@@ -449,27 +454,27 @@ impl WatchStream {
     }
 
     /// Cancels a watch with the reason.
-    async fn lose(&self, id: i64, lost: Lost) -> Result<(), Ending> {
-        let why = match lost {
-            Lost::Compacted(compact_revision) => WatchResponse {
+    async fn end_watch(&self, id: i64, end: WatchEnd) -> Result<(), StreamEnd> {
+        let reason = match end {
+            WatchEnd::Compacted(compact_revision) => WatchResponse {
                 compact_revision,
                 cancel_reason: refusal::COMPACTED.to_owned(),
                 ..WatchResponse::default()
             },
-            Lost::Denied(cancel_reason) => WatchResponse { cancel_reason, ..WatchResponse::default() },
+            WatchEnd::Denied(cancel_reason) => WatchResponse { cancel_reason, ..WatchResponse::default() },
         };
-        self.cancel(id, why).await
+        self.cancel(id, reason).await
     }
 
-    /// Cancels a watch; `why` has only the reason.
-    async fn cancel(&self, id: i64, why: WatchResponse) -> Result<(), Ending> {
+    /// Cancels a watch; `reason` has only the reason.
+    async fn cancel(&self, id: i64, reason: WatchResponse) -> Result<(), StreamEnd> {
         let header = Some(self.services.header());
-        self.send(WatchResponse { header, watch_id: id, canceled: true, ..why }).await?;
+        self.send(WatchResponse { header, watch_id: id, canceled: true, ..reason }).await?;
         Ok(())
     }
 
     /// Refuses a new watch in the one response that etcd sends in this case.
-    async fn refuse(&self, id: i64, reason: String) -> Result<(), Ending> {
+    async fn refuse(&self, id: i64, reason: String) -> Result<(), StreamEnd> {
         self.send(WatchResponse {
             header: Some(self.services.header()),
             watch_id: id,
@@ -482,20 +487,20 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn send(&self, response: WatchResponse) -> Result<usize, Ending> {
+    async fn send(&self, response: WatchResponse) -> Result<usize, StreamEnd> {
         self.written().await?;
-        Ok(self.outlet.send(&response, Bytes::new()))
+        Ok(self.sender.send(&response, Bytes::new()))
     }
 
     /// Waits until the client has taken the messages, up to the stall timeout.
-    async fn written(&self) -> Result<(), Ending> {
-        let patience: Duration = self.services.replica.options.stall_timeout;
+    async fn written(&self) -> Result<(), StreamEnd> {
+        let stall_timeout: Duration = self.services.replica.options.stall_timeout;
         tokio::select! {
             biased;
-            () = self.services.shutdown.cancelled() => Err(Ending::Told(refusal::shutting_down())),
-            written = timeout(patience, self.outlet.written()) => match written {
+            () = self.services.shutdown.cancelled() => Err(StreamEnd::Status(refusal::shutting_down())),
+            written = timeout(stall_timeout, self.sender.written()) => match written {
                 Ok(written) => Ok(written?),
-                Err(_) => Err(Ending::Stalled),
+                Err(_) => Err(StreamEnd::Stalled),
             },
         }
     }

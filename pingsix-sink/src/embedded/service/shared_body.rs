@@ -19,27 +19,27 @@ use tonic::server::NamedService;
 use tonic::{Response, Status};
 
 /// Length of gRPC's prefix of a message: compression flag and length.
-pub(super) const PREFIX: usize = 5;
+pub(super) const GRPC_PREFIX: usize = 5;
 
 /// A generated server whose handlers may supply bodies.
 #[derive(Clone, Debug)]
-pub(in crate::embedded) struct WithOwnBodies<S>(pub(super) S);
+pub(in crate::embedded) struct WithSharedBodies<S>(pub(super) S);
 
 /// A body on its way from the handler through the generated server to the response.
 #[derive(Clone)]
-struct Replacement(Arc<Mutex<Option<Body>>>);
+struct ReplacementBody(Arc<Mutex<Option<Body>>>);
 
 /// A response with `body` instead of the encoded `answer`.
 pub(super) fn with_body<T>(answer: T, body: Body) -> Response<T> {
     let mut response = Response::new(answer);
-    response.extensions_mut().insert(Replacement(Arc::new(Mutex::new(Some(body)))));
+    response.extensions_mut().insert(ReplacementBody(Arc::new(Mutex::new(Some(body)))));
     response
 }
 
 /// The beginning of a message before `rest`: the gRPC prefix and the fields of `own`.
 pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
     let own = own.encode_to_vec();
-    let mut head = BytesMut::with_capacity(PREFIX + own.len());
+    let mut head = BytesMut::with_capacity(GRPC_PREFIX + own.len());
     head.put_u8(0);
     head.put_u32(u32::try_from(own.len() + rest).unwrap_or(u32::MAX));
     head.put_slice(&own);
@@ -60,11 +60,11 @@ pub(super) fn message(pieces: impl IntoIterator<Item = Bytes>) -> Body {
     Body::new(StreamBody::new(futures::stream::iter(frames.into_iter().flatten().map(Ok::<_, Infallible>))))
 }
 
-impl<S: NamedService> NamedService for WithOwnBodies<S> {
+impl<S: NamedService> NamedService for WithSharedBodies<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S> Service<http::Request<Body>> for WithOwnBodies<S>
+impl<S> Service<http::Request<Body>> for WithSharedBodies<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -81,8 +81,8 @@ where
         let answering = self.0.call(request);
         Box::pin(async move {
             let mut response = answering.await?;
-            let replacement = response.extensions_mut().remove::<Replacement>();
-            if let Some(body) = replacement.and_then(|Replacement(body)| body.lock().take()) {
+            let replacement = response.extensions_mut().remove::<ReplacementBody>();
+            if let Some(body) = replacement.and_then(|ReplacementBody(body)| body.lock().take()) {
                 *response.body_mut() = body;
             }
             Ok(response)

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 
 /// The resting watches by position.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rests(Arc<Mutex<BTreeMap<i64, usize>>>);
+pub(super) struct RestingWatches(Arc<Mutex<BTreeMap<i64, usize>>>);
 
-impl Rests {
+impl RestingWatches {
     /// Registers a resting watch that has seen everything below `next`, until the guard is dropped.
-    pub(super) fn enter(&self, next: i64) -> Rest {
+    pub(super) fn enter(&self, next: i64) -> RestGuard {
         *self.0.lock().entry(next).or_default() += 1;
-        Rest { rests: self.clone(), next }
+        RestGuard { resting_watches: self.clone(), next }
     }
 
     /// The first revision that some resting watch has not seen; the highest number without any.
@@ -26,18 +26,18 @@ impl Rests {
 
 /// Registration of a resting watch.
 #[derive(Debug)]
-pub(super) struct Rest {
-    rests: Rests,
+pub(super) struct RestGuard {
+    resting_watches: RestingWatches,
     next: i64,
 }
 
-impl Drop for Rest {
+impl Drop for RestGuard {
     fn drop(&mut self) {
-        let mut rests = self.rests.0.lock();
-        if let Some(watches) = rests.get_mut(&self.next) {
+        let mut resting_watches = self.resting_watches.0.lock();
+        if let Some(watches) = resting_watches.get_mut(&self.next) {
             *watches -= 1;
             if *watches == 0 {
-                rests.remove(&self.next);
+                resting_watches.remove(&self.next);
             }
         }
     }
@@ -49,17 +49,17 @@ mod tests {
 
     #[test]
     fn the_earliest_rest_counts_until_it_ends() {
-        let rests = Rests::default();
-        assert_eq!(rests.earliest(), i64::MAX);
-        let later = rests.enter(7);
-        let earlier = [rests.enter(3), rests.enter(3)];
-        assert_eq!(rests.earliest(), 3);
+        let resting_watches = RestingWatches::default();
+        assert_eq!(resting_watches.earliest(), i64::MAX);
+        let later = resting_watches.enter(7);
+        let earlier = [resting_watches.enter(3), resting_watches.enter(3)];
+        assert_eq!(resting_watches.earliest(), 3);
         let [one, other] = earlier;
         drop(one);
-        assert_eq!(rests.earliest(), 3);
+        assert_eq!(resting_watches.earliest(), 3);
         drop(other);
-        assert_eq!(rests.earliest(), 7);
+        assert_eq!(resting_watches.earliest(), 7);
         drop(later);
-        assert_eq!(rests.earliest(), i64::MAX);
+        assert_eq!(resting_watches.earliest(), i64::MAX);
     }
 }

@@ -13,14 +13,14 @@ use crate::revision::Revision;
 
 /// Minimum interval of fences. A client that lists in a loop must neither write to the store in a loop nor make
 /// reservations outrun the shared time.
-const PAUSE: Duration = Duration::from_millis(50);
+const FENCE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Allocates revisions of one server.
-pub(in crate::embedded) struct Supply {
+pub(in crate::embedded) struct RevisionAllocator {
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
     /// Whether the last request to the store failed.
-    away: AtomicBool,
+    unreachable: AtomicBool,
     /// The number of fences begun.
     begun: AtomicU64,
     fence: AsyncMutex<Fence>,
@@ -37,12 +37,12 @@ struct Fence {
     at: Option<Instant>,
 }
 
-impl Supply {
+impl RevisionAllocator {
     pub(in crate::embedded) fn new(reservations: Arc<dyn Reservations>, clock: Arc<dyn Clock>) -> Self {
         Self {
             reservations,
             clock,
-            away: AtomicBool::new(false),
+            unreachable: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             fence: AsyncMutex::default(),
             reserved: Counter::default(),
@@ -57,8 +57,8 @@ impl Supply {
     }
 
     /// Whether the last request to the shared store failed.
-    pub(in crate::embedded) fn is_away(&self) -> bool {
-        self.away.load(Ordering::Relaxed)
+    pub(in crate::embedded) fn is_unreachable(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
     }
 
     /// Revisions above all that this server has issued (which are below `at_least`). With a shared store, they are
@@ -67,14 +67,15 @@ impl Supply {
         let Some(time) = self.shared() else {
             return self.count(self.reservations.reserve(at_least, BLOCK).await);
         };
-        let (began, came) = (Instant::now(), time.now());
-        let (lateness, patience) = (time.lateness(), time.patience());
-        let reserve =
-            self.reservations.reserve(came.map_or(at_least, |came| came.max(at_least)), SHARED_BLOCK);
-        let error = match timeout_at(began + patience, reserve).await {
+        let (began, arrived) = (Instant::now(), time.now());
+        let (tolerance, timeout) = (time.tolerance(), time.timeout());
+        let reserve = self
+            .reservations
+            .reserve(arrived.map_or(at_least, |arrived| arrived.max(at_least)), SHARED_BLOCK);
+        let error = match timeout_at(began + timeout, reserve).await {
             Ok(Ok(block)) => {
                 time.raise(block.last);
-                if self.away.swap(false, Ordering::Relaxed) {
+                if self.unreachable.swap(false, Ordering::Relaxed) {
                     tracing::info!("revisions are reserved again");
                 }
                 return self.count(Ok(block));
@@ -83,22 +84,22 @@ impl Supply {
             Err(_) => None,
         };
         self.failed.add(1);
-        if !self.away.swap(true, Ordering::Relaxed) {
-            let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), chain);
+        if !self.unreachable.swap(true, Ordering::Relaxed) {
+            let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), error_chain);
             tracing::warn!(
                 error,
                 "revisions cannot be reserved; until they can, the time that servers share decides"
             );
         }
         // A server without announcements has only its clock.
-        let came = came.unwrap_or_else(|| clock_revision(&*self.clock));
-        sleep_until(began + patience).await;
+        let arrived = arrived.unwrap_or_else(|| clock_revision(&*self.clock));
+        sleep_until(began + timeout).await;
         // A random part, so that two servers at the same time get different numbers.
-        let ahead = lateness.mul_f64(1.0 + 0.5 * fastrand::f64());
+        let ahead = tolerance.mul_f64(1.0 + 0.5 * fastrand::f64());
         let ahead = u32::try_from(ahead.as_micros()).unwrap_or(u32::MAX);
-        let first = came.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
+        let first = arrived.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
         let block = Block::above(None, first.max(at_least), SHARED_BLOCK)?;
-        time.go_on_from(came);
+        time.continue_from(arrived);
         self.unreserved.add(1);
         Ok(block)
     }
@@ -120,7 +121,7 @@ impl Supply {
             return Ok(());
         }
         if let Some(at) = last.at {
-            sleep_until(at + PAUSE).await;
+            sleep_until(at + FENCE_INTERVAL).await;
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         last.at = Some(Instant::now());
@@ -131,7 +132,7 @@ impl Supply {
 }
 
 /// The messages of an error and its causes.
-fn chain(error: &ReserveError) -> String {
+fn error_chain(error: &ReserveError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -24,7 +24,7 @@ use super::stats::Counter;
 use crate::document::Digest;
 
 /// Limit of the places of an address that are examined for one to take.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 /// The identity to which a place is charged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,45 +67,45 @@ pub(super) struct Holder {
 
 /// A limited number of places. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Shares(Arc<Inner>);
+pub(super) struct FairLimit(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     limit: usize,
     displaced: Counter,
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct Slots {
     last: u64,
-    taken: BTreeMap<u64, Taken>,
+    occupied: BTreeMap<u64, OccupiedSlot>,
     /// The numbers of places, which grow with time.
     identities: BTreeMap<Identity, BTreeSet<u64>>,
     networks: BTreeMap<Network, BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct OccupiedSlot {
     holder: Holder,
-    cut: CancellationToken,
+    close: CancellationToken,
 }
 
 /// A place, until the guard is dropped or a client with fewer takes it.
 #[derive(Debug)]
-pub(super) struct Permit {
-    shares: Shares,
+pub(super) struct FairPermit {
+    fair_limit: FairLimit,
     number: u64,
 }
 
-impl Shares {
+impl FairLimit {
     pub(super) fn new(limit: usize) -> Self {
-        Self(Arc::new(Inner { limit, displaced: Counter::default(), places: Mutex::default() }))
+        Self(Arc::new(Inner { limit, displaced: Counter::default(), slots: Mutex::default() }))
     }
 
     /// The number of occupied places.
-    pub(super) fn taken(&self) -> u64 {
-        self.0.places.lock().taken.len() as u64
+    pub(super) fn occupied(&self) -> u64 {
+        self.0.slots.lock().occupied.len() as u64
     }
 
     /// The number of places that clients with fewer took over.
@@ -113,66 +113,66 @@ impl Shares {
         self.0.displaced.get()
     }
 
-    /// Takes a place; `None` when none is free for this holder. `cut` closes its connection.
-    pub(super) fn take(&self, holder: Holder, cut: CancellationToken) -> Option<Permit> {
-        let mut places = self.0.places.lock();
-        let displaced = if places.taken.len() < self.0.limit {
+    /// Takes a place; `None` when none is free for this holder. `close` closes its connection.
+    pub(super) fn take(&self, holder: Holder, close: CancellationToken) -> Option<FairPermit> {
+        let mut slots = self.0.slots.lock();
+        let displaced = if slots.occupied.len() < self.0.limit {
             None
         } else {
-            let number = places.displaced_by(&holder)?;
-            places.free(number)
+            let number = slots.displaced_by(&holder)?;
+            slots.release(number)
         };
-        places.last += 1;
-        let number = places.last;
-        places.take(number, Taken { holder, cut });
-        drop(places);
+        slots.last += 1;
+        let number = slots.last;
+        slots.take(number, OccupiedSlot { holder, close });
+        drop(slots);
         if let Some(displaced) = displaced {
             self.0.displaced.add(1);
-            displaced.cut.cancel();
+            displaced.close.cancel();
         }
-        Some(Permit { shares: self.clone(), number })
+        Some(FairPermit { fair_limit: self.clone(), number })
     }
 }
 
-impl Places {
+impl Slots {
     /// The place that a newcomer takes over at the limit.
     fn displaced_by(&self, newcomer: &Holder) -> Option<u64> {
         let own = self.identities.get(&newcomer.identity);
         let count = own.map_or(0, BTreeSet::len);
-        most(&self.identities, count)
-            .and_then(|places| places.last().copied())
+        largest(&self.identities, count)
+            .and_then(|slots| slots.last().copied())
             .or_else(|| {
-                let places =
-                    most(&self.networks, self.networks.get(&newcomer.network).map_or(0, BTreeSet::len))?;
+                let slots =
+                    largest(&self.networks, self.networks.get(&newcomer.network).map_or(0, BTreeSet::len))?;
                 let has_more = |number: &&u64| {
-                    let holder = self.taken.get(number).map(|taken| &taken.holder.identity);
+                    let holder = self.occupied.get(number).map(|occupied| &occupied.holder.identity);
                     holder
                         .and_then(|holder| self.identities.get(holder))
-                        .is_some_and(|places| places.len() > count)
+                        .is_some_and(|slots| slots.len() > count)
                 };
-                places.iter().rev().take(MOST_LOOKED_AT).find(has_more).copied()
+                slots.iter().rev().take(MAX_EXAMINED).find(has_more).copied()
             })
             // A good client authenticates within milliseconds, so the oldest unauthenticated one is suspect.
             .or_else(|| own.filter(|_| matches!(newcomer.identity, Identity::Unproven(_)))?.first().copied())
     }
 
-    fn take(&mut self, number: u64, taken: Taken) {
-        self.identities.entry(taken.holder.identity.clone()).or_default().insert(number);
-        self.networks.entry(taken.holder.network).or_default().insert(number);
-        self.taken.insert(number, taken);
+    fn take(&mut self, number: u64, occupied: OccupiedSlot) {
+        self.identities.entry(occupied.holder.identity.clone()).or_default().insert(number);
+        self.networks.entry(occupied.holder.network).or_default().insert(number);
+        self.occupied.insert(number, occupied);
     }
 
-    fn free(&mut self, number: u64) -> Option<Taken> {
-        let taken = self.taken.remove(&number)?;
-        remove(&mut self.identities, &taken.holder.identity, number);
-        remove(&mut self.networks, &taken.holder.network, number);
-        Some(taken)
+    fn release(&mut self, number: u64) -> Option<OccupiedSlot> {
+        let occupied = self.occupied.remove(&number)?;
+        remove(&mut self.identities, &occupied.holder.identity, number);
+        remove(&mut self.networks, &occupied.holder.network, number);
+        Some(occupied)
     }
 }
 
 /// The places of the holder with the most, if they are at least two more than `own`.
-fn most<K: Ord>(all: &BTreeMap<K, BTreeSet<u64>>, own: usize) -> Option<&BTreeSet<u64>> {
-    all.values().max_by_key(|places| places.len()).filter(|most| most.len() > own + 1)
+fn largest<K: Ord>(all: &BTreeMap<K, BTreeSet<u64>>, own: usize) -> Option<&BTreeSet<u64>> {
+    all.values().max_by_key(|slots| slots.len()).filter(|largest| largest.len() > own + 1)
 }
 
 fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
@@ -184,25 +184,25 @@ fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
     }
 }
 
-impl Permit {
+impl FairPermit {
     /// Charges the place to another identity.
-    pub(super) fn pass_to(&self, identity: Identity) {
-        let mut places = self.shares.0.places.lock();
-        if let Some(taken) = places.free(self.number) {
-            let holder = Holder { identity, ..taken.holder };
-            places.take(self.number, Taken { holder, ..taken });
+    pub(super) fn charge_to(&self, identity: Identity) {
+        let mut slots = self.fair_limit.0.slots.lock();
+        if let Some(occupied) = slots.release(self.number) {
+            let holder = Holder { identity, ..occupied.holder };
+            slots.take(self.number, OccupiedSlot { holder, ..occupied });
         }
     }
 
     /// Frees the place.
-    pub(super) fn free(&self) {
-        self.shares.0.places.lock().free(self.number);
+    pub(super) fn release(&self) {
+        self.fair_limit.0.slots.lock().release(self.number);
     }
 }
 
-impl Drop for Permit {
+impl Drop for FairPermit {
     fn drop(&mut self) {
-        self.free();
+        self.release();
     }
 }
 
@@ -223,57 +223,60 @@ mod tests {
     }
 
     /// A place and the token that closes its connection.
-    type Open = (Permit, CancellationToken);
+    type Open = (FairPermit, CancellationToken);
 
-    fn open(shares: &Shares, holder: &Holder) -> Option<Open> {
-        let cut = CancellationToken::new();
-        Some((shares.take(holder.clone(), cut.clone())?, cut))
+    fn open(fair_limit: &FairLimit, holder: &Holder) -> Option<Open> {
+        let close = CancellationToken::new();
+        Some((fair_limit.take(holder.clone(), close.clone())?, close))
     }
 
-    fn is_open((_, cut): &Open) -> bool {
-        !cut.is_cancelled()
+    fn is_open((_, close): &Open) -> bool {
+        !close.is_cancelled()
     }
 
     #[test]
-    fn one_that_has_everything_gives_the_newest_to_those_with_fewer_and_to_nobody_else() {
-        let shares = Shares::new(6);
-        let greedy: Vec<Open> = (0..6).map(|_| open(&shares, &user("greedy", 1)).unwrap()).collect();
-        assert!(open(&shares, &user("greedy", 1)).is_none() && greedy.iter().all(is_open));
-        let others: Vec<Open> = (0..3).map(|_| open(&shares, &user("other", 1)).unwrap()).collect();
-        assert_eq!(greedy.iter().map(is_open).collect::<Vec<_>>(), [true, true, true, false, false, false]);
+    fn a_client_with_all_slots_gives_its_newest_only_to_clients_with_fewer() {
+        let fair_limit = FairLimit::new(6);
+        let heavy: Vec<Open> = (0..6).map(|_| open(&fair_limit, &user("greedy", 1)).unwrap()).collect();
+        assert!(open(&fair_limit, &user("greedy", 1)).is_none() && heavy.iter().all(is_open));
+        let other_clients: Vec<Open> =
+            (0..3).map(|_| open(&fair_limit, &user("other", 1)).unwrap()).collect();
+        assert_eq!(heavy.iter().map(is_open).collect::<Vec<_>>(), [true, true, true, false, false, false]);
         // Both have three now.
-        assert!(open(&shares, &user("other", 1)).is_none() && open(&shares, &user("greedy", 2)).is_none());
-        assert!(others.iter().all(is_open) && shares.taken() == 6);
+        assert!(
+            open(&fair_limit, &user("other", 1)).is_none() && open(&fair_limit, &user("greedy", 2)).is_none()
+        );
+        assert!(other_clients.iter().all(is_open) && fair_limit.occupied() == 6);
         // A lost place is not freed twice.
-        drop(greedy);
-        assert_eq!(shares.taken(), 3);
+        drop(heavy);
+        assert_eq!(fair_limit.occupied(), 3);
     }
 
     #[test]
     fn an_address_with_many_identities_gives_way_to_another_address() {
-        let shares = Shares::new(4);
+        let fair_limit = FairLimit::new(4);
         let many: Vec<Open> =
-            ["a", "b", "c", "d"].iter().map(|name| open(&shares, &user(name, 1)).unwrap()).collect();
-        assert!(open(&shares, &user("e", 1)).is_none());
-        let other = open(&shares, &user("victim", 2)).unwrap();
+            ["a", "b", "c", "d"].iter().map(|name| open(&fair_limit, &user(name, 1)).unwrap()).collect();
+        assert!(open(&fair_limit, &user("e", 1)).is_none());
+        let other = open(&fair_limit, &user("victim", 2)).unwrap();
         assert_eq!(many.iter().map(is_open).collect::<Vec<_>>(), [true, true, true, false]);
-        assert!(open(&shares, &user("f", 1)).is_none() && is_open(&other));
+        assert!(open(&fair_limit, &user("f", 1)).is_none() && is_open(&other));
     }
 
     #[test]
-    fn who_has_not_proved_itself_gives_way_to_the_next_of_its_address() {
-        let shares = Shares::new(3);
+    fn an_unauthenticated_client_gives_way_to_the_next_of_its_address() {
+        let fair_limit = FairLimit::new(3);
         let unproven = Holder { identity: Identity::Unproven(network(1)), network: network(1) };
-        let silent: Vec<Open> = (0..3).map(|_| open(&shares, &unproven).unwrap()).collect();
-        let honest = open(&shares, &unproven).unwrap();
+        let silent: Vec<Open> = (0..3).map(|_| open(&fair_limit, &unproven).unwrap()).collect();
+        let modest = open(&fair_limit, &unproven).unwrap();
         assert_eq!(silent.iter().map(is_open).collect::<Vec<_>>(), [false, true, true]);
-        honest.0.pass_to(Identity::User("honest".into()));
-        let _more: Vec<Open> = (0..9).map(|_| open(&shares, &unproven).unwrap()).collect();
-        assert!(is_open(&honest));
+        modest.0.charge_to(Identity::User("honest".into()));
+        let _more: Vec<Open> = (0..9).map(|_| open(&fair_limit, &unproven).unwrap()).collect();
+        assert!(is_open(&modest));
     }
 
     #[test]
-    fn hosts_are_told_apart_by_what_they_cannot_choose() {
+    fn hosts_are_distinguished_by_addresses_that_they_cannot_choose() {
         let network = |address: &str| Network::from(address.parse::<IpAddr>().unwrap());
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:0:0:2"));
         assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
@@ -289,25 +292,25 @@ mod tests {
             own in 0usize..10,
             happenings in prop::collection::vec((0u8..6, 0u8..3, any::<bool>()), 0..300),
         ) {
-            let shares = Shares::new(limit);
+            let fair_limit = FairLimit::new(limit);
             // At most six others.
             let share = limit / 7;
             let victim = user("victim", 99);
             let mut kept = Vec::new();
-            let mut others: Vec<Open> = Vec::new();
+            let mut other_clients: Vec<Open> = Vec::new();
             for (at, (who, address, opens)) in happenings.into_iter().enumerate() {
                 if opens {
-                    others.extend(open(&shares, &user(&who.to_string(), address)));
-                } else if !others.is_empty() {
-                    others.swap_remove(at % others.len());
+                    other_clients.extend(open(&fair_limit, &user(&who.to_string(), address)));
+                } else if !other_clients.is_empty() {
+                    other_clients.swap_remove(at % other_clients.len());
                 }
                 if kept.len() < own.min(share) {
-                    let place = open(&shares, &victim);
+                    let place = open(&fair_limit, &victim);
                     prop_assert!(place.is_some(), "{} of {}", kept.len(), limit);
                     kept.extend(place);
                 }
-                let open = others.iter().chain(&kept).filter(|open| is_open(open)).count();
-                prop_assert_eq!(shares.taken(), open as u64);
+                let open = other_clients.iter().chain(&kept).filter(|open| is_open(open)).count();
+                prop_assert_eq!(fair_limit.occupied(), open as u64);
                 prop_assert!(open <= limit);
                 prop_assert!(kept.iter().all(is_open));
             }

@@ -12,7 +12,7 @@ use crate::embedded::connection::Peer;
 
 /// The open connections with client certificates. Ended connections are removed in passing.
 #[derive(Debug, Default)]
-pub(in crate::embedded) struct Certified {
+pub(in crate::embedded) struct CertificateConnections {
     open: Mutex<Vec<Weak<Peer>>>,
 }
 
@@ -25,7 +25,7 @@ pub(in crate::embedded) enum Lapse {
     Disowned,
 }
 
-impl Certified {
+impl CertificateConnections {
     pub(in crate::embedded) fn enter(&self, peer: &Arc<Peer>) {
         let mut open = self.open.lock();
         if open.len() == open.capacity() {
@@ -36,39 +36,39 @@ impl Certified {
 
     /// Closes the connections whose certificates name a prefix for another owner, and returns their number. Later
     /// publications do not reach them.
-    pub(in crate::embedded) fn dispossess(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
+    pub(in crate::embedded) fn close_disowned(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
         let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
         let of_others = open.iter().filter(|peer| {
-            !peer.is_cut()
+            !peer.is_closed()
                 && peer.certificate().is_some_and(|certificate| certificate.is_of_another(scope, owner))
         });
-        of_others.map(|peer| peer.cut()).count()
+        of_others.map(|peer| peer.close()).count()
     }
 
     /// Closes and logs the connections whose certificates are no longer valid. `authorities` are the current CAs with
     /// their edition; without any, no certificate is valid.
-    pub(in crate::embedded) fn review(
+    pub(in crate::embedded) fn close_invalid(
         &self,
         authorities: Option<(&dyn ClientCertVerifier, u64)>,
         now: SystemTime,
-        mut tell: impl FnMut(&Peer, Lapse),
+        mut log_closed: impl FnMut(&Peer, Lapse),
     ) {
         let lapse = |certificate: &Certificate| {
             if certificate.has_ended(now) {
                 return Some(Lapse::Expired);
             }
-            let is_owned = authorities.is_some_and(|(all, edition)| certificate.is_of(all, edition, now));
+            let is_owned = authorities.is_some_and(|(all, edition)| certificate.charge_to(all, edition, now));
             (!is_owned).then_some(Lapse::Disowned)
         };
         // The lock is released while certificates are verified, because handshakes complete meanwhile.
         let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
         for peer in open {
-            if peer.is_cut() {
+            if peer.is_closed() {
                 continue;
             }
             if let Some(lapse) = peer.certificate().and_then(lapse) {
-                peer.cut();
-                tell(&peer, lapse);
+                peer.close();
+                log_closed(&peer, lapse);
             }
         }
     }

@@ -36,11 +36,11 @@ use crate::revision::Revision;
 use crate::sink::Published;
 
 /// Limit of the attempts of a publication against concurrent writers.
-const ATTEMPTS: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// Writer and watcher of one scope.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ScopeWriter {
     scope: Scope,
     client: Arc<Client>,
     drift: Arc<Drift>,
@@ -69,19 +69,19 @@ struct State {
 }
 
 /// Failure of a transaction.
-enum Failed {
+enum CommitError {
     /// Another writer changed a compared key.
     Comparison,
     Request(SinkError),
 }
 
-impl From<EtcdError> for Failed {
+impl From<EtcdError> for CommitError {
     fn from(error: EtcdError) -> Self {
         Self::Request(error.into())
     }
 }
 
-impl Keeper {
+impl ScopeWriter {
     pub(super) fn new(
         scope: Scope,
         client: Arc<Client>,
@@ -103,7 +103,7 @@ impl Keeper {
         let desired = sealed.as_ref().unwrap_or(desired);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let (mut changed, mut is_fresh) = (Changed::default(), false);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             // The content is taken out, so a publication that fails or is dropped while it writes leaves none.
             let mut scope_state = match state.content.take() {
                 Some(scope_state) if state.is_watched => scope_state,
@@ -118,7 +118,7 @@ impl Keeper {
                 // Another writer may have mended the scope, and the event may still be on its way.
                 Err(_) if !is_fresh => continue,
                 Err(error) => {
-                    self.judge(&mut state, &scope_state);
+                    self.check_drift(&mut state, &scope_state);
                     state.content = Some(scope_state);
                     return Err(error);
                 }
@@ -132,27 +132,27 @@ impl Keeper {
             };
             match written.await {
                 Ok(()) => {
-                    scope_state.settle(desired.documents().clone());
+                    scope_state.record_published(desired.documents().clone());
                     let revision = scope_state.revision();
                     state.published = Some(desired.documents().clone());
                     state.highest = state.highest.max(revision.get());
                     // A created document may have replaced a foreign one.
                     if is_fresh || changed.created > 0 {
-                        self.note_foreign(&mut state, &scope_state);
+                        self.record_foreign(&mut state, &scope_state);
                     }
                     self.drift.set(&self.scope, false);
                     self.log(&scope_state, revision, changed);
                     state.content = Some(scope_state);
                     return Ok(Published { revision, changed });
                 }
-                Err(Failed::Comparison) => {
+                Err(CommitError::Comparison) => {
                     tracing::debug!(scope = %self.scope, "another writer was faster, reading the scope again");
                     backoff.pause().await;
                 }
-                Err(Failed::Request(error)) => return Err(error),
+                Err(CommitError::Request(error)) => return Err(error),
             }
         }
-        Err(EtcdError::Conflict { scope: self.scope.clone(), attempts: ATTEMPTS }.into())
+        Err(EtcdError::Conflict { scope: self.scope.clone(), attempts: MAX_ATTEMPTS }.into())
     }
 
     /// The foreign keys under the scope, as of the last list.
@@ -172,7 +172,7 @@ impl Keeper {
     }
 
     /// Takes the fence of the scope against earlier terms, or fails if a later term has it.
-    async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
+    async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let Some(own) = self.term.get() else { return Ok(()) };
         let held = scope_state.fence().term;
         if held > own {
@@ -184,14 +184,14 @@ impl Keeper {
         }
         let answer = self.client.txn(&self.scope, take_fence(scope_state, &self.scope, own)).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
-        scope_state.fenced(answer.header.map_or(0, |header| header.revision), own);
+        scope_state.apply_fence(answer.header.map_or(0, |header| header.revision), own);
         Ok(())
     }
 
     /// Records the publisher in the scope.
-    async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), Failed> {
+    async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), CommitError> {
         let publisher = self.publisher.get();
         // A guard of another protocol must not be written.
         if !is_wanted
@@ -205,7 +205,7 @@ impl Keeper {
     }
 
     /// Deletes the publisher from the scope without own documents.
-    async fn release(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
+    async fn release(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let publisher = self.publisher.get();
         if publisher.is_none()
             || scope_state.publisher().name.as_ref() != publisher
@@ -220,12 +220,12 @@ impl Keeper {
         &self,
         scope_state: &mut ScopeState,
         publisher: Option<&Bytes>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let answer = self.client.txn(&self.scope, claim(scope_state, &self.scope, publisher)).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
-        scope_state.claimed(answer.header.map_or(0, |header| header.revision), publisher.cloned());
+        scope_state.apply_claim(answer.header.map_or(0, |header| header.revision), publisher.cloned());
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Keeper {
         scope_state: &mut ScopeState,
         steps: &Steps,
         changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let fitting = |scope_state: &ScopeState, rest: &[Step]| {
             Batch::fitting(scope_state, &self.scope, rest, self.limits)
         };
@@ -252,7 +252,7 @@ impl Keeper {
         while let rest = &units.steps().as_slice()[written..]
             && !rest.is_empty()
         {
-            let taken = &rest[..units.whole(written, fitting(scope_state, rest))];
+            let taken = &rest[..units.batch_len(written, fitting(scope_state, rest))];
             self.commit(scope_state, taken, changed).await?;
             written += taken.len();
         }
@@ -265,16 +265,16 @@ impl Keeper {
         scope_state: &mut ScopeState,
         steps: &[Step],
         changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let batch = Batch::of(scope_state, &self.scope, steps);
         let bytes = batch.bytes();
         let answer = self.client.txn(&self.scope, batch.request).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
         tracing::debug!(scope = %self.scope, steps = steps.len(), bytes, "wrote a transaction");
         *changed = changed.with(steps);
-        scope_state.committed(answer.header.map_or(0, |header| header.revision), batch.change);
+        scope_state.apply_commit(answer.header.map_or(0, |header| header.revision), batch.change);
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl Keeper {
 
     /// Follows foreign changes of the scope until it has to be listed again; the error is the reason of a failure.
     pub(super) async fn follow(&self, backoff: &mut Backoff) -> Result<(), EtcdError> {
-        let start = self.look().await? + 1;
+        let start = self.list_if_unknown().await? + 1;
         let mut watch = self.client.watch(&self.scope, start).await?;
         let result = self.follow_stream(&mut watch, backoff).await;
         // Without the watch, changes from here on remain unknown.
@@ -306,7 +306,7 @@ impl Keeper {
     }
 
     /// Lists the scope unless its content is known. Returns the revision after which the watch starts.
-    async fn look(&self) -> Result<i64, EtcdError> {
+    async fn list_if_unknown(&self) -> Result<i64, EtcdError> {
         let publications = {
             let state = self.state.lock().await;
             if let Some(scope_state) = &state.content {
@@ -319,7 +319,7 @@ impl Keeper {
         let mut state = self.state.lock().await;
         if state.publications == publications {
             let scope_state = self.read(&mut state, &list);
-            self.judge(&mut state, &scope_state);
+            self.check_drift(&mut state, &scope_state);
             state.content = Some(scope_state);
         }
         let listed = state.content.as_ref().map(ScopeState::listed);
@@ -348,7 +348,7 @@ impl Keeper {
             // A publication failed or was dropped while it wrote, so the content has to be listed again.
             let Some(mut scope_state) = state.content.take() else { return Ok(()) };
             if scope_state.apply(&response.events) {
-                self.judge(&mut state, &scope_state);
+                self.check_drift(&mut state, &scope_state);
             }
             state.content = Some(scope_state);
         }
@@ -370,8 +370,8 @@ impl Keeper {
     }
 
     /// Compares the content with the last publication.
-    fn judge(&self, state: &mut State, scope_state: &ScopeState) {
-        self.note_foreign(state, scope_state);
+    fn check_drift(&self, state: &mut State, scope_state: &ScopeState) {
+        self.record_foreign(state, scope_state);
         let Some(published) = &state.published else { return };
         let steps = plan(&scope_state.documents(), published).len();
         if self.drift.set(&self.scope, steps > 0) && steps > 0 {
@@ -379,7 +379,7 @@ impl Keeper {
         }
     }
 
-    fn note_foreign(&self, state: &mut State, scope_state: &ScopeState) {
+    fn record_foreign(&self, state: &mut State, scope_state: &ScopeState) {
         let foreign = scope_state.foreign();
         for key in foreign.difference(&state.foreign) {
             tracing::warn!(scope = %self.scope, %key, "a key that is not ours lies in the scope, and is left alone");

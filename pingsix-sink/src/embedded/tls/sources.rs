@@ -17,11 +17,11 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
-use crate::embedded::settled::read_settled;
+use crate::embedded::stable_read::read_stable;
 use crate::pem::{PemFault, PemSource, authorities, certificates};
 
 /// The error of a part.
-fn wrong(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
+fn tls_error(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
     TlsError { part, file: source.file(), fault }
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Sources {
 impl Sources {
     /// The current content of the sources; `known` is the fingerprint of the previous content.
     pub(super) fn read(&self, known: Option<Fingerprint>) -> (Fingerprint, Contents) {
-        read_settled(known, || {
+        read_stable(known, || {
             let contents = self.read_once();
             (contents.fingerprint(), contents)
         })
@@ -51,12 +51,12 @@ impl Sources {
     }
 
     /// Builds the configuration from the content.
-    pub(super) fn material(&self, contents: Contents) -> Result<Material, TlsError> {
+    pub(super) fn load(&self, contents: Contents) -> Result<LoadedTls, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
-        let wrong_key = |fault| wrong(&self.key, TlsPart::Key, fault);
+        let wrong_key = |fault| tls_error(&self.key, TlsPart::Key, fault);
         let key = private_key(contents.key).map_err(wrong_key)?;
         let key =
             provider.key_provider.load_private_key(key).map_err(|_| wrong_key(TlsFault::UnsupportedKey))?;
@@ -69,7 +69,7 @@ impl Sources {
             }
             Err(_) => {
                 let fault = TlsFault::InvalidCertificate { number: 1 };
-                return Err(wrong(&self.certificate, TlsPart::Certificate, fault));
+                return Err(tls_error(&self.certificate, TlsPart::Certificate, fault));
             }
         }
 
@@ -95,7 +95,7 @@ impl Sources {
         // A resumed session would skip the client certificate.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Material { config: Arc::new(config), authorities, validity })
+        Ok(LoadedTls { config: Arc::new(config), authorities, validity })
     }
 }
 
@@ -129,7 +129,7 @@ impl Contents {
 }
 
 /// The configuration of handshakes.
-pub(super) struct Material {
+pub(super) struct LoadedTls {
     pub(super) config: Arc<ServerConfig>,
     /// The verifier of client certificates; `None` without client authentication.
     pub(super) authorities: Option<Arc<dyn ClientCertVerifier>>,
@@ -142,15 +142,15 @@ fn read<T>(
     source: &PemSource,
     part: TlsPart,
     pem: io::Result<Vec<u8>>,
-    as_what: impl FnOnce(&[u8]) -> Result<T, PemFault>,
+    parse: impl FnOnce(&[u8]) -> Result<T, PemFault>,
 ) -> Result<T, TlsError> {
-    let wrong = |fault| wrong(source, part, fault);
-    let pem = pem.map_err(|error| wrong(TlsFault::Unreadable(error)))?;
-    as_what(&pem).map_err(|fault| {
-        wrong(match fault {
+    let part_error = |fault| tls_error(source, part, fault);
+    let pem = pem.map_err(|error| part_error(TlsFault::Unreadable(error)))?;
+    parse(&pem).map_err(|fault| {
+        part_error(match fault {
             PemFault::Empty if has_pem(&pem) => TlsFault::NoCertificate,
             PemFault::Empty | PemFault::Damaged => TlsFault::NotPem,
-            PemFault::NoAuthority { number } => TlsFault::InvalidCertificate { number },
+            PemFault::NotACa { number } => TlsFault::InvalidCertificate { number },
         })
     })
 }
