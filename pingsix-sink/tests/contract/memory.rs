@@ -10,9 +10,9 @@ pub(crate) struct Memory(MemorySink);
 impl Target for Memory {
     type Sink = MemorySink;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[
-        (Ability::Stalls, "memory always answers"),
-        (Ability::LosesAnswers, "nothing lies between memory and its sink"),
+    const MISSING: &'static [(Ability, &'static str)] = &[
+        (Ability::CanStall, "memory always answers"),
+        (Ability::LosesResponses, "nothing lies between memory and its sink"),
     ];
 
     async fn start() -> Option<Self> {

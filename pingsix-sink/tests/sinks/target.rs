@@ -41,7 +41,7 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
     }
 }
 
-/// URLs, what they mean, and how they are shown if that differs.
+/// URLs, their targets, and their display forms if different.
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
     let plain = etcd("a", 2379);
     let file = |path: &str| FileTarget { location: FileLocation::File(path.into()), base: None };
@@ -151,7 +151,7 @@ fn a_url_means_one_target_and_is_shown_as_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
+fn a_fault_of_a_url_names_the_part() {
     for (url, problem) in [
         (
             "",
@@ -210,7 +210,7 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
     }
 }
 
-/// Schemes, and pieces that mean something after them.
+/// Schemes, and significant pieces after them.
 fn url() -> impl Strategy<Value = String> {
     let scheme = select(vec![
         "embedded:",
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn whatever_is_taken_for_a_target_is_shown_as_it(url in url()) {
+    fn an_accepted_url_is_displayed_as_an_equal_target(url in url()) {
         if let Ok(target) = url.parse::<Target>() {
             prop_assert_eq!(target.to_string().parse(), Ok(target));
         }
