@@ -1,8 +1,8 @@
-//! Parts of objects that PingSIX has refused although nothing is known to be wrong with them.
+//! Quarantine: parts of objects that PingSIX has refused although they have no known fault.
 //!
-//! What a part in quarantine asks for fails closed, as whatever else cannot be honoured: rules keep their matches and
-//! answer an error, backends answer an error for their share, certificates are not shown. Whose part it is, is told what
-//! PingSIX said.
+//! Quarantined parts fail closed, like any other unusable part: rules keep their matches and answer an error,
+//! backends answer an error for their share, and certificates are not presented. The owner of a part is notified with
+//! PingSIX's message.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::model::{Kind, ObjectKey, Origin, Reason, Refusal, Section};
 use crate::normalise::Route;
 use crate::snapshot::Quarantine;
 
-/// What PingSIX said of a part of an object.
+/// PingSIX's message about a part of an object.
 pub(crate) fn said_of<'q>(
     quarantine: &'q Quarantine,
     object: &ObjectKey,
@@ -42,14 +42,14 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
     route
 }
 
-/// Why a Secret may not be used.
+/// The reason why a Secret may not be used.
 pub(crate) fn refuse_secret(quarantine: &Quarantine, secret: &ObjectKey) -> Option<String> {
     debug_assert_eq!(secret.kind, Kind::Secret);
     let said = said_of(quarantine, secret, Section::Whole)?;
     Some(format!("PingSIX refuses the certificate of {secret}, so it is not shown until it changes: {said}"))
 }
 
-/// Why a Service may not be used.
+/// The reason why a Service may not be used.
 pub(crate) fn refuse_service(quarantine: &Quarantine, service: &ObjectKey) -> Option<String> {
     debug_assert_eq!(service.kind, Kind::Service);
     let said = said_of(quarantine, service, Section::Whole)?;

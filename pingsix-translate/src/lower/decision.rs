@@ -1,8 +1,8 @@
-//! Decision lists: the rows that a Route tries in order, with what each of them does.
+//! Decision lists: the rows that a Route tries in order, with their actions.
 //!
-//! Conditions choose among upstreams, by `traffic-split`; what runs before and after is one set of plugins for the whole
-//! Route. So everything that can differ from row to row is an upstream, statuses and redirects included, and the rows
-//! must agree on the rest: on the filters of their rules, and on the chain of their policies.
+//! Conditions choose among upstreams by `traffic-split`; the plugins before and after are one set for the whole
+//! Route. So every difference between rows is an upstream, statuses and redirects included. The rows must agree on
+//! the rest: on the filters of their rules, and on the chain of their policies.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl<'a> Writer<'a, '_> {
         self.refuse(row, &message);
     }
 
-    /// What the row answers when it cannot be honoured.
+    /// The status of a row that cannot be honoured.
     fn failure(&self, row: &Row<'_>) -> u16 {
         self.lowering.routes[row.rule.route].route.traffic.failure()
     }
@@ -92,7 +92,7 @@ impl<'a> Writer<'a, '_> {
             self.refuse_answers_before_redirect(&rows, &mut steps);
         } else {
             self.refuse_mixed_audiences(&rows, &mut steps);
-            // Whoever a row is for, once it fails for everybody, nobody goes further.
+            // After a failure for all audiences, no later row is reached.
             if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
                 rows.truncate(last + 1);
                 steps.truncate(last + 1);
@@ -134,7 +134,7 @@ impl<'a> Writer<'a, '_> {
             }
             (document, split_rules)
         } else {
-            // One status for all rows: that of the first, which has the say.
+            // One status for all rows: that of the first, which owns the list.
             let failure = rows.first().map_or(500, |row| self.failure(row));
             self.refuse_for_want_of_responder(&rows, &steps, failure);
             self.refuse_rows_for_want_of_responder(to_https.take(), failure);
@@ -197,7 +197,7 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// Refuses what is meant for requests with or without TLS alone, where both would get it.
+    /// Refuses rows for one audience alone where both would reach them.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
             let message = match row.audience {
@@ -258,7 +258,7 @@ impl<'a> Writer<'a, '_> {
     /// The filters and policies of a list. PingSIX runs plugins per Route, so rules with others are refused.
     ///
     /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
-    /// not change what it does, however old it is. Of the owner, the rule that comes last counts, which has the fewest
+    /// not change its behaviour, however old it is. Of the owner, the last rule counts, which has the fewest
     /// conditions.
     fn agree(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Agreed<'a> {
         self.find_agreed(rows, steps).unwrap_or_default()
@@ -440,7 +440,7 @@ impl<'a> Step<'a> {
         Agreed { filters: self.filters, chain: self.chain }
     }
 
-    /// The redirect, if that is what the step does.
+    /// The redirect of the step, if it is one.
     fn redirect(&self) -> Option<&'a Redirect> {
         self.filters?.redirect.as_ref().filter(|_| self.action.is_filtered())
     }
@@ -448,7 +448,7 @@ impl<'a> Step<'a> {
     /// The plugin that redirects, if PingSIX does that itself for a Route that does nothing else.
     fn native_redirect(&self, host: Option<&Hostname>, entrances: &[Entrance]) -> Option<plugin::Redirect> {
         let filters = self.filters?;
-        // What plugins answer gets no headers of others, and there is no request to change.
+        // Responses of plugins get no headers of others, and there is no request to change.
         if filters.cors.is_some() || !filters.response_headers.is_empty() {
             return None;
         }

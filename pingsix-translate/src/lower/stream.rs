@@ -1,8 +1,8 @@
-//! Routes for TCP, UDP and TLS to stream documents.
+//! Lowering of TCP, UDP and TLS routes to stream documents.
 //!
-//! One document per port, or per port and server name: [`place`] finds who wants which place, the first of each gets
-//! it, and the others are told; [`document`] writes down who got what. So no two documents can take one connection, and
-//! nothing depends on an order.
+//! One document per port, or per port and server name: [`place`] finds the contenders of each match, the first of
+//! which gets it, and the others are notified; [`document`] writes the winners. So no two documents match one
+//! connection, and the result is independent of order.
 
 mod admit;
 mod document;
@@ -24,7 +24,7 @@ use crate::model::{
     DataPlaneKey, FieldPath, Kind, ObjectName, Options, Origin, Problem, Reason, Refusal, Severity,
 };
 
-/// The stream documents of a Gateway, and what could not be put there.
+/// The stream documents of a Gateway, and the refused parts.
 #[derive(Debug)]
 pub(crate) struct LoweredStreams {
     pub(crate) key: DataPlaneKey,
@@ -33,22 +33,23 @@ pub(crate) struct LoweredStreams {
     pub(crate) listeners: Vec<usize>,
     /// Rules there is no room for.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// Routes that get nothing of what they ask for, because others come first.
+    /// Routes without any match, because others precede them.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What stream documents are for.
+/// The inputs of stream documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listened<'a> {
     pub(crate) gateway: &'a ObjectName,
     pub(crate) listeners: &'a [Listener],
-    /// How much of the budget one namespace may take, in percent; 100 is no bound.
+    /// The percentage of the budget that one namespace may use; 100 is no bound.
     pub(crate) namespace_share: u8,
 }
 
 /// Lowers everything attached to the listeners of a Gateway for TCP, UDP and TLS.
 ///
-/// When the budget does not suffice, or the share of a namespace, rules are admitted oldest first and the others refused.
+/// When the budget or the share of a namespace does not suffice, rules are admitted oldest first and the others are
+/// refused.
 pub(crate) fn lower_streams(
     listened: &Listened<'_>,
     routes: &[Arc<RouteInput>],
@@ -84,7 +85,7 @@ pub(crate) fn lower_streams(
     LoweredStreams { key, plane, listeners, refused_rules, problems }
 }
 
-/// What stream documents are made of.
+/// The inputs of stream documents.
 #[derive(Clone, Copy)]
 struct Lowering<'a> {
     listeners: &'a [Listener],
@@ -96,7 +97,7 @@ struct Lowering<'a> {
     is_guarded: bool,
 }
 
-/// What becomes of the routes that are admitted.
+/// The documents of the admitted routes.
 struct Written {
     plane: StreamPlane,
     problems: Vec<Problem>,

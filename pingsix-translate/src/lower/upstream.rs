@@ -28,14 +28,14 @@ const CONNECT_SECONDS: u64 = 5;
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     pub(super) named: Named<UpstreamKey>,
-    /// What was asked for since this was last taken, also in vain.
+    /// The keys requested since this was last taken, successful or not.
     asked_for: BTreeSet<UpstreamKey>,
 }
 
 /// The upstreams that a Route uses.
 pub(super) type Uses = SmallSet<UpstreamKey>;
 
-/// What an upstream stands for.
+/// The key of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum UpstreamKey {
     Target(Target),
@@ -73,14 +73,14 @@ impl Upstreams {
         self.named.id(&UpstreamKey::Nowhere, || Some("nowhere".to_owned())).unwrap_or_default()
     }
 
-    /// What was asked for since the last time.
+    /// Takes the keys requested since the last call.
     pub(crate) fn take_asked_for(&mut self) -> Uses {
         std::mem::take(&mut self.asked_for).into_iter().collect()
     }
 }
 
 impl UpstreamKey {
-    /// The document and where it comes from; `None` for what takes a responder when there is none.
+    /// The document and its provenance; `None` for a target that needs a responder when there is none.
     pub(crate) fn write(
         self,
         responder: Option<SocketAddr>,

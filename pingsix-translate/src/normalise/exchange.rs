@@ -4,19 +4,19 @@ use gateway_api::experimental::httproutes as api;
 
 use crate::model::{Limit, Reason, Refusal, field};
 
-/// How a rule's backends are spoken to, where its author says so.
+/// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exchange {
     /// Seconds, from 1.
     pub(crate) timeout: Option<u32>,
-    /// How often an attempt that found no connection is repeated.
+    /// The number of retries after a failed connection.
     pub(crate) retries: Option<u32>,
 }
 
-/// PingSIX's longest timeout in seconds (`src/config/mod.rs`): what "none" becomes.
+/// PingSIX's longest timeout in seconds (`src/config/mod.rs`), which replaces "none".
 pub(crate) const LONGEST_TIMEOUT: u32 = 86_400;
 
-/// PingSIX makes no more attempts (`pingora.max_retries`).
+/// PingSIX's limit of attempts (`pingora.max_retries`).
 const MOST_RETRIES: u32 = 16;
 
 impl Exchange {

@@ -171,7 +171,7 @@ fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class(
     let held = sink(&of_class, None);
     assert_eq!((held.proxy.to_string().as_str(), held.url.as_str()), ("system/all", class));
     assert_eq!(held.credentials.unwrap().to_string(), "system/login");
-    // A Gateway that says nothing of it has that of its class.
+    // A Gateway without the field has that of its class.
     assert_eq!(sink(&of_class, Some(&json!({"attached": {"layout": "PerPort"}}))).url, class);
     of_class["allowOverrides"] = json!(["Sink"]);
     let held = sink(&of_class, Some(&of_gateway));
@@ -216,7 +216,7 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
         );
         assert_eq!(refused(Some(&json!({mode: {}})), Some(&own)), expected);
         assert_eq!(refused(None, Some(&own)), expected, "nor without parameters of the class");
-        // What the Gateway itself allows does not count.
+        // An allowance in the Gateway's own parameters has no effect.
         let mut vain = own.clone();
         vain["allowOverrides"] = json!([allowed]);
         assert_eq!(refused(Some(&json!({mode: {}})), Some(&vain)), expected);
@@ -647,7 +647,7 @@ fn every_flaw_names_its_field() {
     assert_eq!(status["conditions"][0]["observedGeneration"], 4);
 }
 
-/// The share that counts where the options have 60, a class says something, and a Gateway too.
+/// The effective share with 60 in the options, and values of a class and a Gateway.
 fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
     let spec = |share: u8| json!({"attached": {}, "budget": {"namespaceShare": share}});
     let (class, own) = (of_class.map(spec), of_gateway.map(spec));

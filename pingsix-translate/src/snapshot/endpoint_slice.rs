@@ -26,7 +26,7 @@ const FQDN: &str = "FQDN";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: ObjectName,
     /// The Service that its label names.
     pub service: Option<ObjectName>,
@@ -43,7 +43,7 @@ pub struct EndpointSlice {
 pub struct EndpointPort {
     /// The name of the port of the Service, if it has one.
     pub name: Option<Arc<str>>,
-    /// Its number; `None` if the number is missing or not a valid port.
+    /// The port number; `None` if the number is missing or not a valid port.
     pub port: Option<NonZeroU16>,
 }
 

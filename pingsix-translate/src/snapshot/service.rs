@@ -17,7 +17,7 @@ const EXTERNAL_NAME: &str = "ExternalName";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::Service")]
 pub struct Service {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: ObjectName,
     /// Whether `spec.type` is `ExternalName`: an alias of a DNS name.
     pub is_external_name: bool,
@@ -28,11 +28,11 @@ pub struct Service {
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServicePort {
-    /// Its name, if it has one.
+    /// The name, if it has one.
     pub name: Option<Arc<str>>,
-    /// Its number.
+    /// The number.
     pub port: i32,
-    /// Its protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// `appProtocol`, if it is set.
     pub app_protocol: Option<Arc<str>>,

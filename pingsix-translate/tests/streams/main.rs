@@ -31,7 +31,7 @@ const NAMES: [&str; 10] = [
     "other",
 ];
 
-/// What the documents say of it; nothing when no route takes it, or one that stands for no route.
+/// The documents' targets for a connection; `None` without a route, or for a guard.
 fn documents(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Option<BTreeMap<&'static str, u32>> {
     let (_, route) = config.route_for(port, arrival)?;
     let mut shares = BTreeMap::new();
@@ -60,14 +60,14 @@ fn run(objects: &Objects, budget: Budget) -> (Translation, StreamPlane) {
     (translation, plane)
 }
 
-/// Everything that is tried on a Gateway.
+/// All connections that the test tries on a Gateway.
 fn arrivals() -> impl Iterator<Item = (u16, Arrival<'static>)> {
     let names = [443, 444].into_iter().flat_map(|port| NAMES.map(|name| (port, Arrival::Tls(name))));
     let plain = [(5432, Arrival::Tcp), (5433, Arrival::Tcp), (53, Arrival::Udp), (443, Arrival::Tcp)];
     names.chain(plain)
 }
 
-/// That a connection ends where it should, which is said.
+/// Checks the destination of a connection.
 fn check_connection(
     world: &World,
     config: &StreamConfig,
@@ -80,7 +80,7 @@ fn check_connection(
     let is_right = match (&expected, &found) {
         (Fate::Shares(expected), found) => found.as_ref() == Some(expected),
         (Fate::NoRoute, found) => found.is_none(),
-        // Without a document it is closed too: there is none where nothing wider could take it.
+        // A connection without a document is closed too: documents exist only where a wider listener could take it.
         (Fate::Unserved, found) => {
             found.as_ref().is_none_or(|found| *found == BTreeMap::from([("invalid", 1)]))
         }

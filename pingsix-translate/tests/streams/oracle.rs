@@ -1,4 +1,4 @@
-//! Where connections go, by the specification alone.
+//! Destinations of connections by the specification alone.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn example(pattern: &str) -> String {
     pattern.replace('*', "deep.fresh")
 }
 
-/// Whether some name is one of both. It is enough to try the patterns' own, with something for the star.
+/// Whether some name matches both. The patterns' own names suffice, with a label for the star.
 pub(crate) fn meets(listener: Option<&str>, hostname: &str) -> bool {
     let both = |name: &str| stands_for(listener, name) && stands_for(Some(hostname), name);
     both(&example(hostname)) || listener.is_some_and(|listener| both(&example(listener)))
@@ -45,15 +45,15 @@ pub(crate) fn reduced(mut shares: BTreeMap<&'static str, u32>) -> BTreeMap<&'sta
     shares
 }
 
-/// What the specification says of a connection.
+/// The specification's result for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Shares of the connections, by the service they end at or the reason why they do not.
     Shares(BTreeMap<&'static str, u32>),
-    /// It is closed for want of a listener or of a route.
+    /// The connection is closed for lack of a listener or a route.
     NoRoute,
-    /// The listener it is for is not served, so nobody is to have it: a listener with a wider hostname would be the
-    /// wrong one.
+    /// The listener of the connection is not served, so the connection is closed: a listener with a wider hostname
+    /// would be wrong.
     Unserved,
 }
 
@@ -71,8 +71,8 @@ fn listener_of<'w>(
         .max_by_key(|listener| specificity(listener.hostname))
 }
 
-/// Whether there are connections a route could have, if no other wanted them: names it has in common with a listener may
-/// all be those of listeners with narrower hostnames.
+/// Whether the route could have connections without other contenders: its names in common with a listener may all
+/// belong to listeners with narrower hostnames.
 pub(crate) fn contends(world: &World, route: &Route) -> bool {
     let attached = world.listeners.iter().filter(|one| one.is_served && route.is_attached_to(one));
     attached.into_iter().any(|listener| {

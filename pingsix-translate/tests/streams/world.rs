@@ -34,7 +34,7 @@ pub(crate) struct Listener {
     pub(crate) is_served: bool,
 }
 
-/// What a listener does with TLS. Those of one port do the same.
+/// The TLS mode of a listener, common to a port.
 #[derive(Clone, Copy)]
 enum Tls {
     None,
@@ -132,7 +132,7 @@ impl World {
                     value["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": secret}]});
                 }
             }
-            // What no data plane can do keeps any listener from being served.
+            // A protocol that no data plane has leaves any listener unserved.
             if !listener.is_served && !matches!(listener.tls, Tls::Terminate) {
                 value["filters"] = json!({"requests": [{"type": "ExternalAuth"}]});
             }

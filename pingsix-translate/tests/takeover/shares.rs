@@ -1,4 +1,4 @@
-//! What a share leaves to other namespaces.
+//! The room that a share leaves to other namespaces.
 
 use pingsix_translate::status::Severity;
 

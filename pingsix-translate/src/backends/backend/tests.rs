@@ -183,7 +183,7 @@ fn a_service_with_endpoints_is_a_backend() {
     assert_eq!(unresolved, []);
 }
 
-/// How the only rule of a GRPCRoute with this backendRef speaks to it, or why not.
+/// The application protocol of the only rule of a GRPCRoute with this backendRef, or the reason of its refusal.
 fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason, String)> {
     let mut objects = objects.clone();
     add_grpc_route(

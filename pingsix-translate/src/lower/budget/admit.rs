@@ -1,8 +1,8 @@
-//! Which rules and certificates a data plane has room for.
+//! Admission of rules and certificates to a data plane.
 //!
-//! Objects are admitted oldest first. What each costs is charged before anything is built ([`super::table`]), to a budget
-//! that older objects have been charged to alone. So nothing that is admitted is put out by younger objects. What does
-//! not fit is refused, and the next one has its turn.
+//! Objects are admitted oldest first. The charge of each is computed before documents are built ([`super::table`]),
+//! to a budget with the charges of older objects alone. So younger objects never displace an admitted one. An object
+//! that does not fit is refused, and the next one follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_a
 use crate::normalise::Match;
 use crate::policy::Chain;
 
-/// One part of the budget in so many is for guards.
+/// The divisor of the budget for the part of guards.
 const GUARDS: usize = 16;
 
-/// Decides what is admitted, with a budget that may be smaller than the one that is told.
+/// Decides the admission with a budget that may be smaller than the reported one.
 pub(in crate::lower) fn admit<'a>(
     lowering: &Lowering<'a>,
     rows: &'a PlaneRows<'a>,
@@ -134,7 +134,7 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Whether there would be room for something if its namespace had no bound.
+    /// Whether an item would fit without the share of its namespace.
     fn fits_without_share(&mut self, item: &Item<'a>) -> bool {
         let mut ledger = self.ledger;
         let fits = self.add(item, &mut ledger).is_some();
@@ -142,7 +142,7 @@ impl<'a> Admitting<'a> {
         fits
     }
 
-    /// The object that something is charged to.
+    /// The object that an item is charged to.
     fn object_of(&self, item: &Item<'a>) -> &'a Arc<ObjectKey> {
         match item {
             Item::ZoneGuard(_, owner) => owner,
@@ -151,7 +151,7 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Charges something to a ledger. `None` when there is no room; the caller then takes back what was added.
+    /// Charges an item to a ledger. `None` without room; the caller then rolls back.
     fn add(&mut self, item: &Item<'a>, ledger: &mut Ledger) -> Option<()> {
         match item {
             Item::ZoneGuard(zone, _) => self.table.add_zone_guard(*zone, ledger),
@@ -170,8 +170,8 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// What asks for room, oldest first. Of one object, guards and certificates come first, then rules that end decision
-    /// lists.
+    /// The items that need room, oldest first. Within one object, guards and certificates come first, then rules that
+    /// end decision lists.
     fn items(&self) -> Vec<Item<'a>> {
         let Lowering { plane, routes, .. } = self.lowering;
         let zones = plane.zones.iter().enumerate().filter(|(_, zone)| zone.guarded);
@@ -233,7 +233,7 @@ impl<'a> Admitting<'a> {
 
 /// The sizes of the rows of a rule in a zone.
 pub(in crate::lower) struct RuleSizes<'a> {
-    /// What its rows do.
+    /// The action of its rows.
     pub(in crate::lower) action: Action,
     /// The policies of its service.
     pub(in crate::lower) chain: Option<&'a Arc<Chain>>,

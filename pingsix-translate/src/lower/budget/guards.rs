@@ -1,31 +1,31 @@
-//! What keeps the requests of rules that a data plane has no room for.
+//! Guards: they keep the requests of refused rules from other namespaces.
 //!
-//! Without a refused rule, its requests could fall to a rule of another namespace. One part of the budget is kept for
+//! Without a refused rule, its requests could fall to a rule of another namespace. One part of the budget is for
 //! Routes that answer them with 503, of which a namespace may take one part in [`NAMESPACES`]. For each hostname of a
-//! refused rule, the first of these that there is room for is done:
+//! refused rule, the first measure with room applies:
 //!
-//! 1. The rule keeps its matches and answers 503. Half of what the namespace may take is for this and the next.
-//! 2. It keeps paths and methods of its matches, without conditions, behind all other rules with the same. Where another
-//!    namespace has some of these, they are **closed**: they answer 503 too.
-//! 3. For each match, what would take its requests next is closed if it is of another namespace: rules for the same
+//! 1. The rule keeps its matches and answers 503. Half of the namespace's part is for this measure and the next.
+//! 2. The rule keeps paths and methods of its matches without conditions, after all other rules with the same. If
+//!    another namespace has some of these, they are **closed**: they answer 503 too.
+//! 3. For each match, the next cell of its requests is closed if it belongs to another namespace: rules for the same
 //!    hostname whose paths cover the match's. This takes no room.
-//! 4. Where that leaves requests over, a **guard** answers 503 to all requests for the hostname that no admitted rule
-//!    takes.
-//! 5. Without a guard, rules of other namespaces for wider hostnames are closed, whose paths cover the match's or are
-//!    covered.
+//! 4. If requests remain, a **guard** answers 503 to all requests for the hostname without an admitted rule.
+//! 5. Without a guard, rules of other namespaces for wider hostnames are closed if their paths cover the match's or
+//!    are covered.
 //!
-//! So what is closed has a path and a method that the refused rule shares, for a hostname that it names; or, for a
-//! namespace whose guards take more than its part, for a wider one. Rules of the same namespace may answer instead.
+//! A closed cell therefore has a path and a method that the refused rule shares, for a hostname that the rule names;
+//! or, for a namespace whose guards exceed its part, for a wider one. Rules of the same namespace may answer instead.
 //!
 //! # Why no request is answered by another namespace
 //!
-//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Rules that come before it would
-//! have come before it anyway. With 1, the rule itself ends the list. With 2, its cell does, in which nothing of others
-//! is left; cells with longer paths come before it anyway. The rules that come after it are in cells of the same hostname
-//! with paths that cover its own, longest first, then in cells of wider hostnames in the zone. Up to the first cell that
-//! ends every list, each of them is of N alone, or closed (3); so it is if the guard is the last of the hostname (4), or
-//! if the same is done with the wider ones (5), where longer paths come after it too. Wider zones are kept out by the
-//! guard of the zone; where there is no room for that, everything in them that is for hosts of the zone is closed.
+//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Earlier rules precede the
+//! refused rule with or without its refusal. With 1, the rule itself ends the list. With 2, its cell does, in which
+//! no open row of others is left; cells with longer paths come first as before. Later rules are in cells of the same
+//! hostname with paths that cover its own, longest first, then in cells of wider hostnames in the zone. Up to the
+//! first cell that ends every list, each of them belongs to N alone, or is closed (3). The same holds if the guard is
+//! the last of the hostname (4), or if the wider hostnames are treated likewise (5), where longer paths come after it
+//! too. The guard of the zone keeps wider zones out; without room for that guard, everything in them for hosts of the
+//! zone is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,14 +48,14 @@ use crate::model::ObjectKey;
 use crate::normalise::{Conditions, Path};
 use crate::small_set::SmallSet;
 
-/// One part of what is kept for guards in so many is for those of one namespace.
+/// The divisor of the guards' part for one namespace.
 const NAMESPACES: usize = 4;
 
-/// How often a namespace is tried to keep rules in place for which there turns out to be no room.
+/// Limit of attempts of a namespace to keep rules in place without room.
 const ATTEMPTS: usize = 64;
 
 impl<'a> Admitting<'a> {
-    /// Finds out what keeps the requests of refused rules.
+    /// Finds the guards of refused rules.
     pub(super) fn guard(&mut self, reserve: Size) {
         let mut guarding = Guarding {
             all: Ledger::new(reserve),
@@ -152,10 +152,9 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Has a rule keep its matches in a group if there is room for them, or else their paths and methods.
+    /// Keeps the matches of a rule in a group, or else their paths and methods, if there is room.
     ///
-    /// Conditions take a responder to answer with a status, and what is for requests with or without TLS alone takes
-    /// more than that.
+    /// Conditions need a responder for a status, and rows for one audience alone need more.
     fn keep_in_place(
         &mut self,
         rule: RuleRef,
@@ -169,7 +168,7 @@ impl<'a> Admitting<'a> {
         let is_for_everybody = !matches!(placement.audience, Ok(Audience::Tls | Audience::Plaintext));
         let can_keep_all = is_for_everybody && (is_plain || self.lowering.options.responder.is_some());
         let lowering = self.lowering;
-        // What its rows take alone is soon known.
+        // The charge of the rows alone is known early.
         let may_fit = |guarding: &mut Guarding<'a>| {
             let least = *guarding.least.entry(rule).or_insert_with(|| {
                 let rows = content.matches.iter();
@@ -229,33 +228,34 @@ impl Ranked for Cell<'_> {
     }
 }
 
-/// Because of what something is closed.
+/// The reason of a closed cell.
 #[derive(Clone, Copy)]
 struct Closing<'a> {
     object: &'a Arc<ObjectKey>,
     namespace: &'a str,
 }
 
-/// What guards are charged to, and what there is to close.
+/// The rest of the guards' budget, and the cells that may be closed.
 struct Guarding<'a> {
     all: Ledger,
     namespaces: BTreeMap<&'a str, OfNamespace>,
-    /// What one namespace may take.
+    /// The part of one namespace.
     part: Size,
     cells: BTreeMap<Group, PathMap<'a, Cell<'a>>>,
-    /// Where everything of others is closed for a namespace already, and whether that leaves nothing over.
+    /// The regions in which all cells of others are closed for a namespace already, and whether they cover all
+    /// requests.
     swept: BTreeMap<(Group, &'a str), PathMap<'a, Swept<'a>>>,
     /// Bytes that the rows of rules take at least which keep their matches.
     least: BTreeMap<RuleRef, usize>,
 }
 
-/// What one namespace has left.
+/// The rest of one namespace's part.
 struct OfNamespace {
     all: Ledger,
-    /// Of it, for rules that keep matches or paths.
+    /// The part for rules that keep matches or paths.
     in_place: Ledger,
     attempts: usize,
-    /// Groups in which there was no room for a rule, and for a guard. What did not fit once does not fit later.
+    /// Groups without room for a rule, and for a guard. Later attempts cannot fit either.
     full: BTreeSet<Group>,
     unguarded: BTreeSet<Group>,
 }
@@ -338,7 +338,7 @@ impl<'a> Guarding<'a> {
         true
     }
 
-    /// Takes off what there is room for, of a namespace and of all.
+    /// Charges as much as there is room for, to a namespace and to all.
     fn spend(&mut self, namespace: &'a str, Size { bytes, matcher_entries }: Size) {
         self.of(namespace).all.take(bytes, matcher_entries).unwrap_or_default();
         self.all.take(bytes, matcher_entries).unwrap_or_default();
@@ -409,7 +409,7 @@ impl<'a> Guarding<'a> {
         let Some(cells) = self.cells.get(group) else { return false };
         let swept = self.swept.entry((group.clone(), closing.namespace)).or_insert_with(PathMap::new);
         if let Some(swept) = swept.covering(path).find(|swept| swept.takes(method)) {
-            // What covers the wider region covers this one too.
+            // A wider region covers this one too.
             if swept.is_complete || (swept.path == path && swept.method == method) {
                 return swept.is_complete;
             }
@@ -435,7 +435,7 @@ impl<'a> Guarding<'a> {
     }
 }
 
-/// Adds something to a table if there is room in a ledger. Returns what that takes.
+/// Adds an item to a table if there is room in a ledger. Returns the charge.
 fn charged<'a>(
     table: &mut TableSizes<'a>,
     mut ledger: Ledger,
@@ -450,7 +450,7 @@ fn charged<'a>(
     Some(ledger.taken_of(whole))
 }
 
-/// Closes a cell. Its Route is there, and needs a plugin at most: that is charged as long as there is room for it.
+/// Closes a cell. Its Route exists and needs at most a plugin, which is charged as long as there is room.
 fn close(
     ledger: &mut Ledger,
     closed: &mut Closed,

@@ -1,16 +1,16 @@
 //! The size of hosts and path patterns of a table, known before the table is built.
 //!
 //! [`crate::lower::closure`] makes a Route list the patterns that its catch-alls cover, and a wildcard list the hosts
-//! that it covers. So what a Route costs depends on the Routes that are there. Every pair of a Route and a pattern that
-//! it lists is charged once, to whichever of the two comes later.
+//! that it covers. So the charge of a Route depends on the other Routes. Every pair of a Route and a listed pattern
+//! is charged once, to the later of the two.
 //!
 //! - A pattern of a host that no wildcard carries is listed by the host's Routes with a catch-all above it.
-//! - A wildcard **carries** its own patterns, and those its catch-alls cover in the hosts below it. A carried pattern is
-//!   listed by every Route with a catch-all above it, of the wildcard and of all hosts below it. A pattern counts for
-//!   the widest wildcard that carries it.
+//! - A wildcard **carries** its own patterns, and those its catch-alls cover in the hosts below it. A carried pattern
+//!   is listed by every Route with a catch-all above it, of the wildcard and of all hosts below it. A pattern counts
+//!   for the widest wildcard that carries it.
 //!
-//! The sum is never less than what closing the table gives: S(W) of the closure is a subset of what W and the wildcards
-//! around it carry here.
+//! The sum is never less than the closure of the table: S(W) of the closure is a subset of the patterns that W and
+//! the wildcards around it carry here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -31,7 +31,7 @@ pub(super) struct PatternSizes {
     routers: BTreeMap<HostKey, Router>,
     /// The wildcards among them.
     wildcards: BTreeSet<HostKey>,
-    /// How to take back what was added since the last [`commit`](Self::commit).
+    /// The journal of additions since the last [`commit`](Self::commit), for a rollback.
     journal: Vec<Added>,
 }
 
@@ -42,12 +42,12 @@ type HostKey = Arc<str>;
 #[derive(Debug, Default)]
 struct Router {
     patterns: BTreeSet<Pattern>,
-    /// How many Routes have a catch-all, by its literal.
+    /// The number of Routes with a catch-all, by its literal.
     catch_alls: BTreeMap<Arc<str>, usize>,
     routes: usize,
-    /// How many patterns its Routes list.
+    /// The number of patterns that its Routes list.
     listed: usize,
-    /// What a wildcard has besides.
+    /// The additional state of a wildcard.
     wildcard: Wildcard,
 }
 
@@ -105,9 +105,10 @@ fn wildcards<'s>(covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Ite
 }
 
 impl PatternSizes {
-    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and who lists what because of it.
+    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and their listings by other
+    /// Routes.
     ///
-    /// `None` when there is no room; the caller then takes back what was added.
+    /// `None` without room; the caller then rolls back.
     pub(super) fn add_route(
         &mut self,
         host: Option<&Hostname>,
@@ -138,12 +139,12 @@ impl PatternSizes {
         Some(())
     }
 
-    /// Keeps what was added.
+    /// Keeps the additions.
     pub(super) fn commit(&mut self) {
         self.journal.clear();
     }
 
-    /// Takes back what was added since the last commit.
+    /// Reverts the additions since the last commit.
     pub(super) fn roll_back(&mut self) {
         while let Some(added) = self.journal.pop() {
             self.take_back(added);
@@ -206,7 +207,7 @@ impl PatternSizes {
             .collect()
     }
 
-    /// The wildcards that carry patterns into a host: those that cover it, and itself if it is one.
+    /// The wildcards that carry patterns into a host: those that cover it, and a wildcard itself.
     fn carriers<'s>(&'s self, covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Item = &'s Router> {
         wildcards(covering, key).filter_map(|wildcard| self.routers.get(wildcard))
     }
@@ -260,7 +261,7 @@ impl PatternSizes {
         Some(())
     }
 
-    /// Adds a pattern to a host, and charges those who list it.
+    /// Adds a pattern to a host, and charges its listings.
     fn bring(
         &mut self,
         key: &HostKey,
@@ -313,7 +314,7 @@ impl PatternSizes {
         ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
     }
 
-    /// Adds the catch-all of a Route, which lists what it covers.
+    /// Adds the catch-all of a Route with the patterns that it covers.
     fn add_catch_all(
         &mut self,
         key: &HostKey,
@@ -350,7 +351,7 @@ impl PatternSizes {
         Some(())
     }
 
-    /// Has a wildcard carry what its new catch-all covers in the hosts below it.
+    /// Lets a wildcard carry the patterns that its new catch-all covers in the hosts below it.
     fn carry_below(
         &mut self,
         key: &HostKey,

@@ -1,4 +1,4 @@
-//! One data plane for a plaintext and an HTTPS port: who is redirected, who is served, and what is refused.
+//! One data plane for a plaintext and an HTTPS port: redirected, served and refused requests.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn translated(objects: &Objects) -> Translation {
     run(objects, &Options { responder: Some(([127, 0, 0, 1], 9080).into()), ..Options::default() })
 }
 
-/// What a request is answered: a Service, a status, or `to ` and a URL.
+/// The answer to a request: a Service, a status, or `to ` and a URL.
 fn answer(translation: &Translation, tls: bool, path: &str) -> String {
     let config = &translation.data_planes.values().next().unwrap().config;
     let table = RouteTable::new(config);

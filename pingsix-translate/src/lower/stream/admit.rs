@@ -1,4 +1,4 @@
-//! Which stream routes there is room for.
+//! Admission of stream routes within the budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,14 +10,13 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Problem, Refusal};
 
-/// How many of some rules, which do not fit all together, do, and what is written with those; nothing is unless at
-/// least one does.
+/// The number of rules that fit, if not all do, and their output; without output unless at least one fits.
 pub(super) fn admit<W>(
     oldest_first: &[RuleRef],
     within: impl Fn(&[RuleRef]) -> Option<W>,
 ) -> (usize, Option<W>) {
-    // Admitting a rule may make the table smaller, since one without conditions ends decision lists. So more
-    // rules than are found here might fit, but those that are found do.
+    // Admitting a rule may shrink the table, because one without conditions ends decision lists. So more rules might
+    // fit than are found, but the found ones do.
     let (mut fitting, mut too_many, mut written) = (0, oldest_first.len(), None);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
@@ -29,7 +28,7 @@ pub(super) fn admit<W>(
     (fitting, written)
 }
 
-/// The rules that are not admitted, because only so many fit, and why.
+/// The rules beyond the number that fits, with the reason.
 pub(super) fn no_room(
     oldest_first: &[RuleRef],
     fitting: usize,
@@ -51,17 +50,17 @@ pub(super) fn no_room(
         .collect()
 }
 
-/// What comes of the shares of namespaces.
+/// The result of the shares of namespaces.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// What may be admitted, oldest first; everything if there are no shares.
+    /// The rules that may be admitted, oldest first; `None` for all without shares.
     pub(super) admitted: Option<Vec<RuleRef>>,
     pub(super) refused: Vec<(RuleRef, Refusal)>,
     pub(super) warnings: Vec<Problem>,
 }
 
 impl Lowering<'_> {
-    /// What guards leave of a budget.
+    /// The budget without guards.
     fn left_by_guards(&self, budget: Budget) -> Size {
         let guards = self.lower(Some(&[])).plane.size;
         Size {
@@ -70,8 +69,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Which of some rules fit the shares of their namespaces. Each namespace is charged what its rules would take
-    /// without any others, which is never less than what they take beside them.
+    /// The rules that fit the shares of their namespaces. Each namespace is charged for its rules alone, which is
+    /// never less than their charge beside others.
     pub(super) fn within_shares(
         &self,
         rules: &[RuleRef],

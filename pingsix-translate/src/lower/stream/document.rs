@@ -32,7 +32,7 @@ impl<'a> Writer<'a> {
         Self { backends, ids: Ids::default(), plane: StreamPlane::default() }
     }
 
-    /// Everything that was written; its size is for others to say.
+    /// The written documents; the caller sets the size.
     pub(super) fn finish(self) -> StreamPlane {
         self.plane
     }
@@ -64,7 +64,7 @@ impl<'a> Writer<'a> {
         self.write(place, route, provenance);
     }
 
-    /// Gives a place to nobody.
+    /// Leaves a match without a route.
     pub(super) fn guard(&mut self, place: &StreamMatch, listener: &Listener) {
         let why = if listener.is_served() { Rejection::NoRoute } else { Rejection::Invalid };
         let route = unterminated(place, vec![rejecting(why)]);

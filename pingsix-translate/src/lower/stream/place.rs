@@ -1,4 +1,4 @@
-//! Which connections there are to have, and who wants them.
+//! Matches of connections, and their contenders.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, compare_age, hostname_precedence};
 use crate::stream::StreamProtocol;
 
-/// What a route can have: the connections of a port, or those for one server name on it.
+/// A match that a route can have: the connections of a port, or those for one server name on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamMatch {
     pub(super) port: u16,
@@ -20,12 +20,12 @@ pub(super) struct StreamMatch {
     pub(super) listener: usize,
 }
 
-/// What becomes of a place.
+/// The outcome of a match.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
-    /// Who wants it, the winner first: the most specific hostname, then age, then name.
+    /// The contenders, winner first: the most specific hostname, then age, then name.
     pub(super) contenders: Vec<Contender>,
-    /// Whether it is kept from listeners with a wider hostname although nobody wants it.
+    /// Whether listeners with a wider hostname do not get the match although it has no contender.
     pub(super) is_guarded: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Contender {
     original: Option<Hostname>,
 }
 
-/// Every place that somebody wants or that is guarded.
+/// Every match with a contender or a guard.
 pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTreeMap<StreamMatch, Wanted> {
     let mut places: BTreeMap<StreamMatch, Wanted> = BTreeMap::new();
     let tls: Vec<usize> = stream_listeners(listeners)

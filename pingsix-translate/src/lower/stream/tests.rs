@@ -97,7 +97,7 @@ fn translate_within(objects: &Objects, budget: Budget) -> (Translation, StreamPl
     (translation, plane)
 }
 
-/// Where a connection goes: each target with its weight, upstreams by their first node.
+/// The targets of a connection with their weights, upstreams by their first node.
 fn goes(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Vec<(String, u32)> {
     let Some((_, route)) = config.route_for(port, arrival) else { return Vec::new() };
     let target = |target: &StreamTarget| {
@@ -265,7 +265,7 @@ fn the_most_specific_server_name_wins_within_its_listener() {
         backend("other", 80),
         on("test", &["*.a.test", "x.a.test"]),
     );
-    // Its names belong to the narrower listener, which it is not attached to.
+    // Its names belong to the narrower listener, to which it is not attached.
     add(&mut objects, Kind::TlsRoute, ("lost", 2020), backend("web", 80), on("any", &["y.a.test", "b.test"]));
     let mut dns = |name: &str, year: u32, host: &str| {
         add(&mut objects, Kind::TlsRoute, (name, year), backend("dns", 53), on("any", &[host]));
@@ -520,7 +520,7 @@ fn policies_do_not_concern_what_clients_encrypt_nor_datagrams() {
     let (translation, plane) = translate(&objects);
     assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
     assert_eq!(policy(&translation).0, ConditionStatus::True);
-    // One that terminates counts for all.
+    // One terminating listener counts for all.
     let mut both = passed;
     both["parentRefs"] =
         json!([{"name": "public", "sectionName": "test"}, {"name": "public", "sectionName": "ended"}]);

@@ -26,12 +26,12 @@ pub(super) struct Audiences {
 }
 
 impl Audiences {
-    /// Those of a zone.
+    /// The audiences of a zone's rows.
     pub(super) fn of<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
         Self { split: rows.any(|row| row.audience != Audience::Everybody) }
     }
 
-    /// Those of a zone with such rows, or without.
+    /// The audiences of a zone with or without such rows.
     pub(super) const fn divided(divided: bool) -> Self {
         Self { split: divided }
     }
@@ -42,7 +42,7 @@ impl Audiences {
     }
 }
 
-/// Which audiences have met an unconditional row, and go no further.
+/// The audiences that have met an unconditional row and stop there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reach {
     ended_tls: bool,
@@ -54,13 +54,13 @@ impl Reach {
         if tls { self.ended_tls } else { self.ended_plaintext }
     }
 
-    /// Whether nobody goes further.
+    /// Whether all audiences stop.
     pub(super) fn is_total(self, audiences: Audiences) -> bool {
         audiences.iter().all(|tls| self.ended(tls))
     }
 
-    /// Whether somebody reaches a row, and what remains after it. `is_new` tells whether an audience has not met the
-    /// row's conditions before.
+    /// Whether some audience reaches a row, and the audiences after it. `is_new` returns whether an audience has not
+    /// met the row's conditions before.
     pub(super) fn pass(
         &mut self,
         row: &Row<'_>,
@@ -96,7 +96,7 @@ impl Ranked for Cell<'_> {
 /// The cells of a group, whose rows are in order.
 pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
     let mut cells = PathMap::new();
-    // Equal conditions are neighbours in no order, so each cell remembers what it has.
+    // Equal conditions may be separated, so each cell remembers its own.
     let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);

@@ -14,12 +14,12 @@ use crate::responder::REDIRECT_HEADER;
 pub(crate) struct HeaderChanges {
     /// Replaces every value; one entry per name.
     pub(crate) set: Vec<(String, String)>,
-    /// Appends values, those of one name in the order written.
+    /// Appended values; those of one name in the order written.
     pub(crate) add: Vec<(String, String)>,
     pub(crate) remove: Vec<String>,
 }
 
-/// Which message is changed.
+/// The changed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Request,
@@ -119,7 +119,7 @@ impl HeaderChanges {
     }
 }
 
-/// The name in lower case, if PingSIX can do what is asked for with it.
+/// The name in lower case, if PingSIX can make the change.
 fn checked(
     message: Message,
     name: &str,

@@ -1,4 +1,4 @@
-//! Which filters are read, and where others are refused.
+//! Accepted filters, and the places where others are refused.
 
 use serde_json::{Value, json};
 

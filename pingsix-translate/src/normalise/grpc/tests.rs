@@ -1,4 +1,4 @@
-//! What matches come to, and what is refused.
+//! Normalised matches and refusals.
 
 use std::collections::BTreeSet;
 
@@ -125,7 +125,7 @@ fn every_other_field_of_a_rule_is_refused_by_name() {
     );
 }
 
-/// As those of an HTTPRoute, with the list of the only backend after the rule's.
+/// The filters of an HTTPRoute, with the list of the only backend after the rule's.
 #[test]
 fn filters_change_headers() {
     let remove = |kind: &str, name: &str| {
@@ -151,7 +151,7 @@ fn filters_change_headers() {
     assert_eq!(fields, ["spec.rules[0].filters[0].type", "spec.rules[0].filters[1].extensionRef"]);
 }
 
-/// Every cause of failure there is besides those of HTTPRoutes.
+/// Every cause of failure besides those of HTTPRoutes.
 #[test]
 fn a_rule_that_cannot_be_honoured_is_unavailable() {
     let calls = |header: Option<&str>, name: &str| {

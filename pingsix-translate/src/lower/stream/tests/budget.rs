@@ -1,4 +1,4 @@
-//! What there is no room for.
+//! Routes beyond the budget.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn over_budget_the_youngest_routes_are_refused_and_named() {
         let expected: Vec<String> =
             (2015..2020).map(|year| format!("TLSRoute infra/r{year} spec.rules[0]")).collect();
         assert_eq!(named, expected);
-        // What is not admitted is absent; guards stay.
+        // Refused routes are absent; guards stay.
         assert_eq!(goes(&plane.config, 443, Arrival::Tls("h6.test")), one("10.0.0.1:8080"));
         assert_eq!(goes(&plane.config, 443, Arrival::Tls("h5.test")), one("[fd00::1]:5353"));
         assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));

@@ -11,7 +11,7 @@ fn a_listener_without_routes_keeps_its_names_from_a_wider_one() {
     let (_, plane) = translate(&objects);
     assert_eq!(goes(&plane.config, 443, Arrival::Tls("b.test")), one("10.0.0.1:8080"));
     assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
-    // Nothing is wider on this port.
+    // This port has no wider listener.
     assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), []);
     let (key, route) = plane.config.route_for(443, Arrival::Tls("x.a.test")).unwrap();
     let owner = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
@@ -35,7 +35,7 @@ fn a_listener_that_is_not_served_keeps_its_names_from_a_wider_one() {
             {"name": "any", "port": 9443, "protocol": "TLS", "tls": certificate("two")},
             own,
             {"name": "narrow", "port": 9443, "protocol": "TLS", "hostname": "x.b.a.test", "tls": certificate("one")},
-            // Nothing is wider on this port.
+            // This port has no wider listener.
             {"name": "alone", "port": 9444, "protocol": "TLS", "hostname": "a.test", "tls": certificate("missing")},
         ]);
         for (_, gateway) in gateway(&listeners).gateways() {

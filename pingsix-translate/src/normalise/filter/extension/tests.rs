@@ -1,4 +1,4 @@
-//! Which HTTPRouteFilters can be used, and the field that is named for others.
+//! Usable HTTPRouteFilters, and the faulty field of others.
 
 use regex::Regex;
 use serde_json::{Value, json};
