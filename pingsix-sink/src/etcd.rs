@@ -249,7 +249,7 @@ async fn follow(scope_writer: Arc<ScopeWriter>, scope: Scope) {
             // Logged once, because publications fail as well and report to their callers.
             Err(error) if !is_failing => {
                 is_failing = true;
-                tracing::warn!(%scope, %error, "the watch of the scope ended, trying again");
+                tracing::warn!(%scope, %error, "the watch of the scope failed; retrying");
             }
             Err(error) => tracing::debug!(%scope, %error, "the scope cannot be watched yet"),
         }

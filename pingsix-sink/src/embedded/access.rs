@@ -47,7 +47,7 @@ pub use uri::{feed_uri, feed_uri_of_owner};
 /// Default lifetime of a token for new connections.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
-/// Who may read, and how long tokens are good for.
+/// Access control of a server: its clients, and the lifetime of tokens.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -155,7 +155,7 @@ impl<S> Connection<S> {
             if replica.log_limiter.should_log("too many connections") {
                 let client = certificate.as_ref().and_then(Certificate::common_name).map(|name| &**name);
                 let limit = replica.options.connection_limit;
-                tracing::warn!(limit, %from, client, "too many connections at once; new ones of those who have most are closed");
+                tracing::warn!(limit, %from, client, "connection limit reached; new connections of clients with the most are closed");
             }
             return None;
         };

@@ -155,7 +155,7 @@ impl Replica {
         if closed > 0 {
             self.counters.connections_lapsed.add(closed);
             let scope = desired.scope();
-            tracing::info!(%scope, closed, "connections were closed: the prefix has another owner than their certificates name");
+            tracing::info!(%scope, closed, "connections closed: their certificates name another owner of the prefix");
         }
     }
 
@@ -276,7 +276,7 @@ fn report(scope: &Scope, revision: Revision, changed: Changed, responses: usize,
         "published"
     );
     if bytes > LIST_LIMIT {
-        tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+        tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large for a list of PingSIX");
     }
 }
 

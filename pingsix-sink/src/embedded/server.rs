@@ -82,7 +82,7 @@ pub(super) async fn serve(
         ended = ended => ended.map_err(|error| EmbeddedError::Serve(Box::new(error)))?,
         never = rotation => match never {},
         never = access => match never {},
-        () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
+        () = drained => tracing::info!(%address, "connections are still open after the drain timeout"),
     }
     tracing::info!(%address, "stopped serving");
     Ok(())

@@ -256,7 +256,7 @@ impl ScopeState {
             KeyRole::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
-                    tracing::warn!(scope = %self.scope, %key, "the record of what is ours is damaged");
+                    tracing::warn!(scope = %self.scope, %key, "an ownership record is damaged");
                     Mark::default()
                 });
                 self.marks[index] = StoredMark { mark, modified: kv.mod_revision };

@@ -146,7 +146,7 @@ impl ScopeWriter {
                     return Ok(Published { revision, changed });
                 }
                 Err(CommitError::Comparison) => {
-                    tracing::debug!(scope = %self.scope, "another writer was faster, reading the scope again");
+                    tracing::debug!(scope = %self.scope, "a concurrent write won; reading the scope again");
                     backoff.pause().await;
                 }
                 Err(CommitError::Request(error)) => return Err(error),
@@ -357,7 +357,7 @@ impl ScopeWriter {
     /// A compacted watch is replaced by a new list at once; any other reason is a fault.
     fn cancelled(&self, response: &WatchResponse) -> Result<(), EtcdError> {
         if response.compact_revision > 0 {
-            tracing::debug!(scope = %self.scope, response.compact_revision, "what was to be watched is compacted");
+            tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");
             return Ok(());
         }
         self.client.forget_token();
@@ -375,14 +375,14 @@ impl ScopeWriter {
         let Some(published) = &state.published else { return };
         let steps = plan(&scope_state.documents(), published).len();
         if self.drift.set(&self.scope, steps > 0) && steps > 0 {
-            tracing::warn!(scope = %self.scope, steps, "somebody else changed what was published");
+            tracing::warn!(scope = %self.scope, steps, "another writer changed published documents");
         }
     }
 
     fn record_foreign(&self, state: &mut State, scope_state: &ScopeState) {
         let foreign = scope_state.foreign();
         for key in foreign.difference(&state.foreign) {
-            tracing::warn!(scope = %self.scope, %key, "a key that is not ours lies in the scope, and is left alone");
+            tracing::warn!(scope = %self.scope, %key, "the scope has a foreign key, which stays");
         }
         state.foreign = foreign;
     }
@@ -397,7 +397,7 @@ impl ScopeWriter {
             "published"
         );
         if bytes > LIST_LIMIT {
-            tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+            tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large for a list of PingSIX");
         }
     }
 }

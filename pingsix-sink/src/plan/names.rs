@@ -60,7 +60,7 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
                     continue;
                 }
                 (ScheduledWrite::Recreate(_), Step::Update(document)) => {
-                    all.push(Step::Create(document.clone()))
+                    all.push(Step::Create(document.clone()));
                 }
                 (
                     ScheduledWrite::DeleteEarly(_) | ScheduledWrite::Recreate(_) | ScheduledWrite::Single(_),

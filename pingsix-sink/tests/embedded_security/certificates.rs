@@ -241,7 +241,7 @@ async fn a_malformed_uri_grants_nothing_and_is_logged() {
         let channel = server_under_test.connect(&issue(&clients, &[uri])).await;
         assert_eq!(list(&channel, "/p/web/").await, Err(Code::InvalidArgument), "{uri}");
         let output = log::warnings(&format!("{uri:?}"));
-        assert!(output.len() == 1 && output[0].contains("names no prefix"), "{uri}: {output:?}");
+        assert!(output.len() == 1 && output[0].contains("grants no prefix"), "{uri}: {output:?}");
     }
     // A well-formed URI beside it counts.
     let channel = server_under_test.connect(&issue(&clients, &[malformed[0], "pingsix-feed:///p/api"])).await;
@@ -307,7 +307,7 @@ async fn a_connection_ends_when_its_certificate_expires_and_its_successor_goes_o
     assert!(list(&channel, "/p/web/").await.is_err());
     server_under_test.publish("2").await;
     assert_eq!(events(&renewed.next().await), ["PUT /p/web/routes/a=2"]);
-    assert!(log::all().contains("connections were closed"));
+    assert!(log::all().contains("connections closed"));
 }
 
 #[tokio::test]

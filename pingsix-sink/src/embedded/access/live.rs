@@ -180,7 +180,7 @@ impl LiveAccess {
             interval.tick().await;
             let live = Arc::clone(&self);
             if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
-                tracing::error!(%error, "the file with the clients could not be looked at");
+                tracing::error!(%error, "the file of clients could not be checked");
             }
         }
     }
@@ -197,12 +197,12 @@ impl LiveAccess {
         *known = digest;
         match clients {
             Ok(clients) => {
-                tracing::info!(path = %path.display(), "the clients were read anew");
+                tracing::info!(path = %path.display(), "the clients were read again");
                 self.replace(clients);
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error);
-                tracing::warn!(%error, cause, "the clients changed and cannot be used; those from before stay");
+                tracing::warn!(%error, cause, "the file of clients is invalid; the previous clients stay");
             }
         }
     }

@@ -86,10 +86,7 @@ impl RevisionAllocator {
         self.failed.add(1);
         if !self.unreachable.swap(true, Ordering::Relaxed) {
             let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), error_chain);
-            tracing::warn!(
-                error,
-                "revisions cannot be reserved; until they can, the time that servers share decides"
-            );
+            tracing::warn!(error, "revisions cannot be reserved; using the time that servers share");
         }
         // A server without announcements has only its clock.
         let arrived = arrived.unwrap_or_else(|| clock_revision(&*self.clock));

@@ -129,7 +129,7 @@ impl SharedTime {
             return;
         }
         if known.is_none() {
-            tracing::warn!(late = ?apart, assumed = ?self.min_tolerance, "news of other servers come late; without the store, lists are answered later for a while");
+            tracing::warn!(late = ?apart, assumed = ?self.min_tolerance, "announcements of other servers are late; lists without the store wait longer for a while");
         }
         state.late = Some(LateAnnouncement { by: apart, at: Instant::now() });
     }

@@ -37,7 +37,7 @@ impl auth_server::Auth for Auth {
             Err(denied) => {
                 if denied == Denied::WrongPassword {
                     if services.replica.log_limiter.should_log("wrong password") {
-                        tracing::warn!("a client gave the name of no user, or a wrong password");
+                        tracing::warn!("authentication failed: unknown user or wrong password");
                     }
                     tokio::time::sleep(FENCE_INTERVAL).await;
                 }

@@ -114,7 +114,7 @@ impl Services {
     /// Raises the header above that of every other server.
     async fn fence(&self) -> Result<(), Status> {
         self.replica.fence().await.map_err(|error| {
-            tracing::warn!(%error, "a list cannot be answered with a revision above those of other servers");
+            tracing::warn!(%error, "no revision above those of other servers is available for a list");
             Status::unavailable("no revision above those of the other servers could be reserved")
         })
     }
@@ -145,7 +145,7 @@ impl Services {
             if let Some(replica) = replica.upgrade() {
                 replica.counters.streams_stalled.add(1);
             }
-            tracing::warn!("a connection was closed, for its client does not read what it asked for");
+            tracing::warn!("connection closed: its client left a response unread");
         })
     }
 }

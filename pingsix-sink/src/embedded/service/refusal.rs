@@ -115,7 +115,7 @@ impl Services {
             let known: Vec<String> = self
                 .replica
                 .read(|store| store.scopes().take(32).map(|(scope, _)| scope.to_string()).collect());
-            tracing::warn!(key, ?known, "a client asked for a prefix that is not published");
+            tracing::warn!(key, ?known, "a client requested an unpublished prefix");
         }
     }
 }

@@ -47,7 +47,7 @@ fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
         match &operation.request {
             Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
             Some(Operation::RequestRange(range)) => {
-                refusal::check_key_length([&range.key, &range.range_end])?
+                refusal::check_key_length([&range.key, &range.range_end])?;
             }
             None => {}
             Some(Operation::RequestTxn(inner)) => check_level(inner, sum)?,

@@ -97,7 +97,7 @@ impl Handshakes {
         let complain = |uri: &str| {
             self.replica.counters.denied.add(1);
             if self.replica.log_limiter.should_log(&format!("a URI of a certificate: {uri}")) {
-                tracing::warn!(?uri, "a URI of a client's certificate names no prefix, and opens none");
+                tracing::warn!(?uri, "a URI of a client certificate is malformed and grants no prefix");
             }
         };
         let certificate = certificate.map(|certificate| certificate.with_uris(complain));
@@ -110,7 +110,7 @@ impl Handshakes {
         let Some((config, edition)) = self.tls.config() else {
             self.replica.counters.handshakes_failed.add(1);
             if self.replica.log_limiter.should_log("no certificate yet") {
-                tracing::warn!("a client was turned away: the server has no certificate yet");
+                tracing::warn!("connection refused: the server has no certificate yet");
             }
             return;
         };
@@ -154,7 +154,7 @@ impl Handshakes {
             self.replica.counters.handshakes_failed.add(1);
             if self.replica.log_limiter.should_log("too many handshakes") {
                 let most = ended.network;
-                tracing::warn!(limit, %most, "too many TLS handshakes at once; the oldest of the address with most are ended");
+                tracing::warn!(limit, %most, "TLS handshake limit reached; the oldest of the address with the most are aborted");
             }
         }
     }

@@ -95,7 +95,7 @@ impl LiveTls {
             let (live, replica) = (Arc::clone(&self), Arc::clone(&replica));
             let refreshed = tokio::task::spawn_blocking(move || live.refresh(&replica)).await;
             if let Err(error) = refreshed {
-                tracing::error!(%error, "the TLS files could not be looked at");
+                tracing::error!(%error, "the TLS files could not be checked");
             }
         }
     }
@@ -107,7 +107,7 @@ impl LiveTls {
         match self.apply_sources(sources, &mut state) {
             Ok(true) => {
                 replica.counters.tls_rotations.add(1);
-                tracing::info!("new connections get the new TLS material");
+                tracing::info!("new connections use the new TLS certificate");
             }
             Ok(false) => {}
             Err(error) => {
@@ -153,11 +153,11 @@ impl LiveTls {
                         self.install(loaded);
                         state.time = Validity::Valid;
                         replica.counters.tls_rotations.add(1);
-                        tracing::info!(?sources, "new connections get the new TLS files");
+                        tracing::info!(?sources, "new connections use the new TLS files");
                     }
                     Err(error) => {
                         replica.counters.tls_rotations_refused.add(1);
-                        tracing::warn!(%error, "the TLS files changed and cannot be used; what was in force before stays");
+                        tracing::warn!(%error, "the TLS files are invalid; the previous certificate stays");
                     }
                 }
             }
@@ -181,14 +181,14 @@ impl LiveTls {
                 Lapse::Disowned => disowned += 1,
             }
             let client = peer.certificate().and_then(Certificate::common_name).map(|name| &**name);
-            tracing::debug!(client, ?lapse, "the certificate of a client is no longer good");
+            tracing::debug!(client, ?lapse, "a client certificate is no longer valid");
         });
         if expired + disowned > 0 {
             replica.counters.connections_lapsed.add(expired + disowned);
             tracing::info!(
                 expired,
                 disowned,
-                "connections were closed: the certificate of the client has expired, or its authority is none any more"
+                "connections closed: the client certificate has expired, or its CA was removed"
             );
         }
     }

@@ -125,7 +125,7 @@ impl WatchStream {
                 self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
-                    "a connection was closed, for its client does not read what it watches"
+                    "connection closed: its client left a watch response unread"
                 );
                 if let Some(peer) = self.credentials.peer() {
                     peer.close();
