@@ -11,7 +11,7 @@ use crate::normalise::Route;
 use crate::snapshot::Quarantine;
 
 /// PingSIX's message about a part of an object.
-pub(crate) fn said_of<'q>(
+pub(crate) fn message_of<'q>(
     quarantine: &'q Quarantine,
     object: &ObjectKey,
     section: Section,
@@ -31,7 +31,7 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
     for index in 0..route.rules.len() {
         let rule = &route.rules[index];
         let section = route.part.section_of_rule(rule);
-        let Some(said) = said_of(quarantine, &route.key, section) else { continue };
+        let Some(said) = message_of(quarantine, &route.key, section) else { continue };
         let message = format!(
             "PingSIX refuses what becomes of this rule, so its requests are answered with {} until it changes: {said}",
             route.traffic.failure()
@@ -45,14 +45,14 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
 /// The reason why a Secret may not be used.
 pub(crate) fn refuse_secret(quarantine: &Quarantine, secret: &ObjectKey) -> Option<String> {
     debug_assert_eq!(secret.kind, Kind::Secret);
-    let said = said_of(quarantine, secret, Section::Whole)?;
+    let said = message_of(quarantine, secret, Section::Whole)?;
     Some(format!("PingSIX refuses the certificate of {secret}, so it is not shown until it changes: {said}"))
 }
 
 /// The reason why a Service may not be used.
 pub(crate) fn refuse_service(quarantine: &Quarantine, service: &ObjectKey) -> Option<String> {
     debug_assert_eq!(service.kind, Kind::Service);
-    let said = said_of(quarantine, service, Section::Whole)?;
+    let said = message_of(quarantine, service, Section::Whole)?;
     Some(format!(
         "PingSIX refuses what becomes of {service}, so its share of requests is answered with an error until the Service \
          or its endpoints change: {said}"
