@@ -18,7 +18,7 @@ mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
-pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
+pub(crate) use exchange::{Exchange, MAX_TIMEOUT};
 pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, ReadFilters, Redirect,
     replace_prefix, rooted,

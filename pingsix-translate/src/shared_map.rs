@@ -78,7 +78,7 @@ impl<K, V> SharedMap<K, V> {
 
 impl<K: Ord, V> SharedMap<K, V> {
     /// The position of a key, present or not.
-    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Position
+    fn position<Q: Ord + ?Sized>(&self, key: &Q) -> Position
     where
         K: Borrow<Q>,
     {
@@ -100,7 +100,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Position { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.position(key);
         self.branches.get(branch)?.get(chunk)?.get(found.ok()?).map(|entry| &entry.1)
     }
 
@@ -109,12 +109,12 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.place(key).found.is_ok()
+        self.position(key).found.is_ok()
     }
 
     /// The entries from a key on.
     pub fn from_key<'m>(&'m self, key: &K) -> impl Iterator<Item = (&'m K, &'m V)> + use<'m, K, V> {
-        let Position { branch, chunk, found: Ok(at) | Err(at) } = self.place(key);
+        let Position { branch, chunk, found: Ok(at) | Err(at) } = self.position(key);
         let first = self.branches.get(branch).into_iter().flat_map(move |chunks| chunks.iter().skip(chunk));
         let rest = self.branches.iter().skip(branch + 1).flat_map(|chunks| chunks.iter());
         let entries = first.chain(rest).flat_map(|chunk| chunk.iter());
@@ -123,7 +123,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 
     /// Puts a value under a key. Returns whether there was one.
     pub fn insert(&mut self, key: K, value: V) -> bool {
-        let Position { branch, chunk, found } = self.place(&key);
+        let Position { branch, chunk, found } = self.position(&key);
         let entry = Arc::new((key, value));
         let Some(chunks) = self.branches.get_mut(branch) else {
             self.branches.push(Arc::new(vec![Arc::new(vec![entry])]));
@@ -159,7 +159,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         K: Borrow<Q> + Clone,
         V: Clone,
     {
-        let Position { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.position(key);
         let at = found.ok()?;
         let chunks = unshared(self.branches.get_mut(branch)?, BRANCH);
         let entry = unshared(chunks.get_mut(chunk)?, CHUNK).get_mut(at)?;
@@ -171,7 +171,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Position { branch, chunk, found: Ok(at) } = self.place(key) else { return false };
+        let Position { branch, chunk, found: Ok(at) } = self.position(key) else { return false };
         let chunks = unshared(&mut self.branches[branch], BRANCH);
         let entries = unshared(&mut chunks[chunk], CHUNK);
         entries.remove(at);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     /// The pairs that two nodes of the same length do not share.
-    fn others<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
+    fn unshared_pairs<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
         assert_eq!(one.len(), other.len());
         let pairs = one.iter().zip(other).filter(|(one, other)| !Arc::ptr_eq(one, other));
         pairs.map(|(one, other)| (&**one, &**other))
@@ -454,9 +454,9 @@ mod tests {
         let before: SharedMap<u32, u32> = (0..10_000).map(|key| (key, key)).collect();
         let mut after = before.clone();
         after.insert(5_000, 0);
-        let branches: Vec<_> = others(&after.branches, &before.branches).collect();
-        let chunks: Vec<_> = branches.iter().flat_map(|(one, other)| others(one, other)).collect();
-        let entries = chunks.iter().flat_map(|(one, other)| others(one, other));
+        let branches: Vec<_> = unshared_pairs(&after.branches, &before.branches).collect();
+        let chunks: Vec<_> = branches.iter().flat_map(|(one, other)| unshared_pairs(one, other)).collect();
+        let entries = chunks.iter().flat_map(|(one, other)| unshared_pairs(one, other));
         assert_eq!((branches.len(), chunks.len(), entries.count()), (1, 1, 1));
         // The cost of a copy and a change.
         assert!(after.branches.len() + branches[0].0.len() + chunks[0].0.len() < 100);

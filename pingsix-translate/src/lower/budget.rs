@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) use self::admission::UNAVAILABLE;
-pub(crate) use self::admission::{Admission, Kept};
+pub(crate) use self::admission::{Admission, RowTreatment};
 pub(super) use self::admit::{RuleSizes, admit};
 pub(super) use self::share::Share;
 pub(super) use self::table::{route_bytes, upstream_bytes};
@@ -87,7 +87,7 @@ fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Wr
 fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written, Admission) {
     let budget = lowering.options.budget;
     let mut smaller = budget;
-    for _ in 0..SMALLER {
+    for _ in 0..MAX_SMALLER_BUDGETS {
         let admission = admit(lowering, rows, smaller);
         let written = lowering.lower(rows, &admission, &mut Room::of(budget));
         match written {
@@ -109,11 +109,11 @@ fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written
 }
 
 /// Limit of attempts with a smaller budget.
-const SMALLER: usize = 4;
+const MAX_SMALLER_BUDGETS: usize = 4;
 
 /// The older rules that keep a rule out of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Older {
+pub(super) enum OlderRules {
     /// There are no older rules.
     None,
     /// The oldest of them does not fit, even without any other.
@@ -126,7 +126,7 @@ pub(super) enum Older {
 pub(super) fn refusal(
     routes: &[Arc<RouteInput>],
     rule: RuleRef,
-    (older, share): (Older, Option<Share>),
+    (older, share): (OlderRules, Option<Share>),
     plane: &DataPlaneKey,
     Budget { bytes, matcher_entries }: Budget,
 ) -> Refusal {
@@ -138,10 +138,10 @@ pub(super) fn refusal(
         let (at, route) = named(rule);
         let share = share.named(&route.name.namespace);
         let message = match older {
-            Older::None => format!(
+            OlderRules::None => format!(
                 "Data plane {plane} has no room for the rule: even without any other, its documents would exceed {share}."
             ),
-            Older::TooLarge(_) | Older::Admitted => {
+            OlderRules::TooLarge(_) | OlderRules::Admitted => {
                 format!("Data plane {plane} has no room for the rule: older objects use up {share}.")
             }
         };
@@ -149,18 +149,18 @@ pub(super) fn refusal(
     }
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
-        Older::None => format!(
+        OlderRules::None => format!(
             "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
              {budget}."
         ),
-        Older::TooLarge(oldest) => {
+        OlderRules::TooLarge(oldest) => {
             let (field, route) = named(oldest);
             format!(
                 "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
                  already exceeds its {budget}."
             )
         }
-        Older::Admitted => {
+        OlderRules::Admitted => {
             format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
         }
     };

@@ -125,14 +125,14 @@ impl Closed {
 pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Closed>> {
     let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.path)).collect();
     // The patterns that the Routes with one host bring into its router themselves.
-    let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
+    let mut own_patterns: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
     for (route, patterns) in routes.iter().zip(&own) {
-        brought.entry(route.host).or_default().extend(patterns.iter().cloned());
+        own_patterns.entry(route.host).or_default().extend(patterns.iter().cloned());
     }
-    let tree = HostTree::new(brought.keys().filter_map(|host| *host));
-    let carried = carried_patterns(&brought, &tree);
+    let tree = HostTree::new(own_patterns.keys().filter_map(|host| *host));
+    let carried = carried_patterns(&own_patterns, &tree);
     let hosts: BTreeMap<Option<&Hostname>, Arc<Vec<String>>> =
-        brought.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
+        own_patterns.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
     let host_bytes: BTreeMap<Option<&Hostname>, usize> =
         hosts.iter().map(|(host, listed)| (*host, listed.iter().map(String::len).sum())).collect();
     routes
@@ -145,9 +145,9 @@ pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Close
                 Some(wildcard) if wildcard.is_wildcard() => listed(own, [&carried[wildcard]].into_iter()),
                 Some(exact) => {
                     let wider = tree.wider(exact).map(|wildcard| &carried[wildcard]);
-                    listed(own, [&brought[&host]].into_iter().chain(wider))
+                    listed(own, [&own_patterns[&host]].into_iter().chain(wider))
                 }
-                None => listed(own, [&brought[&host]].into_iter()),
+                None => listed(own, [&own_patterns[&host]].into_iter()),
             };
             let closed = Closed { hosts: hosts[&host].clone(), uris };
             room.take_bytes(host_bytes[&host] + closed.uris.iter().map(String::len).sum::<usize>())?;
@@ -171,24 +171,24 @@ fn widest_catch_alls(patterns: &Patterns) -> Vec<&Pattern> {
 
 /// S(W) for every wildcard host: the least fixpoint.
 fn carried_patterns<'h>(
-    brought: &BTreeMap<Option<&'h Hostname>, Patterns>,
+    own_patterns: &BTreeMap<Option<&'h Hostname>, Patterns>,
     tree: &HostTree<'h>,
 ) -> BTreeMap<&'h Hostname, Patterns> {
     let wildcards: Vec<&'h Hostname> =
-        brought.keys().filter_map(|host| *host).filter(|host| host.is_wildcard()).collect();
+        own_patterns.keys().filter_map(|host| *host).filter(|host| host.is_wildcard()).collect();
     let mut carried: BTreeMap<&Hostname, Patterns> =
-        wildcards.iter().map(|wildcard| (*wildcard, brought[&Some(*wildcard)].clone())).collect();
+        wildcards.iter().map(|wildcard| (*wildcard, own_patterns[&Some(*wildcard)].clone())).collect();
     loop {
         let mut changed = false;
         for wildcard in &wildcards {
-            let catch_alls = widest_catch_alls(&brought[&Some(*wildcard)]);
+            let catch_alls = widest_catch_alls(&own_patterns[&Some(*wildcard)]);
             // The routers' own patterns, and the patterns that each overlapping wildcard carries in.
             let routers: Vec<&Hostname> = tree.routers(wildcard).collect();
             let reaching: BTreeSet<&Hostname> =
                 routers.iter().flat_map(|router| tree.wider(router)).collect();
             let visible: Vec<&Patterns> = routers
                 .iter()
-                .map(|router| &brought[&Some(*router)])
+                .map(|router| &own_patterns[&Some(*router)])
                 .chain(reaching.iter().map(|wildcard| &carried[wildcard]))
                 .collect();
             let mut next = carried[wildcard].clone();

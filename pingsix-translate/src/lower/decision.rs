@@ -110,7 +110,7 @@ impl<'a> Writer<'a, '_> {
         if !may_answer {
             self.refuse_bodies(&rows, &mut steps);
         }
-        let Agreed { filters, chain } = self.agree(&rows, &mut steps);
+        let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
         let mut of_service = None;
         let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
@@ -260,11 +260,11 @@ impl<'a> Writer<'a, '_> {
     /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
     /// not change its behaviour, however old it is. Of the owner, the last rule counts, which has the fewest
     /// conditions.
-    fn agree(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Agreed<'a> {
+    fn common_settings(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> CommonSettings<'a> {
         self.find_agreed(rows, steps).unwrap_or_default()
     }
 
-    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<Agreed<'a>> {
+    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<CommonSettings<'a>> {
         let filtered = || steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
         let first = filtered().next()?.1;
         let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
@@ -426,7 +426,7 @@ struct Step<'a> {
 
 /// The shared part of the rows of a list. PingSIX runs one set of plugins for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Agreed<'a> {
+struct CommonSettings<'a> {
     filters: Option<&'a Filters>,
     chain: Option<&'a Arc<Chain>>,
 }
@@ -436,8 +436,8 @@ fn chain_in_words(chain: Option<&Arc<Chain>>) -> String {
 }
 
 impl<'a> Step<'a> {
-    const fn plugins(&self) -> Agreed<'a> {
-        Agreed { filters: self.filters, chain: self.chain }
+    const fn plugins(&self) -> CommonSettings<'a> {
+        CommonSettings { filters: self.filters, chain: self.chain }
     }
 
     /// The redirect of the step, if it is one.

@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
         let mut documents: Vec<(DocumentKey, LazyDocument)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
         let mut written = Vec::with_capacity(table.len());
-        let mut asked_for = BTreeSet::new();
+        let mut requested = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
             let Drafted { mut document, origin, uses, chain, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
@@ -139,7 +139,7 @@ impl<'a> Lowering<'a> {
             let document = LazyDocument::written(&Document::Route(document));
             provenance.push((key.clone(), origin));
             documents.push((key, document));
-            asked_for.extend(uses.iter().copied());
+            requested.extend(uses.iter().copied());
             let route_written = WrittenRoute { uses, chain, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
@@ -156,7 +156,7 @@ impl<'a> Lowering<'a> {
             provenance.push((key.clone(), origin));
             documents.push((key, document));
         }
-        for upstream in asked_for {
+        for upstream in requested {
             if let Some((key, (document, origin))) = naming
                 .upstreams
                 .named
@@ -198,7 +198,7 @@ impl<'a> Lowering<'a> {
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority();
         let refused = writer.refused.into_iter().collect();
-        Drafted { document, origin, uses: naming.upstreams.take_asked_for(), chain, refused }
+        Drafted { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::{Admission, Kept};
+use super::budget::{Admission, RowTreatment};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, RowState, Zone};
@@ -112,7 +112,7 @@ pub(crate) struct PlaneRows<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placement {
     pub(crate) zone: usize,
-    /// Its names there, at least one.
+    /// The served names there, at least one.
     pub(crate) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
     pub(crate) audience: Result<Audience, ZoneRefusalCause>,
@@ -240,7 +240,7 @@ pub(super) fn rows<'a>(
     input: &'a RouteInput,
     original: Option<&Hostname>,
     audience: Result<Audience, ZoneRefusalCause>,
-    kept: impl Fn(RuleRef, &Match) -> Kept,
+    kept: impl Fn(RuleRef, &Match) -> RowTreatment,
 ) -> impl Iterator<Item = Row<'a>> {
     let route = &input.route;
     let specificity = hostname_precedence(original);
@@ -254,11 +254,11 @@ pub(super) fn rows<'a>(
     });
     matches.filter_map(move |(rule, content, matched)| {
         let (conditions, audience, state) = match kept(rule, matched) {
-            Kept::Served => (&*matched.conditions, audience, served),
-            Kept::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
-            Kept::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
-            Kept::Behind => (&[][..], Audience::Everybody, RowState::Guard),
-            Kept::Nothing => return None,
+            RowTreatment::Served => (&*matched.conditions, audience, served),
+            RowTreatment::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
+            RowTreatment::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
+            RowTreatment::Behind => (&[][..], Audience::Everybody, RowState::Guard),
+            RowTreatment::Nothing => return None,
         };
         Some(Row {
             rule,
@@ -333,7 +333,7 @@ fn audience(
     }
 }
 
-/// Where plaintext requests are redirected to HTTPS, a route of the HTTPS listeners alone can be served.
+/// A route of the HTTPS listeners alone can be served if plaintext requests are redirected to HTTPS.
 pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, input: &RouteInput) {
     if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.attached.listeners) {
         placement.audience = Ok(Audience::Tls);

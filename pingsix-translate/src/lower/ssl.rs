@@ -142,10 +142,10 @@ pub(crate) struct Names {
 
 impl Names {
     /// Limit of the names in a message.
-    const LISTED: usize = 8;
+    const MAX_LISTED_NAMES: usize = 8;
 
     pub(crate) fn add(&mut self, name: &ServerName) {
-        if self.first.len() < Self::LISTED {
+        if self.first.len() < Self::MAX_LISTED_NAMES {
             self.first.push(name.to_string());
         }
         self.count += 1;

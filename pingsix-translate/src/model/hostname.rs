@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_request_could_have_is_refused() {
+    fn impossible_conditions_are_refused() {
         for (text, flaw) in [
             ("", HostnameFlaw::Length),
             ("*", HostnameFlaw::Wildcard),

@@ -46,7 +46,7 @@ impl Filters {
     /// The reason why no request goes to a backend.
     pub(crate) const fn no_backend(&self) -> Option<&'static str> {
         match (&self.redirect, &self.response) {
-            (Some(_), _) => Some(REDIRECTED),
+            (Some(_), _) => Some(BESIDE_REDIRECT),
             (None, Some(_)) => Some("A rule that answers requests itself sends nothing to a backend."),
             (None, None) => None,
         }
@@ -189,7 +189,7 @@ impl<'r> FilterReader<'r> {
                 let at = at.child("requestRedirect");
                 let redirect = filter.request_redirect.as_ref()?;
                 if self.filters.path.is_some() || self.read.host.is_some() {
-                    self.refuse(at, REDIRECTED);
+                    self.refuse(at, BESIDE_REDIRECT);
                 } else {
                     let redirect = Redirect::read(redirect, self.matches, &at, self.refusals);
                     self.filters.redirect = Some(redirect);
@@ -225,7 +225,7 @@ impl<'r> FilterReader<'r> {
 
     fn read_rewrite(&mut self, rewrite: &api::HttpRouteRulesFiltersUrlRewrite, at: &FieldPath) {
         if self.filters.redirect.is_some() {
-            return self.refuse(at.clone(), REDIRECTED);
+            return self.refuse(at.clone(), BESIDE_REDIRECT);
         }
         if let Some(hostname) = &rewrite.hostname {
             match (Hostname::parse(hostname), &self.read.host) {
@@ -241,7 +241,7 @@ impl<'r> FilterReader<'r> {
         let Some(path) = &rewrite.path else { return };
         let at = at.child("path");
         if self.filters.path.is_some() {
-            return self.refuse(at, REWRITTEN);
+            return self.refuse(at, PATH_ALREADY_REWRITTEN);
         }
         self.filters.path = PathRewrite::read(path, self.matches, &at, self.refusals);
     }
@@ -265,8 +265,12 @@ impl<'r> FilterReader<'r> {
             Some(Err(message)) => {
                 self.refuse(at, format!("HTTPRouteFilter {name} cannot be used: {message}"));
             }
-            Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => self.refuse(at, REDIRECTED),
-            Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => self.refuse(at, REWRITTEN),
+            Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => {
+                self.refuse(at, BESIDE_REDIRECT);
+            }
+            Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => {
+                self.refuse(at, PATH_ALREADY_REWRITTEN);
+            }
             Some(Ok(Extension::Rewrite(rewrite))) => {
                 self.filters.path = Some(PathRewrite::Regex(rewrite.clone()));
             }
@@ -282,10 +286,10 @@ impl<'r> FilterReader<'r> {
 }
 
 /// Reason why a filter cannot be beside a redirect.
-const REDIRECTED: &str = "A rule that redirects sends nothing to a backend.";
+const BESIDE_REDIRECT: &str = "A rule that redirects sends nothing to a backend.";
 
 /// Reason why a filter cannot rewrite the path.
-const REWRITTEN: &str = "The rule's own filter already rewrites the path.";
+const PATH_ALREADY_REWRITTEN: &str = "The rule's own filter already rewrites the path.";
 
 const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
     match filter {

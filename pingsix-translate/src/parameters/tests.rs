@@ -94,7 +94,7 @@ fn without_parameters_the_options_count() {
 }
 
 #[test]
-fn what_is_managed_has_a_data_plane_for_each_port_that_is_served() {
+fn managed_owners_have_a_data_plane_for_each_served_port() {
     let mut objects = world(Some(&json!({"managed": {}})), None);
     change_gateway(&mut objects, |spec| {
         spec["infrastructure"] = json!({"labels": {"team": "edge"}, "annotations": {"cost": "low"}});
@@ -245,7 +245,7 @@ fn limited(translation: &Translation) -> Option<String> {
 }
 
 #[test]
-fn what_a_data_plane_takes_from_the_cluster_is_for_the_class_and_its_value_counts() {
+fn fields_for_the_class_alone_have_the_value_of_the_class() {
     let of_class = json!({
         "replicas": 2, "resources": {"requests": {"cpu": "1"}}, "responder": {"resources": {"limits": {"cpu": "1"}}},
         "scheduling": {"nodeSelector": {"zone": "a"}, "priorityClassName": "class"},
@@ -388,7 +388,7 @@ fn a_gateway_has_pages_asked_of_services_beside_it_and_others_if_its_class_allow
 }
 
 #[test]
-fn what_is_named_and_cannot_be_used_is_said_where_it_is_named() {
+fn an_unusable_reference_is_reported_at_its_field() {
     let at_class = "spec.gatewayClassName: The parameters of the class cannot be used: spec.parametersRef";
     let mut objects = world(None, None);
     for (reference, said) in [

@@ -207,7 +207,7 @@ fn every_part_of_an_ingress_can_be_in_quarantine() {
 }
 
 #[test]
-fn what_is_put_into_quarantine_is_what_is_done_again() {
+fn quarantine_causes_only_its_own_work() {
     let mut objects = world();
     for index in 0..100 {
         let spec = json!({

@@ -208,7 +208,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_what_was_written() {
+    fn pooled_parts_equal_the_original() {
         let written = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"name": "cart-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},

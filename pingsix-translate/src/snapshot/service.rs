@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_what_was_written() {
+    fn pooled_parts_equal_the_original() {
         let written = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
             "spec": {"ports": [

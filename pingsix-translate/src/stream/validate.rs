@@ -33,7 +33,7 @@ impl fmt::Display for StreamViolation {
 /// Every fault of a configuration, in the order of its documents.
 pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
     let mut violations = Vec::new();
-    let mut places = Places::default();
+    let mut places = TakenMatches::default();
     for (key, document) in config.iter() {
         let mut fault = |field: String, message: String| {
             violations.push(StreamViolation { key: key.clone(), field, message });
@@ -85,14 +85,14 @@ fn check_references(config: &StreamConfig, route: &StreamRoute, fault: &mut impl
 
 /// The matches taken by routes.
 #[derive(Default)]
-struct Places<'a> {
+struct TakenMatches<'a> {
     /// TCP ports, with the protocol they are used for.
     tcp: BTreeMap<u16, (StreamProtocol, &'a StreamKey)>,
     udp: BTreeMap<u16, &'a StreamKey>,
     names: BTreeMap<(u16, &'a str), &'a StreamKey>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> TakenMatches<'a> {
     /// Gives a route its match; the field and message if another route has it.
     fn take(&mut self, key: &'a StreamKey, route: &'a StreamRoute) -> Option<(&'static str, String)> {
         let port = route.server_port;

@@ -7,7 +7,7 @@ use pingsix_translate::{Budget, Translation};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::oracle::contends;
+use crate::oracle::can_have_connections;
 use crate::world::{Route, World};
 use crate::{CASES, arrivals, check_connection, run};
 
@@ -62,7 +62,7 @@ fn a_budget_admits_the_oldest_routes_and_they_get_what_they_would_alone() {
         let (out, kept): (Vec<&Route>, Vec<&Route>) = world
             .routes
             .iter()
-            .filter(|route| contends(&world, route))
+            .filter(|route| can_have_connections(&world, route))
             .partition(|route| refused.contains(&key(route)));
         assert!(!out.is_empty() || kept.is_empty(), "seed {seed}: everything is admitted to {budget:?}");
         let fits = plane.size.bytes <= budget.bytes && plane.size.matcher_entries <= budget.matcher_entries;

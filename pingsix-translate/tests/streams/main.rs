@@ -13,7 +13,7 @@ use pingsix_translate::{Budget, ObjectName, Objects, Options, StreamPlane, Trans
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use oracle::{Fate, fate, specificity};
+use oracle::{Outcome, fate, specificity};
 use world::{SERVICES, World};
 
 const CASES: u64 = 400;
@@ -74,14 +74,14 @@ fn check_connection(
     port: u16,
     arrival: Arrival<'_>,
     seed: u64,
-) -> Fate {
+) -> Outcome {
     let expected = fate(world, port, arrival);
     let found = documents(config, port, arrival);
     let is_right = match (&expected, &found) {
-        (Fate::Shares(expected), found) => found.as_ref() == Some(expected),
-        (Fate::NoRoute, found) => found.is_none(),
+        (Outcome::Shares(expected), found) => found.as_ref() == Some(expected),
+        (Outcome::NoRoute, found) => found.is_none(),
         // A connection without a document is closed too: documents exist only where a wider listener could take it.
-        (Fate::Unserved, found) => {
+        (Outcome::Unserved, found) => {
             found.as_ref().is_none_or(|found| *found == BTreeMap::from([("invalid", 1)]))
         }
     };
@@ -99,10 +99,10 @@ fn every_connection_goes_where_the_specification_says() {
         assert_eq!(validate(&plane.config), [], "seed {seed}");
         for (port, arrival) in arrivals() {
             match check_connection(&world, &plane.config, port, arrival, seed) {
-                Fate::NoRoute => closed += 1,
-                Fate::Unserved => kept += 1,
-                Fate::Shares(shares) if shares.len() > 1 => split += 1,
-                Fate::Shares(_) => taken += 1,
+                Outcome::NoRoute => closed += 1,
+                Outcome::Unserved => kept += 1,
+                Outcome::Shares(shares) if shares.len() > 1 => split += 1,
+                Outcome::Shares(_) => taken += 1,
             }
         }
         let gateway = translation.verdicts.gateway.unwrap();

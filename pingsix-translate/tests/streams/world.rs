@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::oracle::{meets, reduced};
+use crate::oracle::{overlaps, reduced};
 
 /// A chain and its key, as a Secret holds them.
 static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
@@ -221,7 +221,8 @@ impl Route {
         self.kind == format!("{}Route", listener.protocol)
             && section.as_ref().is_none_or(|section| *section == listener.name)
             && port.is_none_or(|port| port == listener.port)
-            && (self.kind != "TLSRoute" || self.hostnames.iter().any(|name| meets(listener.hostname, name)))
+            && (self.kind != "TLSRoute"
+                || self.hostnames.iter().any(|name| overlaps(listener.hostname, name)))
     }
 
     /// The shares of the connections, by the service they end at or the reason why they do not.

@@ -7,7 +7,7 @@ use super::admit::room;
 use super::ledger::Ledger;
 use super::share::Share;
 use super::table::Group;
-use super::{Older, refusal};
+use super::{OlderRules, refusal};
 use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
@@ -61,16 +61,16 @@ fn unlike<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K
 /// A rule that is not admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refused {
-    pub(super) older: Older,
+    pub(super) older: OlderRules,
     /// The share of the namespace, if the share does not suffice.
     pub(super) share: Option<Share>,
     /// The groups in which the rule keeps matches or paths.
-    pub(super) in_place: BTreeMap<Group, Keeping>,
+    pub(super) in_place: BTreeMap<Group, KeptPart>,
 }
 
 /// The part of a refused rule that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum KeptPart {
     /// The matches.
     Matches,
     /// Their paths and methods, without conditions, behind all other rules with the same.
@@ -79,7 +79,7 @@ pub(super) enum Keeping {
 
 /// The treatment of a rule's rows in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum RowTreatment {
     Served,
     /// The rows answer 503.
     InPlace,
@@ -161,16 +161,16 @@ impl Admission {
     }
 
     /// The treatment of a rule's rows in a group.
-    pub(crate) fn kept(&self, rule: RuleRef, matched: &Match, group: &Group) -> Kept {
+    pub(crate) fn kept(&self, rule: RuleRef, matched: &Match, group: &Group) -> RowTreatment {
         if self.refused.is_empty() && self.closed.is_empty() {
-            return Kept::Served;
+            return RowTreatment::Served;
         }
         match self.refused.get(&rule).map(|refused| refused.in_place.get(group)) {
-            Some(Some(Keeping::Matches)) => Kept::InPlace,
-            Some(Some(Keeping::Paths)) => Kept::Behind,
-            Some(None) => Kept::Nothing,
-            None if self.closing(matched, group).is_some() => Kept::Closed,
-            None => Kept::Served,
+            Some(Some(KeptPart::Matches)) => RowTreatment::InPlace,
+            Some(Some(KeptPart::Paths)) => RowTreatment::Behind,
+            Some(None) => RowTreatment::Nothing,
+            None if self.closing(matched, group).is_some() => RowTreatment::Closed,
+            None => RowTreatment::Served,
         }
     }
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
-use super::ledger::{Ledger, part_of};
+use super::ledger::{Ledger, divided};
 use super::share::{Share, Shares};
 use super::table::{
-    SERVICE_ID, Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes,
+    SERVICE_ID, SizedRow, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes,
 };
-use super::{Older, oldest_first};
+use super::{OlderRules, oldest_first};
 use crate::attach::ServedName;
 use crate::backends::Action;
 use crate::lower::Size;
@@ -62,14 +62,14 @@ pub(in crate::lower) fn admit<'a>(
     admitting.admission.most_of_share = admitting.shares.most_used();
     admitting.admission.problems.extend(admitting.shares.warnings(&lowering.plane.key));
     if !admitting.admission.refused.is_empty() || !admitting.admission.unguarded.is_empty() {
-        admitting.guard(part_of(budget, GUARDS));
+        admitting.guard(divided(budget, GUARDS));
     }
     admitting.admission
 }
 
 /// The room that there is for rules and certificates.
 pub(super) fn room(budget: Budget) -> Size {
-    let guards = part_of(budget, GUARDS);
+    let guards = divided(budget, GUARDS);
     Size {
         bytes: budget.bytes - guards.bytes,
         matcher_entries: budget.matcher_entries - guards.matcher_entries,
@@ -106,7 +106,7 @@ impl<'a> Admitting<'a> {
             let mut ledger = own.map_or(self.ledger, |own| own.within(&self.ledger));
             let whole = ledger.left();
             if self.add(&item, &mut ledger).is_some() {
-                let taken = ledger.taken_of(whole);
+                let taken = ledger.used_of(whole);
                 self.table.commit();
                 if let Item::Certificate(item) = &item {
                     self.documents.insert(item.document.clone());
@@ -118,7 +118,7 @@ impl<'a> Admitting<'a> {
             }
             self.table.roll_back();
             let older_than =
-                |left: Size, whole: Size| if left == whole { Older::None } else { Older::Admitted };
+                |left: Size, whole: Size| if left == whole { OlderRules::None } else { OlderRules::Admitted };
             let mut older = older_than(self.ledger.left(), room);
             let share = self.shares.share().filter(|_| self.fits_without_share(&item));
             if let Some((share, own)) = share.zip(own) {
@@ -211,11 +211,11 @@ impl<'a> Admitting<'a> {
         self.admission.unguarded.insert(zone);
     }
 
-    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: Older, share: Option<Share>) {
+    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: OlderRules, share: Option<Share>) {
         let plane = &self.lowering.plane.key;
         let why = match older {
-            Older::None => "even without any other, its documents would exceed",
-            Older::Admitted | Older::TooLarge(_) => "older objects use up",
+            OlderRules::None => "even without any other, its documents would exceed",
+            OlderRules::Admitted | OlderRules::TooLarge(_) => "older objects use up",
         };
         let (bound, reason) = match share {
             Some(share) => (share.named(&item.owner().name.namespace), Reason::ShareExceeded),
@@ -296,7 +296,7 @@ fn add_rows<'a>(
     }
     let audience = placement.audience.unwrap_or(Audience::Everybody);
     for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
-        let row = Sized {
+        let row = SizedRow {
             path: &matched.path,
             method: matched.method,
             is_conditional: is_conditional(&matched.conditions, audience),

@@ -20,7 +20,7 @@ impl Ledger {
     }
 
     /// The used part of `whole`.
-    pub(super) const fn taken_of(&self, whole: Size) -> Size {
+    pub(super) const fn used_of(&self, whole: Size) -> Size {
         Size {
             bytes: whole.bytes - self.left.bytes,
             matcher_entries: whole.matcher_entries - self.left.matcher_entries,
@@ -45,6 +45,6 @@ impl Ledger {
 }
 
 /// The budget divided by `parts`.
-pub(super) const fn part_of(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
+pub(super) const fn divided(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
     Size { bytes: bytes / parts, matcher_entries: matcher_entries / parts }
 }

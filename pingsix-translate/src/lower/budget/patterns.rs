@@ -32,7 +32,7 @@ pub(super) struct PatternSizes {
     /// The wildcards among them.
     wildcards: BTreeSet<HostKey>,
     /// The journal of additions since the last [`commit`](Self::commit), for a rollback.
-    journal: Vec<Added>,
+    journal: Vec<JournalEntry>,
 }
 
 /// A host with its characters in reverse, so that the hosts below a wildcard are neighbours; empty for every host.
@@ -71,7 +71,7 @@ struct Listers {
 
 /// Something that was added.
 #[derive(Debug)]
-enum Added {
+enum JournalEntry {
     Router(HostKey),
     Below { wildcard: HostKey, bytes: usize },
     Pattern(HostKey, Pattern),
@@ -124,14 +124,14 @@ impl PatternSizes {
         let host_bytes = router.wildcard.host_bytes + key.len() + QUOTED;
         router.routes += 1;
         router.listed += own.len();
-        self.journal.push(Added::Route(key.clone()));
-        self.journal.push(Added::Listed(key.clone(), own.len()));
+        self.journal.push(JournalEntry::Route(key.clone()));
+        self.journal.push(JournalEntry::Listed(key.clone(), own.len()));
         ledger.take(
             host_bytes + own.iter().map(Pattern::listed_len).sum::<usize>(),
             own.len().saturating_mul(hosts),
         )?;
         for pattern in &own {
-            self.bring(&key, &covering, pattern, ledger)?;
+            self.add_pattern(&key, &covering, pattern, ledger)?;
         }
         for pattern in own.iter().filter(|pattern| pattern.catch_all) {
             self.add_catch_all(&key, &covering, pattern, ledger)?;
@@ -151,7 +151,7 @@ impl PatternSizes {
         }
     }
 
-    fn take_back(&mut self, added: Added) {
+    fn take_back(&mut self, added: JournalEntry) {
         fn lower(map: &mut BTreeMap<Arc<str>, usize>, key: &Arc<str>) {
             if let Some(count) = map.get_mut(key) {
                 *count -= 1;
@@ -161,26 +161,26 @@ impl PatternSizes {
             }
         }
         match added {
-            Added::Router(key) => {
+            JournalEntry::Router(key) => {
                 self.routers.remove(&key);
                 self.wildcards.remove(&key);
             }
-            Added::Below { wildcard, bytes } => self.with(&wildcard, |router| {
+            JournalEntry::Below { wildcard, bytes } => self.with(&wildcard, |router| {
                 router.wildcard.hosts -= 1;
                 router.wildcard.host_bytes -= bytes;
             }),
-            Added::Pattern(key, pattern) => self.with(&key, |router| {
+            JournalEntry::Pattern(key, pattern) => self.with(&key, |router| {
                 router.patterns.remove(&pattern);
             }),
-            Added::Payload(key, pattern) => self.with(&key, |router| {
+            JournalEntry::Payload(key, pattern) => self.with(&key, |router| {
                 router.wildcard.carried.remove(&pattern);
             }),
-            Added::Route(key) => self.with(&key, |router| router.routes -= 1),
-            Added::Listed(key, count) => self.with(&key, |router| router.listed -= count),
-            Added::CatchAll(key, literal) => {
+            JournalEntry::Route(key) => self.with(&key, |router| router.routes -= 1),
+            JournalEntry::Listed(key, count) => self.with(&key, |router| router.listed -= count),
+            JournalEntry::CatchAll(key, literal) => {
                 self.with(&key, |router| lower(&mut router.catch_alls, &literal));
             }
-            Added::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
+            JournalEntry::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
                 if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
                     listers.routes -= routes;
                     listers.hosts -= hosts;
@@ -208,7 +208,11 @@ impl PatternSizes {
     }
 
     /// The wildcards that carry patterns into a host: those that cover it, and a wildcard itself.
-    fn carriers<'s>(&'s self, covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Item = &'s Router> {
+    fn carrying_wildcards<'s>(
+        &'s self,
+        covering: &'s [HostKey],
+        key: &'s HostKey,
+    ) -> impl Iterator<Item = &'s Router> {
         wildcards(covering, key).filter_map(|wildcard| self.routers.get(wildcard))
     }
 
@@ -234,7 +238,7 @@ impl PatternSizes {
             let (listers, listed) = (router.routes, router.listed);
             let catch_alls: Vec<(Arc<str>, usize)> =
                 router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
-            self.journal.push(Added::Below { wildcard: wildcard.clone(), bytes });
+            self.journal.push(JournalEntry::Below { wildcard: wildcard.clone(), bytes });
             // Each of its Routes has one host more.
             for wider in &covering[..=position] {
                 for (literal, hosts) in &catch_alls {
@@ -257,12 +261,12 @@ impl PatternSizes {
             self.wildcards.insert(key.clone());
         }
         self.routers.insert(key.clone(), router);
-        self.journal.push(Added::Router(key.clone()));
+        self.journal.push(JournalEntry::Router(key.clone()));
         Some(())
     }
 
     /// Adds a pattern to a host, and charges its listings.
-    fn bring(
+    fn add_pattern(
         &mut self,
         key: &HostKey,
         covering: &[HostKey],
@@ -274,7 +278,7 @@ impl PatternSizes {
             return Some(());
         }
         let own: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
-        self.journal.push(Added::Pattern(key.clone(), pattern.clone()));
+        self.journal.push(JournalEntry::Pattern(key.clone(), pattern.clone()));
         let covers = |wildcard: &&HostKey| {
             let router = self.routers.get(*wildcard);
             router.is_some_and(|router| above(pattern).any(|literal| router.catch_alls.contains_key(literal)))
@@ -297,7 +301,7 @@ impl PatternSizes {
             all.routes += listers.routes;
             all.hosts += listers.hosts;
         }
-        self.journal.push(Added::Payload(wildcard.clone(), pattern.clone()));
+        self.journal.push(JournalEntry::Payload(wildcard.clone(), pattern.clone()));
         let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
         let within = self
             .wildcards
@@ -308,7 +312,7 @@ impl PatternSizes {
             let listed: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
             if listed > 0 {
                 router.listed += listed;
-                self.journal.push(Added::Listed(key.clone(), listed));
+                self.journal.push(JournalEntry::Listed(key.clone(), listed));
             }
         }
         ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
@@ -324,11 +328,13 @@ impl PatternSizes {
     ) -> Option<()> {
         let is_wildcard = key.ends_with('*');
         let router = self.routers.get(key)?;
-        let carriers: Vec<&Router> = self.carriers(covering, key).collect();
-        let is_carried =
-            |pattern: &Pattern| carriers.iter().any(|router| router.wildcard.carried.contains(pattern));
+        let carrying_wildcards: Vec<&Router> = self.carrying_wildcards(covering, key).collect();
+        let is_carried = |pattern: &Pattern| {
+            carrying_wildcards.iter().any(|router| router.wildcard.carried.contains(pattern))
+        };
         let own = covered(&router.patterns, catch_all).filter(|pattern| !is_carried(pattern));
-        let carried = carriers.iter().flat_map(|router| covered(&router.wildcard.carried, catch_all));
+        let carried =
+            carrying_wildcards.iter().flat_map(|router| covered(&router.wildcard.carried, catch_all));
         let (hosts, mut listed) = (router.hosts(), 0);
         for pattern in own.chain(carried) {
             listed += 1;
@@ -340,8 +346,8 @@ impl PatternSizes {
             router.listed += listed;
             *router.catch_alls.entry(literal.clone()).or_default() += 1;
         });
-        self.journal.push(Added::Listed(key.clone(), listed));
-        self.journal.push(Added::CatchAll(key.clone(), literal.clone()));
+        self.journal.push(JournalEntry::Listed(key.clone(), listed));
+        self.journal.push(JournalEntry::CatchAll(key.clone(), literal.clone()));
         for wildcard in wildcards(covering, key) {
             self.add_listers(wildcard, literal, Listers { routes: 1, hosts });
         }
@@ -360,7 +366,7 @@ impl PatternSizes {
         ledger: &mut Ledger,
     ) -> Option<()> {
         let is_carried = |pattern: &Pattern| {
-            self.carriers(covering, key).any(|router| router.wildcard.carried.contains(pattern))
+            self.carrying_wildcards(covering, key).any(|router| router.wildcard.carried.contains(pattern))
         };
         let mut new: BTreeSet<&Pattern> = BTreeSet::new();
         let mut least = ledger.left().bytes;
@@ -383,6 +389,6 @@ impl PatternSizes {
             listers.routes += more.routes;
             listers.hosts += more.hosts;
         });
-        self.journal.push(Added::Listers(wildcard.clone(), literal.clone(), more));
+        self.journal.push(JournalEntry::Listers(wildcard.clone(), literal.clone(), more));
     }
 }

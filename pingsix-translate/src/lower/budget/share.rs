@@ -74,11 +74,11 @@ impl Share {
 #[derive(Debug, Default)]
 pub(super) struct Shares<'a> {
     share: Option<Share>,
-    namespaces: BTreeMap<&'a str, OfNamespace<'a>>,
+    namespaces: BTreeMap<&'a str, NamespaceShare<'a>>,
 }
 
 #[derive(Debug)]
-struct OfNamespace<'a> {
+struct NamespaceShare<'a> {
     ledger: Ledger,
     /// The youngest object with an admitted part.
     youngest: &'a Arc<ObjectKey>,
@@ -103,7 +103,7 @@ impl<'a> Shares<'a> {
     pub(super) fn take(&mut self, object: &'a Arc<ObjectKey>, taken: Size) {
         let Some(share) = self.share else { return };
         let of = self.namespaces.entry(&object.name.namespace);
-        let of = of.or_insert_with(|| OfNamespace { ledger: Ledger::new(share.size), youngest: object });
+        let of = of.or_insert_with(|| NamespaceShare { ledger: Ledger::new(share.size), youngest: object });
         of.youngest = object;
         let fits = of.ledger.take(taken.bytes, taken.matcher_entries);
         debug_assert!(fits.is_some(), "what is admitted fits the share");
@@ -111,7 +111,7 @@ impl<'a> Shares<'a> {
 
     fn used(&self) -> impl Iterator<Item = (&'a Arc<ObjectKey>, Share, Size)> {
         let used = |share: Share| {
-            self.namespaces.values().map(move |of| (of.youngest, share, of.ledger.taken_of(share.size)))
+            self.namespaces.values().map(move |of| (of.youngest, share, of.ledger.used_of(share.size)))
         };
         self.share.into_iter().flat_map(used)
     }

@@ -47,7 +47,7 @@ pub(crate) type Group = (usize, Option<Hostname>);
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sized<'a> {
+pub(super) struct SizedRow<'a> {
     pub(super) path: &'a Path,
     pub(super) method: Option<&'static str>,
     /// Whether requests may go on after it.
@@ -154,9 +154,9 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
-    pub(super) fn add_row(&mut self, group: &Group, row: Sized<'a>, ledger: &mut Ledger) -> Option<()> {
+    pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let Sized { path, method, is_conditional, bytes } = row;
+        let SizedRow { path, method, is_conditional, bytes } = row;
         let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);

@@ -92,7 +92,7 @@ fn plaintext_is_redirected_and_tls_is_served() {
 }
 
 #[test]
-fn what_only_the_redirect_serves_is_not_found_over_tls() {
+fn paths_of_the_redirect_alone_are_not_found_over_tls() {
     let mut objects = shop();
     add_redirect(&mut objects, "/");
     add(&mut objects, "app", Some("https"), "/app", &json!([]));
@@ -124,7 +124,7 @@ fn conditional_rules_of_https_fall_through_over_tls_and_are_redirected_in_plaint
 }
 
 #[test]
-fn what_is_for_https_is_never_served_in_plaintext() {
+fn routes_of_https_are_never_served_in_plaintext() {
     let mut objects = shop();
     add_redirect(&mut objects, "/app");
     add(&mut objects, "app", Some("https"), "/", &json!([]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Lowering;
 use crate::lower::Size;
-use crate::lower::budget::{Older, Share, refusal};
+use crate::lower::budget::{OlderRules, Share, refusal};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Problem, Refusal};
@@ -29,7 +29,7 @@ pub(super) fn admit<W>(
 }
 
 /// The rules beyond the number that fits, with the reason.
-pub(super) fn no_room(
+pub(super) fn refuse_beyond(
     oldest_first: &[RuleRef],
     fitting: usize,
     routes: &[Arc<RouteInput>],
@@ -40,10 +40,10 @@ pub(super) fn no_room(
     refused
         .map(|(position, &rule)| {
             let older = match (fitting, position) {
-                (0, 0) => Older::None,
-                (0, _) if share.is_some() => Older::Admitted,
-                (0, _) => Older::TooLarge(oldest_first[0]),
-                (_, _) => Older::Admitted,
+                (0, 0) => OlderRules::None,
+                (0, _) if share.is_some() => OlderRules::Admitted,
+                (0, _) => OlderRules::TooLarge(oldest_first[0]),
+                (_, _) => OlderRules::Admitted,
             };
             (rule, refusal(routes, rule, (older, share), plane, budget))
         })
@@ -52,7 +52,7 @@ pub(super) fn no_room(
 
 /// The result of the shares of namespaces.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct AdmittedByShares {
     /// The rules that may be admitted, oldest first; `None` for all without shares.
     pub(super) admitted: Option<Vec<RuleRef>>,
     pub(super) refused: Vec<(RuleRef, Refusal)>,
@@ -77,8 +77,10 @@ impl Lowering<'_> {
         percent: u8,
         plane: &DataPlaneKey,
         budget: Budget,
-    ) -> Shared {
-        let Some(share) = Share::of(percent, self.left_by_guards(budget)) else { return Shared::default() };
+    ) -> AdmittedByShares {
+        let Some(share) = Share::of(percent, self.left_by_guards(budget)) else {
+            return AdmittedByShares::default();
+        };
         let routes = self.routes;
         let mut of_namespaces: BTreeMap<&str, Vec<RuleRef>> = BTreeMap::new();
         for rule in rules {
@@ -91,14 +93,14 @@ impl Lowering<'_> {
             let Size { bytes, matcher_entries } = share.size;
             size.fits(Budget { bytes, matcher_entries }).then_some(size)
         };
-        let mut shared = Shared::default();
+        let mut shared = AdmittedByShares::default();
         let mut admitted: BTreeSet<RuleRef> = BTreeSet::new();
         for rules in of_namespaces.values() {
             let (count, size) = match fitting(rules) {
                 Some(size) => (rules.len(), Some(size)),
                 None => admit(rules, fitting),
             };
-            shared.refused.extend(no_room(rules, count, routes, plane, (budget, Some(share))));
+            shared.refused.extend(refuse_beyond(rules, count, routes, plane, (budget, Some(share))));
             admitted.extend(&rules[..count]);
             let youngest = count.checked_sub(1).map(|last| &routes[rules[last].route].route.key);
             let warning = youngest.zip(size).and_then(|(object, size)| share.warning(size, object, plane));

@@ -16,7 +16,7 @@ pub(super) struct Cell<'a> {
     pub(super) rows: Vec<usize>,
     /// The other positions.
     pub(super) shadowed: Vec<usize>,
-    pub(super) reach: Reach,
+    pub(super) reach: ReachedAudiences,
 }
 
 /// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
@@ -44,12 +44,12 @@ impl Audiences {
 
 /// The audiences that have met an unconditional row and stop there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct ReachedAudiences {
     ended_tls: bool,
     ended_plaintext: bool,
 }
 
-impl Reach {
+impl ReachedAudiences {
     const fn ended(self, tls: bool) -> bool {
         if tls { self.ended_tls } else { self.ended_plaintext }
     }
@@ -100,7 +100,13 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, C
     let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
-        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: Reach::default() };
+        let make = || Cell {
+            path,
+            method,
+            rows: Vec::new(),
+            shadowed: Vec::new(),
+            reach: ReachedAudiences::default(),
+        };
         let cell = cells.entry(path, method, make);
         if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);

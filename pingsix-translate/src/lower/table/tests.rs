@@ -159,7 +159,7 @@ fn a_prefix_of_which_one_with_a_slash_takes_a_method_only_keeps_its_route() {
 
 /// All of them are served by the same hosts, and the original hostname precedes the path.
 #[test]
-fn what_a_more_specific_original_hostname_takes_has_no_route() {
+fn a_cell_that_a_more_specific_hostname_covers_has_no_route() {
     let rows = [
         ("*.a.test", "/x", None, None),
         ("*.test", "/x/long", None, None),
@@ -181,7 +181,7 @@ fn what_a_more_specific_original_hostname_takes_has_no_route() {
 
 /// The Route of the more specific hostname continues with it, so it does not count as unreached.
 #[test]
-fn what_only_other_routes_continue_with_has_no_route_of_its_own() {
+fn a_cell_that_only_continues_others_has_no_route() {
     let rows = [("*.a.test", "/", None, Some("v1")), ("*.test", "/x", None, None)];
     assert_eq!(
         compile(Some("*.a.test"), &rows),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_neither_set_nor_added() {
+    fn removed_headers_are_neither_set_nor_added() {
         let (changes, _) = request(json!({
             "set": [{"name": "X-A", "value": "1"}], "add": [{"name": "x-a", "value": "2"}], "remove": ["X-A"],
         }));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pingsix_cannot_send_is_refused_at_its_field() {
+    fn headers_that_pingsix_cannot_send_are_refused_at_their_field() {
         let (changes, refused) = request(json!({
             "set": [{"name": "a b", "value": "1"}, {"name": "X-A", "value": "line\nbreak"}, {"name": "Host", "value": "a"}],
             "add": [{"name": "Content-Length", "value": "1"}, {"name": "X-B", "value": "$remote_addr"}],

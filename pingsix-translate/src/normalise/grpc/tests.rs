@@ -49,7 +49,7 @@ fn a_method_match_is_a_path() {
 }
 
 #[test]
-fn what_no_path_stands_for_is_refused_and_matches_nothing() {
+fn a_match_without_a_path_form_is_refused_and_matches_nothing() {
     let refused = |field: &str| (None, vec![field.to_owned()]);
     assert_eq!(path_of(&json!({"method": "Add"})), refused("method.service"));
     assert_eq!(path_of(&json!({})), refused("method.service"));

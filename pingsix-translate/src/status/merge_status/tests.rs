@@ -114,7 +114,7 @@ fn the_time_of_a_transition_changes_with_the_status_alone() {
 }
 
 #[test]
-fn what_is_not_ours_stays_and_what_we_no_longer_say_goes() {
+fn foreign_conditions_stay_and_obsolete_ones_of_ours_are_removed() {
     let foreign = json!({"type": "example.com/Checked", "status": "Unknown", "odd": [1, {"a": null}]});
     let current = json!({
         "addresses": [{"type": "IPAddress", "value": "192.0.2.1"}],
