@@ -94,7 +94,7 @@ pub struct ControllerOptions {
     /// The client of status pages.
     pub status_client: StatusClient,
     /// The certificate authority of the embedded server; `None` for certificates from elsewhere. The server has to start
-    /// with [`ServerTls::to_come`](pingsix_sink::embedded::ServerTls::to_come).
+    /// with [`ServerTls::deferred`](pingsix_sink::embedded::ServerTls::deferred).
     pub feed_authority: Option<AuthorityOptions>,
     /// The leader election; `None` for a single replica.
     pub lease: Option<LeaseOptions>,

@@ -1,6 +1,6 @@
-//! What a client waits for: a list of a large scope, and a change on its way to many watches.
+//! Latency of a client: a list of a large scope, and a change to many watches.
 //!
-//! Everything goes over loopback, decoding by the client included.
+//! The measurements go over loopback and include decoding by the client.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
@@ -27,7 +27,7 @@ fn large(changed: usize) -> Desired {
     routes(KEYS, changed)
 }
 
-/// This many routes, of which the first has a value of its own.
+/// So many routes, of which the first has a value of its own.
 fn routes(count: usize, changed: usize) -> Desired {
     let documents = (0..count).map(|id| {
         let salt = if id == 0 { changed } else { 0 };
@@ -103,8 +103,8 @@ fn fan_out(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A hundred changes as fast as they can be published, until a client has read the last: one that needs some time for
-/// each response, as PingSIX does, in proportion to what it reads. The time here is a tenth of that of PingSIX.
+/// A hundred changes as fast as possible, until a client has read the last. The client needs some time for each
+/// response in proportion to its size, as PingSIX does; the time is a tenth of PingSIX's.
 fn burst(criterion: &mut Criterion) {
     const CHANGES: usize = 100;
     const PER_DOCUMENT: Duration = Duration::from_nanos(2_500);
@@ -116,7 +116,7 @@ fn burst(criterion: &mut Criterion) {
         let reading = PER_DOCUMENT * u32::try_from(documents).unwrap();
         for (name, builder) in [
             ("told_together", EmbeddedEtcd::builder().pace(pace)),
-            ("told_one_by_one", EmbeddedEtcd::builder().tell_each_change()),
+            ("told_one_by_one", EmbeddedEtcd::builder().send_each_change()),
         ] {
             let states: Vec<Desired> = (0..CHANGES).map(|changed| routes(documents, changed)).collect();
             let (served, mut watcher) = runtime.block_on(async {
@@ -157,7 +157,7 @@ fn burst(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Reads until the last of what is published, with a pause for each response.
+/// Reads to the last publication, with a pause for each response.
 async fn read_slowly(
     watcher: &mut Watcher,
     reading: Duration,
@@ -176,7 +176,7 @@ async fn read_slowly(
     seen
 }
 
-/// The processor time of a server alone, for one of 10,000 documents that changes, by the watches that are told.
+/// The processor time of a server for one change among 10,000 documents, by the number of watches.
 fn cost_of_watches(criterion: &mut Criterion) {
     let runtime = runtime();
     let mut group = criterion.benchmark_group("cpu_of_a_change");
@@ -218,7 +218,7 @@ fn cost_of_watches(criterion: &mut Criterion) {
 
 type Publications = mpsc::Sender<(Desired, oneshot::Sender<()>)>;
 
-/// A server that has a thread to itself: its address, the way to publish, and where the system counts its time.
+/// A server on a thread of its own: its address, the channel for publications, and the file with its processor time.
 fn serve_in_a_thread() -> (String, Publications, PathBuf) {
     let (sender, mut publications) = mpsc::channel::<(Desired, oneshot::Sender<()>)>(1);
     let (started, start) = std::sync::mpsc::channel();
@@ -241,7 +241,7 @@ fn serve_in_a_thread() -> (String, Publications, PathBuf) {
     (address, sender, clock)
 }
 
-/// The time that a thread has spent on a processor.
+/// The processor time of a thread.
 fn processor_time(clock: &PathBuf) -> Duration {
     let counts = std::fs::read_to_string(clock).unwrap();
     Duration::from_nanos(counts.split(' ').next().unwrap().parse().unwrap())

@@ -6,30 +6,30 @@
 //!
 //! An Admin API writes below one prefix, so a sink is for one scope.
 //!
-//! **Ownership.** Ids are shared with the users of the API, so what a sink writes carries a mark: the label
-//! [`LABEL`] with the scope for a value. PingSIX keeps fields it does not know and makes nothing of them (`labels` is
-//! APISIX's field for such marks). What has no mark is never deleted, nor changed unless a document has its id, which
-//! then takes its place. What has the mark of another scope belongs to another sink, and a document with its id is
-//! refused: two that write one resource would undo each other's work for ever. Whoever edits a resource of ours and
-//! drops its labels makes it theirs.
+//! **Ownership.** The sink and other users of the API share ids, so the sink marks its resources: the label [`SCOPE_LABEL`]
+//! has the scope as its value. PingSIX keeps unknown fields and ignores them (`labels` is APISIX's field for such
+//! marks). A resource without a mark is never deleted, and is changed only if a document has its id, which then
+//! replaces it. A resource with the mark of another scope belongs to another sink, and a document with its id is
+//! refused, because two sinks would revert each other's writes without end. A user who edits a resource of the sink
+//! and drops its labels takes it over.
 //!
-//! **Secrets** are shown as `***`. One that is masked counts as ours when this sink wrote the document and nobody wrote
-//! it since, which the revision of the resource tells. A sink that has just started knows of no writes, so it writes
-//! documents with secrets once.
+//! **Secrets** are shown as `***`. A masked secret counts as unchanged when this sink wrote the document and the
+//! revision of the resource is still that of the write. A restarted sink knows no writes, so it writes documents with
+//! secrets once.
 //!
-//! **Conflicts.** PingSIX answers 409 when somebody else wrote at the same moment, which is tried again after a random
-//! delay, and when a resource to be deleted is still referred to, by something that is not ours. Such a resource stays,
-//! the rest goes on, and [`AdminError::StillReferenced`] names it.
+//! **Conflicts.** PingSIX answers 409 in two cases. After a concurrent write, the sink retries with a random delay.
+//! When a resource to delete is still referred to by a foreign resource, it stays, the other steps go on, and
+//! [`AdminError::StillReferenced`] names it.
 //!
-//! A document that PingSIX refuses ends the publication, like any failure: what was written before is a prefix of the
-//! plan. Requests are not conditional, so a resource that somebody makes under one of our ids between the list and our
-//! write is overwritten.
+//! A refused document ends the publication, like any failure; the written documents are a prefix of the plan.
+//! Requests are not conditional, so a foreign resource that takes one of our ids between the list and the write is
+//! overwritten.
 //!
-//! Revisions are those of etcd as far as the API tells them: a deletion is counted as one, whatever it was.
+//! Revisions are those of etcd as far as the API returns them; a deletion counts as one.
 
 mod client;
 mod error;
-mod held;
+mod listed;
 mod mark;
 mod refusal;
 mod target;
@@ -57,16 +57,16 @@ use crate::resource::Resource;
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
-use client::{Client, Deleted, Put};
+use client::{Client, DeleteOutcome, PutOutcome};
 pub use error::AdminError;
-use held::{Listed, Memory};
-pub use mark::{LABEL, PUBLISHER};
+use listed::{ListedResource, WriteCache};
+pub use mark::{PUBLISHER_LABEL, SCOPE_LABEL};
 use refusal::refused;
 pub use target::{ADMIN_KEY_VARIABLE, AdminTarget};
 use tls::Tls;
 pub use url::{AdminUrl, AdminUrlError};
 
-/// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
+/// Size limit of a request body in PingSIX (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
 pub const BODY_LIMIT: usize = 1024 * 1024;
 
 /// Publishes one scope to PingSIX's Admin API; see [`mod@crate::admin`]. Clones share everything.
@@ -75,14 +75,14 @@ pub struct AdminSink {
     client: Arc<Client>,
     state: Arc<Mutex<State>>,
     publisher: Arc<OnceLock<String>>,
-    /// Scopes that will not be published again: another one may take the place.
+    /// Scopes that will not be published again. Another scope may take their place.
     forgotten: Arc<parking_lot::Mutex<BTreeSet<Scope>>>,
 }
 
 #[derive(Default)]
 struct State {
     ledger: Ledger<()>,
-    memory: Memory,
+    writes: WriteCache,
 }
 
 /// Options of an [`AdminSink`].
@@ -96,7 +96,7 @@ pub struct Builder {
 }
 
 impl AdminSink {
-    /// Options for the API at `url`, with what it takes for `X-API-KEY`.
+    /// Options for the API at `url` with the value of the header `X-API-KEY`.
     pub fn builder(url: AdminUrl, mut api_key: HeaderValue) -> Builder {
         api_key.set_sensitive(true);
         Builder {
@@ -113,10 +113,10 @@ impl AdminSink {
     /// # Errors
     /// [`AdminError`], when the lists cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
-        DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.shown(scope)))
+        DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.into_document(scope)))
     }
 
-    async fn list(&self) -> Result<Vec<Listed>, AdminError> {
+    async fn list(&self) -> Result<Vec<ListedResource>, AdminError> {
         let mut all = Vec::new();
         for kind in crate::resource::ResourceKind::ALL {
             all.extend(self.client.list(kind).await?);
@@ -124,12 +124,12 @@ impl AdminSink {
         Ok(all)
     }
 
-    /// What must be done, judged by what the API shows.
+    /// Compares the resources of the API with the desired documents.
     async fn plan(
         &self,
         scope: &Scope,
         prepared: &[PreparedDocument<'_>],
-        memory: &Memory,
+        writes: &WriteCache,
     ) -> Result<Plan, SinkError> {
         let listed = self.list().await?;
         let mut held = Vec::new();
@@ -137,7 +137,7 @@ impl AdminSink {
             let wanted = prepared.binary_search_by(|prepared| prepared.sent.key.cmp(&listed.key)).ok();
             let wanted = wanted.and_then(|index| prepared.get(index));
             if listed.is_of(scope) {
-                held.push(listed.held(wanted.map(|wanted| &wanted.sent), memory));
+                held.push(listed.target_document(wanted.map(|wanted| &wanted.sent), writes));
             } else if let (Some(wanted), Some(scope)) = (wanted, listed.scope()) {
                 let Document { key, owner, .. } = wanted.sent.clone();
                 return Err(AdminError::OtherScope { key, owner, scope: scope.to_owned() }.into());
@@ -152,60 +152,61 @@ impl AdminSink {
     }
 }
 
-/// What leads from what the API shows to what is desired.
+/// The steps from the resources of the API to the desired documents.
 struct Plan {
     steps: Steps,
-    /// The revision of the youngest resource, whoever made it.
+    /// The highest revision of all resources.
     latest: Option<Revision>,
-    /// That of the youngest of ours.
+    /// The highest revision of the resources of this scope.
     own: Option<Revision>,
 }
 
 impl Builder {
-    /// The authorities that the server's certificate is verified with, PEM; needed for https. Read now, and again for each
-    /// connection.
+    /// File of the PEM certificates of the CAs that verify the server; required for https. The file is read now and
+    /// again for each connection.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.tls.ca = Some(PemSource::File(path.into()));
         self
     }
 
-    /// The same, given as PEM.
+    /// PEM certificates of the CAs that verify the server.
     #[must_use]
     pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.tls.ca = Some(PemSource::Pem(pem.into()));
         self
     }
 
-    /// Shows a client certificate over https; chain and key are files of PEM, read like the authorities.
+    /// Files of the PEM certificate chain and key that the client presents over https. The files are read now and
+    /// again for each connection.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.identity = Some((PemSource::File(certificate.into()), PemSource::File(key.into())));
         self
     }
 
-    /// The same, given as PEM.
+    /// PEM certificate chain and key that the client presents over https.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.tls.identity = Some((PemSource::Pem(certificate.into()), PemSource::Pem(key.into())));
         self
     }
 
-    /// How long a request may take, its connection included; 10 s unless set.
+    /// Timeout of a request including its connection; 10 s by default.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sends the API key and private keys in plaintext to another machine.
+    /// Allows plaintext to other machines. The API key and private keys are then sent unencrypted.
     #[must_use]
     pub const fn allow_plaintext_beyond_loopback(mut self) -> Self {
         self.plaintext_beyond_loopback = true;
         self
     }
 
-    /// The sink; no request is made yet.
+    /// Builds the sink without a request.
     ///
     /// # Errors
     /// [`AdminError::Ca`], [`AdminError::Identity`] and [`AdminError::PlaintextBeyondLoopback`].
@@ -242,26 +243,26 @@ impl Sink for AdminSink {
             .iter()
             .map(|document| PreparedDocument::new(document, desired.scope(), self.publisher.get()))
             .collect::<Result<_, _>>()?;
-        // Held over the requests on purpose: publications of one scope are applied one after the other.
+        // The lock is held across the requests, so that publications of one scope do not interleave.
         let mut state = self.state.lock().await;
-        let State { ledger, memory } = &mut *state;
+        let State { ledger, writes } = &mut *state;
         let scope = desired.scope();
         for forgotten in std::mem::take(&mut *self.forgotten.lock()) {
             ledger.forget(&forgotten);
         }
-        // What an earlier process has left of another scope can be taken away, by its name.
+        // Resources that an earlier process left under another scope can be taken away by that scope's name.
         let is_gone =
             self.publisher.get().is_some() && desired.documents().is_empty() && ledger.get(scope).is_none();
         if !is_gone {
             ledger.admit_alone(scope)?;
         }
-        let Plan { steps, mut latest, own } = self.plan(scope, &prepared, memory).await?;
+        let Plan { steps, mut latest, own } = self.plan(scope, &prepared, writes).await?;
         let held = ledger.get(scope).map(|(revision, ())| *revision);
         if steps.is_empty() {
-            // Ours may be younger than what was noted, when a publication was dropped before its end.
+            // A publication that was dropped before its end leaves newer revisions than the ledger has.
             let revision = held.max(own).unwrap_or(Revision::MIN);
             if !is_gone {
-                ledger.note(scope.clone(), revision, ());
+                ledger.record(scope.clone(), revision, ());
             }
             return Ok(Published { revision, changed: Changed::default() });
         }
@@ -272,18 +273,18 @@ impl Sink for AdminSink {
             match step {
                 Step::Create(sent) | Step::Update(sent) => {
                     let revision = match self.client.put(sent).await? {
-                        Put::Committed(revision) => revision,
-                        Put::Refused(message) => return Err(refused(sent, message, &prepared).into()),
+                        PutOutcome::Committed(revision) => revision,
+                        PutOutcome::Refused(message) => return Err(refused(sent, message, &prepared).into()),
                     };
-                    memory.wrote(sent, revision);
+                    writes.record(sent, revision);
                     latest = latest.max(Some(revision));
                 }
                 Step::Delete { key, .. } => match self.client.delete(key).await? {
-                    Deleted::Gone => {
-                        memory.forget(key);
+                    DeleteOutcome::Gone => {
+                        writes.forget(key);
                         latest = latest.and_then(|latest| latest.checked_add(1));
                     }
-                    Deleted::StillReferenced => referenced.push(key.clone()),
+                    DeleteOutcome::StillReferenced => referenced.push(key.clone()),
                 },
             }
         }
@@ -293,7 +294,7 @@ impl Sink for AdminSink {
         let above = held.and_then(|held| held.checked_add(1));
         let revision = latest.max(above).unwrap_or(Revision::MIN);
         if !is_gone {
-            ledger.note(scope.clone(), revision, ());
+            ledger.record(scope.clone(), revision, ());
         }
         Ok(Published { revision, changed })
     }
@@ -303,7 +304,7 @@ impl Sink for AdminSink {
     }
 
     fn publish_as(&self, publisher: &str) {
-        // The first one counts.
+        // The first name counts.
         let _ = self.publisher.set(publisher.to_owned());
     }
 
@@ -320,7 +321,7 @@ impl Sink for AdminSink {
     }
 }
 
-/// A document, and the bytes that are sent for it.
+/// A document and the bytes that are sent for it.
 struct PreparedDocument<'a> {
     resource: Resource<'a>,
     sent: Document,

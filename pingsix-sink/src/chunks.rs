@@ -1,7 +1,7 @@
 //! A sorted sequence in chunks that copies share.
 //!
-//! A copy costs one reference count. A copy with changes shares every chunk that no change falls into, so it costs the
-//! changes, and one pointer for each [`CHUNK`] values. Ranks are known, so the size of a range costs a logarithm.
+//! A copy costs one reference count. A copy with changes shares every chunk without a change, so it costs the changes
+//! and one pointer for each [`CHUNK_LEN`] values. Ranks are known, so the size of a range costs a logarithm.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -9,32 +9,32 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Values of a chunk. One that grows to twice as many is cut, one that shrinks to a quarter goes up in the next.
-pub(crate) const CHUNK: usize = 128;
+/// Target length of a chunk. A chunk of twice this length is split; a chunk of a quarter joins the next one.
+pub(crate) const CHUNK_LEN: usize = 128;
 
 /// A value of a sorted sequence.
 pub(crate) trait Sorted {
-    type By: Ord + ?Sized;
+    type SortKey: Ord + ?Sized;
 
-    /// What the sequence is sorted by; no two values of a sequence have the same.
-    fn by(&self) -> &Self::By;
+    /// The sort key; unique in a sequence.
+    fn sort_key(&self) -> &Self::SortKey;
 }
 
-/// Values sorted by [`Sorted::by`].
+/// Values sorted by [`Sorted::sort_key`].
 pub(crate) struct Chunks<T> {
-    /// None is empty.
+    /// No chunk is empty.
     chunks: Arc<[Chunk<T>]>,
     len: usize,
 }
 
 struct Chunk<T> {
-    /// The rank of its first value.
+    /// The rank of the first value.
     start: usize,
     values: Arc<[T]>,
 }
 
 impl<T> Chunks<T> {
-    fn of(chunks: Vec<Arc<[T]>>) -> Self {
+    fn from_chunks(chunks: Vec<Arc<[T]>>) -> Self {
         let mut len = 0;
         let chunks = chunks.into_iter().map(|values| {
             let start = len;
@@ -54,18 +54,18 @@ impl<T> Chunks<T> {
     }
 
     /// The values in order.
-    pub(crate) fn iter(&self) -> Values<'_, T> {
+    pub(crate) fn iter(&self) -> ChunkIter<'_, T> {
         self.between(0..self.len)
     }
 
-    /// The values with these ranks; ranks beyond the end have none.
-    pub(crate) fn between(&self, ranks: Range<usize>) -> Values<'_, T> {
+    /// The values with these ranks; ranks beyond the end are ignored.
+    pub(crate) fn between(&self, ranks: Range<usize>) -> ChunkIter<'_, T> {
         let first = self.chunk_of(ranks.start);
         let mut chunks = self.chunks.get(first..).unwrap_or_default().iter();
         let values = chunks
             .next()
             .map_or(&[][..], |chunk| chunk.values.get(ranks.start - chunk.start..).unwrap_or_default());
-        Values { chunks, chunk: values.iter(), left: ranks.end.min(self.len).saturating_sub(ranks.start) }
+        ChunkIter { chunks, chunk: values.iter(), left: ranks.end.min(self.len).saturating_sub(ranks.start) }
     }
 
     /// The value with this rank.
@@ -74,27 +74,26 @@ impl<T> Chunks<T> {
         chunk.values.get(rank - chunk.start)
     }
 
-    /// The place of the chunk that has this rank, or of the last one.
+    /// The index of the chunk that contains this rank, or of the last chunk.
     fn chunk_of(&self, rank: usize) -> usize {
         self.chunks.partition_point(|chunk| chunk.start <= rank).saturating_sub(1)
     }
 
-    /// How many values fulfil `is_before`, which those do that come before a certain place.
+    /// The number of leading values for which `is_before` is true, as in [`slice::partition_point`].
     pub(crate) fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
         let beyond = self.chunks.partition_point(|chunk| is_before(&chunk.values[0]));
         let Some(chunk) = beyond.checked_sub(1).map(|last| &self.chunks[last]) else { return 0 };
         chunk.start + chunk.values.partition_point(is_before)
     }
 
-    /// About the bytes of memory that a copy with so many changes takes by itself, without what values refer to.
+    /// Estimate of the bytes that a copy with this many changes owns, without the referents of its values.
     pub(crate) fn bytes_of_changes(&self, changes: usize) -> usize {
         let chunks = self.chunks.len();
         let values = changes.min(chunks) * self.len.checked_div(chunks).unwrap_or_default();
         chunks * size_of::<Chunk<T>>() + values * size_of::<T>()
     }
 
-    /// The values of either sequence that it does not visibly share with the other, each in order. Equal values may be
-    /// among them.
+    /// The values of either sequence that are not in shared chunks, each in order. Equal values may be among them.
     pub(crate) fn unshared<'s>(
         &'s self,
         other: &'s Self,
@@ -110,34 +109,34 @@ impl<T> Chunks<T> {
 }
 
 impl<T: Clone> Chunks<T> {
-    /// The same without the first `count` values.
+    /// A copy without the first `count` values.
     pub(crate) fn without_first(&self, count: usize) -> Self {
         let first = self.chunk_of(count);
-        let Some(cut) = self.chunks.get(first) else { return self.clone() };
-        let kept: Arc<[T]> = cut.values.get(count - cut.start..).unwrap_or_default().into();
+        let Some(push_chunks) = self.chunks.get(first) else { return self.clone() };
+        let kept: Arc<[T]> = push_chunks.values.get(count - push_chunks.start..).unwrap_or_default().into();
         let whole = self.chunks[first + 1..].iter().map(|chunk| Arc::clone(&chunk.values));
-        Self::of(Some(kept).filter(|kept| !kept.is_empty()).into_iter().chain(whole).collect())
+        Self::from_chunks(Some(kept).filter(|kept| !kept.is_empty()).into_iter().chain(whole).collect())
     }
 }
 
 impl<T: Sorted> Chunks<T> {
-    /// The value that has this.
-    pub(crate) fn get(&self, by: &T::By) -> Option<&T> {
-        let rank = self.partition_point(|value| value.by() < by);
-        self.at(rank).filter(|value| value.by() == by)
+    /// The value with this sort key.
+    pub(crate) fn get(&self, sort_key: &T::SortKey) -> Option<&T> {
+        let rank = self.partition_point(|value| value.sort_key() < sort_key);
+        self.at(rank).filter(|value| value.sort_key() == sort_key)
     }
 }
 
 impl<T: Sorted + Clone> Chunks<T> {
-    /// Of values in order.
+    /// A sequence of sorted values.
     pub(crate) fn sorted(values: Vec<T>) -> Self {
         let mut chunks = Vec::new();
-        cut(values, &mut chunks);
-        Self::of(chunks)
+        push_chunks(values, &mut chunks);
+        Self::from_chunks(chunks)
     }
 
-    /// The same values but for some, each with what stands there now, or nothing. `changes` are in order.
-    pub(crate) fn with_changes<B: Borrow<T::By>>(
+    /// A copy with `changes`, which are in order: each replaces, adds or, as `None`, removes a value.
+    pub(crate) fn with_changes<B: Borrow<T::SortKey>>(
         &self,
         changes: impl IntoIterator<Item = (B, Option<T>)>,
     ) -> Self {
@@ -146,39 +145,44 @@ impl<T: Sorted + Clone> Chunks<T> {
             return self.clone();
         }
         let mut chunks = Vec::with_capacity(self.chunks.len() + 1);
-        // What was left of a chunk, and is too little to be one.
-        let mut rest: Vec<T> = Vec::new();
+        // Values of a chunk that became too short; they join the next chunk.
+        let mut remainder: Vec<T> = Vec::new();
         for (index, Chunk { values, .. }) in self.chunks.iter().enumerate() {
-            let next = self.chunks.get(index + 1).map(|next| next.values[0].by());
-            let is_here = |by: &T::By| next.is_none_or(|next| by < next);
-            if rest.is_empty() && !changes.peek().is_some_and(|(by, _)| is_here(by.borrow())) {
+            let next = self.chunks.get(index + 1).map(|next| next.values[0].sort_key());
+            let is_in_chunk = |sort_key: &T::SortKey| next.is_none_or(|next| sort_key < next);
+            if remainder.is_empty()
+                && !changes.peek().is_some_and(|(sort_key, _)| is_in_chunk(sort_key.borrow()))
+            {
                 chunks.push(Arc::clone(values));
                 continue;
             }
             let mut kept = &values[..];
-            rest.reserve(kept.len() + 1);
-            while let Some((by, value)) = changes.next_if(|(by, _)| is_here(by.borrow())) {
-                let (before, after) = kept.split_at(kept.partition_point(|other| other.by() < by.borrow()));
-                rest.extend_from_slice(before);
-                let is_replaced = after.first().is_some_and(|value| value.by() == by.borrow());
+            remainder.reserve(kept.len() + 1);
+            while let Some((sort_key, value)) =
+                changes.next_if(|(sort_key, _)| is_in_chunk(sort_key.borrow()))
+            {
+                let (before, after) =
+                    kept.split_at(kept.partition_point(|other| other.sort_key() < sort_key.borrow()));
+                remainder.extend_from_slice(before);
+                let is_replaced = after.first().is_some_and(|value| value.sort_key() == sort_key.borrow());
                 kept = if is_replaced { &after[1..] } else { after };
-                rest.extend(value);
+                remainder.extend(value);
             }
-            rest.extend_from_slice(kept);
-            if rest.len() >= CHUNK / 4 {
-                cut(std::mem::take(&mut rest), &mut chunks);
+            remainder.extend_from_slice(kept);
+            if remainder.len() >= CHUNK_LEN / 4 {
+                push_chunks(std::mem::take(&mut remainder), &mut chunks);
             }
         }
-        // There were none before.
-        rest.extend(changes.filter_map(|(_, value)| value));
-        cut(rest, &mut chunks);
-        Self::of(chunks)
+        // The sequence was empty.
+        remainder.extend(changes.filter_map(|(_, value)| value));
+        push_chunks(remainder, &mut chunks);
+        Self::from_chunks(chunks)
     }
 }
 
 /// Adds values, in order, as chunks.
-fn cut<T>(values: Vec<T>, chunks: &mut Vec<Arc<[T]>>) {
-    if values.len() < 2 * CHUNK {
+fn push_chunks<T>(values: Vec<T>, chunks: &mut Vec<Arc<[T]>>) {
+    if values.len() < 2 * CHUNK_LEN {
         if !values.is_empty() {
             chunks.push(values.into());
         }
@@ -186,7 +190,7 @@ fn cut<T>(values: Vec<T>, chunks: &mut Vec<Arc<[T]>>) {
     }
     let mut values = values.into_iter();
     while values.len() > 0 {
-        chunks.push(values.by_ref().take(CHUNK).collect());
+        chunks.push(values.by_ref().take(CHUNK_LEN).collect());
     }
 }
 
@@ -208,21 +212,21 @@ impl<T: fmt::Debug> fmt::Debug for Chunks<T> {
     }
 }
 
-/// Some values of a sequence in order.
+/// Iterator over a part of a sequence in order.
 #[derive(Debug)]
-pub(crate) struct Values<'a, T> {
+pub(crate) struct ChunkIter<'a, T> {
     chunks: std::slice::Iter<'a, Chunk<T>>,
     chunk: std::slice::Iter<'a, T>,
     left: usize,
 }
 
-impl<T> Clone for Values<'_, T> {
+impl<T> Clone for ChunkIter<'_, T> {
     fn clone(&self) -> Self {
         Self { chunks: self.chunks.clone(), chunk: self.chunk.clone(), left: self.left }
     }
 }
 
-impl<'a, T> Iterator for Values<'a, T> {
+impl<'a, T> Iterator for ChunkIter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -240,7 +244,7 @@ impl<'a, T> Iterator for Values<'a, T> {
     }
 }
 
-impl<T> ExactSizeIterator for Values<'_, T> {}
+impl<T> ExactSizeIterator for ChunkIter<'_, T> {}
 
 impl<T: fmt::Debug> fmt::Debug for Chunk<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,9 +261,9 @@ mod tests {
     use super::*;
 
     impl Sorted for u64 {
-        type By = Self;
+        type SortKey = Self;
 
-        fn by(&self) -> &Self {
+        fn sort_key(&self) -> &Self {
             self
         }
     }
@@ -291,7 +295,7 @@ mod tests {
                 for _ in 0..dropped { expected.pop_first(); }
                 prop_assert!(chunks.iter().eq(&expected));
                 prop_assert_eq!((chunks.len(), chunks.is_empty()), (expected.len(), expected.is_empty()));
-                prop_assert!(chunks.chunks.iter().all(|chunk| (1..2 * CHUNK).contains(&chunk.values.len())));
+                prop_assert!(chunks.chunks.iter().all(|chunk| (1..2 * CHUNK_LEN).contains(&chunk.values.len())));
             }
             let sorted: Vec<u64> = expected.iter().copied().collect();
             let within = sorted.get(start..end.min(sorted.len())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What one data plane shall hold.
+//! The desired documents of one data plane.
 
 mod error;
 mod fingerprint;
@@ -15,7 +15,7 @@ pub use set::{DocumentSet, Documents};
 use crate::document::Key;
 use crate::error::SinkError;
 
-/// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
+/// PingSIX's limit of one message, in bytes. PingSIX cannot read a scope whose list is larger.
 pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// The prefix of one data plane, such as `/pingsix/shop/web`.
@@ -32,7 +32,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Checks a prefix.
+    /// Validates a prefix.
     ///
     /// # Errors
     /// [`DesiredError::InvalidScope`] names the prefix and the rule it breaks.
@@ -54,29 +54,32 @@ impl Scope {
         &self.key_prefix[..self.key_prefix.len() - 1]
     }
 
-    /// What every key of the scope starts with: the prefix and a slash.
+    /// The prefix of every key of the scope: the scope's prefix and a slash.
     pub fn key_prefix(&self) -> &str {
         &self.key_prefix
     }
 
-    /// Key and range end, as etcd takes them, of all keys of the scope. A slash is followed by a zero.
+    /// Key and range end in etcd's form of all keys of the scope. The byte after a slash is a zero.
     pub(crate) fn key_range(&self) -> (Bytes, Bytes) {
         (Bytes::from(self.key_prefix().to_owned()), Bytes::from(format!("{self}0")))
     }
 
-    /// The key of a document as a key-value store sees it.
+    /// The full key of a document in a key-value store.
     pub fn full_key(&self, key: &Key) -> String {
-        // As long as it is: it may be held as long as the document.
+        // An exact allocation, because the string may live as long as the document.
         [self.key_prefix(), key.as_str()].concat()
     }
 
-    /// Whether one of the two lies inside the other, or both are the same.
+    /// Whether one scope contains the other; true for equal scopes.
     pub fn overlaps(&self, other: &Scope) -> bool {
         self.key_prefix.starts_with(other.key_prefix()) || other.key_prefix.starts_with(self.key_prefix())
     }
 
-    /// Whether a sink may hold the scope beside those that it holds: it is one of them, or lies apart from all.
-    pub(crate) fn beside<'h>(&self, held: impl IntoIterator<Item = &'h Scope>) -> Result<(), SinkError> {
+    /// Checks that the scope is one of the `held` scopes or overlaps none of them.
+    pub(crate) fn check_overlap<'h>(
+        &self,
+        held: impl IntoIterator<Item = &'h Scope>,
+    ) -> Result<(), SinkError> {
         match held.into_iter().find(|held| *held != self && held.overlaps(self)) {
             Some(held) => Err(DesiredError::ScopeOverlap { scope: self.clone(), held: held.clone() }.into()),
             None => Ok(()),
@@ -96,7 +99,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// Everything one data plane shall hold, and nothing else.
+/// The complete set of documents of one data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Desired {
     scope: Scope,
@@ -105,33 +108,34 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// The wish that `scope` holds `documents`.
+    /// The desired state in which `scope` holds `documents`.
     pub fn new(scope: Scope, documents: DocumentSet) -> Self {
         Self { scope, documents, owner: None }
     }
 
-    /// The wish that `scope` holds nothing.
+    /// The desired state in which `scope` holds nothing.
     pub fn empty(scope: Scope) -> Self {
         Self { scope, documents: DocumentSet::default(), owner: None }
     }
 
-    /// The same for this owner: what tells whoever has the scope now from whoever had one of this name before, such as the
-    /// UID of a Kubernetes object.
+    /// Sets the owner, such as the UID of a Kubernetes object. The owner distinguishes objects that have had the same
+    /// scope one after another.
     ///
-    /// Only the embedded server takes note of it: of the certificates with a URI for exactly this scope, those open it
-    /// that name the owner, or no owner where there is none here. Connections of others are closed before the documents
-    /// are served. Without documents nothing changes hands: who could read the scope learns that it is empty.
+    /// Only the embedded server uses the owner: a certificate with a URI for exactly this scope gives access if the
+    /// URI names the same owner, or no owner if this has none. The server closes connections of other owners before
+    /// it serves the documents. A publication without documents changes no owner: readers of the scope then read that
+    /// it is empty.
     #[must_use]
     pub fn owned_by(self, owner: Option<Arc<str>>) -> Self {
         Self { owner, ..self }
     }
 
-    /// Whose it is; see [`owned_by`](Self::owned_by).
+    /// The owner; see [`owned_by`](Self::owned_by).
     pub fn owner(&self) -> Option<&Arc<str>> {
         self.owner.as_ref()
     }
 
-    /// Where the documents belong.
+    /// The scope of the documents.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }

@@ -1,60 +1,59 @@
-//! What a publication would change, in a form that may be shown to people.
+//! The diff between a target and the desired documents, without secrets.
 //!
-//! Values are compared as JSON, whatever their bytes, and shown without secrets. Of a secret that differs only that is
-//! told, and one that is masked or encrypted in the target cannot be compared: documents that differ in nothing else
-//! are listed apart.
+//! Values are compared as JSON. For a secret that differs, the diff shows only that it differs. A secret that the
+//! target masks or encrypts cannot be compared, and documents without another difference are listed apart.
 
 use serde_json::Value;
 
 use crate::desired::DocumentSet;
 use crate::document::{Document, Key, Owner};
 use crate::plan::Changed;
-use crate::resource::{Agreement, SHOWN, agrees, shown_by_key};
+use crate::resource::{Agreement, MASK, compare, masked_by_key};
 
-/// What leads from what a target holds to what is desired, sorted by key.
+/// The diff from a target to the desired documents, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Differences {
-    /// The documents that would be touched.
+    /// The documents that a publication would change.
     pub changes: Vec<Difference>,
-    /// Documents that are equal but for secrets that cannot be compared.
+    /// Documents that are equal except for secrets that cannot be compared.
     pub unknown: Vec<Key>,
 }
 
-/// A document that would be touched.
+/// A document that a publication would change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The key of the document.
     pub key: Key,
-    /// Who asks for it, or who had asked, if that is known.
+    /// The owner, or the former owner, if known.
     pub owner: Owner,
-    /// What would become of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What would become of a document; values are without secrets.
+/// Change of a document; values are without secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It is new.
+    /// The document is new.
     Created(Value),
     /// These fields change.
     Updated(Vec<Field>),
-    /// It goes.
+    /// The document is deleted.
     Deleted(Value),
 }
 
 /// A field that changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Where it is, such as `plugins.redirect.ret_code` or `uris[1]`.
+    /// The path of the field, such as `plugins.redirect.ret_code` or `uris[1]`.
     pub path: String,
-    /// What is there; `None` when the field is new.
+    /// The value in the target; `None` when the field is new.
     pub before: Option<Value>,
-    /// What would be; `None` when the field goes.
+    /// The desired value; `None` when the field is removed.
     pub after: Option<Value>,
 }
 
 impl Differences {
-    /// How many documents would be touched.
+    /// Number of documents by change.
     pub fn changed(&self) -> Changed {
         self.changes.iter().fold(Changed::default(), |mut changed, difference| {
             match difference.change {
@@ -67,18 +66,18 @@ impl Differences {
     }
 }
 
-/// What leads from `held` to `desired`.
+/// The diff from `held` to `desired`.
 pub fn differences(held: &DocumentSet, desired: &DocumentSet) -> Differences {
     let mut differences = Differences::default();
     for document in desired {
         match held.get(&document.key) {
-            None => differences.add(document, Change::Created(Content::of(document).shown)),
+            None => differences.add(document, Change::Created(DocumentContent::of(document).masked)),
             Some(before) if before.value == document.value => {}
             Some(before) => differences.compare(before, document),
         }
     }
     for document in held.iter().filter(|document| desired.get(&document.key).is_none()) {
-        differences.add(document, Change::Deleted(Content::of(document).shown));
+        differences.add(document, Change::Deleted(DocumentContent::of(document).masked));
     }
     differences.changes.sort_by(|one, other| one.key.cmp(&other.key));
     differences
@@ -91,10 +90,10 @@ impl Differences {
     }
 
     fn compare(&mut self, before: &Document, after: &Document) {
-        let (old, new) = (Content::of(before), Content::of(after));
+        let (old, new) = (DocumentContent::of(before), DocumentContent::of(after));
         let mut fields = Vec::new();
         if let (Some(before), Some(after)) = (&old.value, &new.value) {
-            match agrees(after, before) {
+            match compare(after, before) {
                 Agreement::Equal => return,
                 Agreement::Unknown => {
                     self.unknown.push(new.key);
@@ -102,48 +101,48 @@ impl Differences {
                 }
                 Agreement::Different => {}
             }
-            walk(&mut fields, "", [before, &old.shown], [after, &new.shown]);
+            compare_values(&mut fields, "", [before, &old.masked], [after, &new.masked]);
         } else {
-            fields.push(Field { path: String::new(), before: Some(old.shown), after: Some(new.shown) });
+            fields.push(Field { path: String::new(), before: Some(old.masked), after: Some(new.masked) });
         }
         self.add(after, Change::Updated(fields));
     }
 }
 
-/// A document's value, and how it may be shown.
-struct Content {
+/// The value of a document and its redacted form.
+struct DocumentContent {
     key: Key,
     value: Option<Value>,
-    shown: Value,
+    masked: Value,
 }
 
-impl Content {
+impl DocumentContent {
     fn of(document: &Document) -> Self {
         let value: Option<Value> = serde_json::from_slice(&document.value).ok();
-        let shown = match &value {
-            Some(value) => shown_by_key(&document.key, value),
+        let masked = match &value {
+            Some(value) => masked_by_key(&document.key, value),
             None => format!("({} bytes that are no JSON)", document.value.len()).into(),
         };
-        Self { key: document.key.clone(), value, shown }
+        Self { key: document.key.clone(), value, masked }
     }
 }
 
-/// Compares values, each given with its form without secrets, which has the same shape.
-fn walk(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value; 2]) {
-    let ([old, old_shown], [new, new_shown]) = (before, after);
+/// Compares two values. Each comes with its redacted form, which has the same shape.
+fn compare_values(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value; 2]) {
+    let ([old, old_masked], [new, new_masked]) = (before, after);
     if old == new {
         return;
     }
-    match (old, old_shown, new, new_shown) {
-        (Value::Object(old), Value::Object(old_shown), Value::Object(new), Value::Object(new_shown)) => {
+    match (old, old_masked, new, new_masked) {
+        (Value::Object(old), Value::Object(old_masked), Value::Object(new), Value::Object(new_masked)) => {
             let added = new.keys().filter(|name| !old.contains_key(*name));
             let mut names: Vec<&String> = old.keys().chain(added).collect();
             names.sort();
             for name in names {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                match (old.get(name), old_shown.get(name), new.get(name), new_shown.get(name)) {
-                    (Some(old), Some(old_shown), Some(new), Some(new_shown)) => {
-                        walk(fields, &path, [old, old_shown], [new, new_shown]);
+                match (old.get(name), old_masked.get(name), new.get(name), new_masked.get(name)) {
+                    (Some(old), Some(old_masked), Some(new), Some(new_masked)) => {
+                        compare_values(fields, &path, [old, old_masked], [new, new_masked]);
                     }
                     (_, before, _, after) => {
                         fields.push(Field { path, before: before.cloned(), after: after.cloned() });
@@ -151,29 +150,29 @@ fn walk(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value
                 }
             }
         }
-        (Value::Array(old), Value::Array(old_shown), Value::Array(new), Value::Array(new_shown))
+        (Value::Array(old), Value::Array(old_masked), Value::Array(new), Value::Array(new_masked))
             if old.len() == new.len() =>
         {
-            let (old, new) = (old.iter().zip(old_shown), new.iter().zip(new_shown));
-            for (index, ((old, old_shown), (new, new_shown))) in old.zip(new).enumerate() {
-                walk(fields, &format!("{path}[{index}]"), [old, old_shown], [new, new_shown]);
+            let (old, new) = (old.iter().zip(old_masked), new.iter().zip(new_masked));
+            for (index, ((old, old_masked), (new, new_masked))) in old.zip(new).enumerate() {
+                compare_values(fields, &format!("{path}[{index}]"), [old, old_masked], [new, new_masked]);
             }
         }
-        _ if agrees(new, old) == Agreement::Unknown => {}
+        _ if compare(new, old) == Agreement::Unknown => {}
         _ => {
-            let after = if old_shown == new_shown && new_shown == SHOWN {
-                Value::from(ANOTHER)
+            let after = if old_masked == new_masked && new_masked == MASK {
+                Value::from(CHANGED_SECRET)
             } else {
-                new_shown.clone()
+                new_masked.clone()
             };
             let path = path.to_owned();
-            fields.push(Field { path, before: Some(old_shown.clone()), after: Some(after) });
+            fields.push(Field { path, before: Some(old_masked.clone()), after: Some(after) });
         }
     }
 }
 
-/// What is shown for a secret that differs.
-const ANOTHER: &str = "*** (another)";
+/// Placeholder of a secret that differs.
+const CHANGED_SECRET: &str = "*** (another)";
 
 #[cfg(test)]
 mod tests {
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_changes_and_goes_is_told_with_its_owner() {
+    fn created_updated_and_deleted_documents_have_their_owner() {
         let held = set(&[("routes/a", "1"), ("routes/b", "2"), ("routes/c", "3")]);
         let found = differences(&held, &set(&[("routes/b", "2"), ("routes/c", "4"), ("routes/d", "5")]));
         assert_eq!(found.changed().to_string(), "1 created, 1 updated, 1 deleted");
@@ -239,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_differs_is_told_and_never_shown() {
+    fn a_different_secret_is_reported_and_never_shown() {
         let ssl = |key: &str, sni: &str| json!({"key": key, "snis": [sni]});
         assert_eq!(
             fields("ssls/a", &ssl("sesame", "a"), &ssl("hunter2", "a")),
             [("key".to_owned(), Some(json!("***")), Some(json!("*** (another)")))]
         );
-        // Masked or encrypted there: what else differs is told, and nothing of the secret.
+        // The target masks or encrypts the secret: the diff has all other fields and nothing of the secret.
         for masked in ["***", "$pingsix-enc:v1$AA=="] {
             let found = fields("ssls/a", &ssl(masked, "a"), &ssl("hunter2", "b"));
             assert_eq!(found, [("snis[0]".to_owned(), Some(json!("a")), Some(json!("b")))]);
@@ -253,13 +252,13 @@ mod tests {
             let found = differences(&set(&[("ssls/a", &held)]), &set(&[("ssls/a", &desired)]));
             assert_eq!((found.changes.len(), found.unknown.len()), (0, 1));
         }
-        // Of documents of which nothing is known, whatever is called like a secret is one.
+        // In a document of unknown kind, every field with the name of a secret is a secret.
         for (key, value) in
             [("ssls/a", ssl("sesame", "a")), ("other/a", json!({"a": [{"password": "sesame"}]}))]
         {
             let found = differences(&DocumentSet::default(), &set(&[(key, &value.to_string())]));
-            let Change::Created(shown) = &found.changes[0].change else { panic!("{found:?}") };
-            assert!(!shown.to_string().contains("sesame"), "{shown}");
+            let Change::Created(masked) = &found.changes[0].change else { panic!("{found:?}") };
+            assert!(!masked.to_string().contains("sesame"), "{masked}");
         }
     }
 }

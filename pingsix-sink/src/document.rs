@@ -1,4 +1,4 @@
-//! What is delivered: a key, canonical bytes, a place in the order of writing, and an owner.
+//! Documents: key, canonical bytes, order hint and owner.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,25 +72,25 @@ impl SinkFault for InvalidKey {
     }
 }
 
-/// A document's place in the order of writing: lower is written earlier and deleted later.
+/// Position in the order of writes: lower hints are written earlier and deleted later.
 ///
-/// A document may refer to documents with a lower hint only.
+/// A document may refer only to documents with a lower hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderHint(pub u32);
 
-/// Who asked for a document, in words this crate does not read. Owners are equal if they are called the same.
+/// The owner of a document, opaque to this crate. Owners with equal names are equal.
 ///
-/// It is held as what it is, and written down when it is told of: there is one for each document.
+/// The name is formatted on demand, because every document has an owner.
 #[derive(Clone)]
 pub struct Owner(Arc<dyn fmt::Display + Send + Sync>);
 
 impl Owner {
-    /// An owner of this name.
+    /// An owner with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(Arc::new(name.into()))
     }
 
-    /// An owner that others hold as well, called what it displays as.
+    /// A shared owner, whose name is its `Display` form.
     pub fn shared(owner: Arc<impl fmt::Display + Send + Sync + 'static>) -> Self {
         Self(owner)
     }
@@ -120,7 +120,7 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// SHA-256 of a value; it stands for the value wherever the value must not be shown.
+/// SHA-256 of a value, for places that must not show the value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -150,16 +150,16 @@ impl fmt::Debug for Digest {
 
 /// One document.
 ///
-/// Its content is key and value; order hint and owner steer the delivery and are not delivered.
+/// Key and value are delivered. Order hint and owner control the delivery.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Document {
     /// The name inside the scope.
     pub key: Key,
     /// The canonical bytes: equal documents have equal bytes.
     pub value: Bytes,
-    /// The place in the order of writing.
+    /// The position in the order of writes.
     pub order: OrderHint,
-    /// Who asked for it.
+    /// The owner.
     pub owner: Owner,
 }
 

@@ -1,4 +1,4 @@
-//! A sink whose kind is known at run time alone.
+//! A sink whose type is erased.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -57,7 +57,7 @@ impl<S: Sink> ErasedSink for S {
 }
 
 impl DynSink {
-    /// Forgets which kind of sink it is.
+    /// Erases the type of `sink`.
     pub fn new(sink: impl Sink + 'static) -> Self {
         Self(Arc::new(sink))
     }

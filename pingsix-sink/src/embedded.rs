@@ -1,7 +1,7 @@
-//! A server that speaks etcd's v3 protocol and holds nothing but what is published to it.
+//! A server with etcd's v3 protocol for published documents.
 //!
-//! Programs that read their configuration from etcd (PingSIX, `etcd-client`, `etcdctl`) list and watch here; nobody has
-//! to run etcd. All scopes share one server and one revision counter.
+//! Programs that read their configuration from etcd (PingSIX, `etcd-client`, `etcdctl`) list and watch here instead
+//! of an etcd. All scopes share one server and one revision counter.
 //!
 //! ```text
 //! publish ─► plan ─► commits ─► Store (scopes now, each with a bounded past) ◄─ Range, Txn: read a copy that shares it
@@ -13,40 +13,41 @@
 //!                         one response on its way: the next is made when HTTP/2 has written it
 //! ```
 //!
-//! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`, and a scope until its own first
-//!   publication, with which it appears, whole. So no client ever lists an empty or a partial scope. A program whose clients
-//!   read ranges over several scopes publishes all of them, then opens; where each reads its own, it opens as soon as it
-//!   knows what to publish. A range that has no key of a known scope is `UNAVAILABLE` too, and a log line names the known
-//!   ones. A range over several scopes is answered. The key `health`, which `etcdctl endpoint health` reads, is absent.
+//! - **Gate.** Every read is answered `UNAVAILABLE` until [`EmbeddedEtcd::open`], and reads of a scope until its
+//!   first publication. So no client ever lists an empty or a partial scope. If clients read ranges over several
+//!   scopes, the program publishes all of them and then opens the gate. If each client reads one scope, the program
+//!   opens the gate as soon as it knows the desired documents. A range without a key of a known scope is
+//!   `UNAVAILABLE` too, and a log line names the known scopes. A range over several scopes is answered. The key
+//!   `health`, which `etcdctl endpoint health` reads, is absent.
 //! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
 //!   publication above the message limit is cut, in the order of its plan, into several revisions.
-//! - **What is, not what was.** PingSIX reads its whole configuration again for every response, so responses cost, not
-//!   changes. A watch of whole scopes that is idle is told a change at once; what changes while its response is
-//!   unwritten, or while it rests ([`Pace`]), becomes one response with the last change of each key, and without the
-//!   keys that came and went. Its last event has the revision of the last publication. It leads from one state of the
-//!   store to a later one, and is cut only between two publications when it does not fit a message. A watch that asks
-//!   for the pair before a change, for one kind of changes, or for a part of a scope, is told each change, as in etcd;
-//!   with [`Builder::tell_each_change`] all are.
-//! - **The past.** Every scope has a past of its own; the bytes of all of them are bounded, and the scope that keeps the most
-//!   forgets first. A watch that coalesces needs no past: the store indexes the last change of each key, deletions included
-//!   while a resting watch needs them. A watch that is told each change, and whose client reads more slowly than the past
-//!   is forgotten, is cancelled with the compaction revision, as in etcd.
-//! - **Slow clients.** A publication never waits for a client, nor for a request that is being answered, nor does another
-//!   client. At most one response of a stream is in memory. A client that leaves a response of a watch, or a large list,
-//!   unread for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
-//! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
-//!   there are 65,536 watches in all. An answer waits for its room on its connection; what asks for more is refused as
-//!   etcd refuses it. Answers and responses of watches that are not read are 256 MiB in all, bytes that clients share
-//!   counted once; over that, the connection of the client that has left something unread for the longest time is closed.
-//! - **Shares.** Connections, watch streams and watches are shared by clients: when all places are taken, one of the client
-//!   that has most makes room for a client with at least two fewer. See [`Builder::connection_limit`].
+//! - **Coalescing.** PingSIX reads its whole configuration again for every response, so the number of responses
+//!   matters, and the number of changes does not. An idle watch of whole scopes receives a change at once. Changes
+//!   while its response is unwritten, or while it rests ([`Pace`]), become one response with the last change of each
+//!   key; keys that were created and deleted meanwhile are left out. The last event has the revision of the last
+//!   publication. The response leads from one state of the store to a later one. A diff that exceeds a message is cut
+//!   only between two publications. A watch with previous values, with a filter, or of a part of a scope receives
+//!   each change, as in etcd; with [`Builder::send_each_change`] every watch does.
+//! - **History.** Every scope has a history of its own; the bytes of all of them are bounded, and the scope with the
+//!   most forgets first. A coalescing watch needs no history: the store indexes the last change of each key,
+//!   deletions included while a resting watch needs them. A watch that receives each change and falls behind the
+//!   history is cancelled with the compaction revision, as in etcd.
+//! - **Slow clients.** Neither a publication nor another client ever waits for a client or for a request in progress.
+//!   At most one response of a stream is in memory. A client that leaves a watch response or a large list unread for
+//!   long loses its connection, as does one without an HTTP/2 preface or a ping response.
+//! - **Limits.** A key of a request has at most 4 KiB, and a connection 256 watches and 16 MiB of unread responses;
+//!   there are 65,536 watches in all. A response waits for room on its connection; a larger request is refused as in
+//!   etcd. All unread responses have at most 256 MiB, and bytes that clients share count once. Above that, the
+//!   connection of the client with the oldest unread response is closed.
+//! - **Fairness.** Clients share connections, watch streams and watches: at a limit, the client with the most gives
+//!   one to a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
-//!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
-//! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
-//!   [`Builder::allow_plaintext_beyond_loopback`] says otherwise; [`Builder::tls`] serves anywhere, over TLS, to any
-//!   client or to those with a certificate of a given authority. See [`ServerTls`].
-//! - **Access.** With [`Builder::access`], a client proves who it is and reads below its own prefixes only. See
-//!   [`Access`].
+//!   `FAILED_PRECONDITION`. Leases can be granted and kept alive, for clients that require them, but keys cannot be
+//!   attached.
+//! - **Security.** The documents contain private keys. Plaintext is served on loopback addresses alone, unless
+//!   [`Builder::allow_plaintext_beyond_loopback`] allows it; [`Builder::tls`] serves on any address over TLS, to all
+//!   clients or to those with a certificate of a given CA. See [`ServerTls`].
+//! - **Access.** With [`Builder::access`], clients authenticate and read only their own prefixes. See [`Access`].
 //! - **Restarts.** See [`revisions`].
 //!
 //! ```no_run
@@ -63,28 +64,28 @@
 //! ```
 
 mod access;
-mod answers;
 mod batch;
 mod builder;
 mod connection;
 mod error;
+mod fair_limit;
 mod lists;
 mod log_limiter;
 mod pace;
 mod publication;
 mod readers;
 mod replica;
-mod rests;
+mod responses;
+mod resting_watches;
 pub mod revisions;
 mod server;
 mod service;
-mod settled;
-mod shares;
+mod stable_read;
 mod stats;
 mod store;
 mod target;
 mod tls;
-mod unread;
+mod unread_bytes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +126,7 @@ impl EmbeddedEtcd {
         Self { replica: Arc::new(replica) }
     }
 
-    /// Empties `scope` and remembers it: its clients are told that everything is gone, rather than that it is unknown.
+    /// Empties `scope` and keeps it known, so that its clients read an empty scope and no error.
     ///
     /// # Errors
     /// Those of [`Sink::publish`].
@@ -133,9 +134,9 @@ impl EmbeddedEtcd {
         self.publish(&Desired::empty(scope.clone())).await
     }
 
-    /// Declares the publications made so far complete: from now on reads are answered.
+    /// Declares the publications so far complete and starts to answer reads.
     ///
-    /// Later calls change nothing; the gate never closes again.
+    /// Later calls have no effect; the gate never closes again.
     pub fn open(&self) {
         self.replica.open();
     }
@@ -145,69 +146,69 @@ impl EmbeddedEtcd {
         self.replica.read(store::Store::is_complete)
     }
 
-    /// The scopes published so far, in order, with what each weighs in a list.
+    /// The published scopes in order, with their sizes as lists.
     pub fn scopes(&self) -> Vec<(Scope, ScopeSize)> {
         self.replica.read(|store| store.scopes().map(|(scope, size)| (scope.clone(), size)).collect())
     }
 
-    /// What a list of `scope` weighs; `None` before its first publication.
+    /// The size of `scope` as a list; `None` before its first publication.
     ///
     /// A scope above [`LIST_LIMIT`] is served, with a warning in the log, but PingSIX cannot read it.
     pub fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
         self.replica.read(|store| store.size_of(scope))
     }
 
-    /// What `scope` holds; `None` before its first publication.
+    /// The documents of `scope`; `None` before its first publication.
     pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
         self.replica.documents(scope)
     }
 
-    /// The highest revision handed out.
+    /// The highest issued revision.
     pub fn revision(&self) -> Revision {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
     }
 
-    /// Serves only these clients from now on, each with its own prefixes, also where anybody was served before.
+    /// Replaces the clients, each with its own prefixes, also on a server without access control before.
     ///
-    /// A watch that its client may no longer read is cancelled. A file that clients were read from replaces them again
-    /// when it changes.
+    /// The server cancels watches that their clients may no longer read. A change of the file of clients replaces
+    /// them again.
     pub fn replace_clients(&self, clients: Clients) {
         self.replica.access.replace(clients);
     }
 
-    /// Proves itself with other material from now on, and asks clients for certificates of other authorities. New
-    /// connections get it; those that are open go on, unless they [rest on certificates](Access::certificate_uris) of
-    /// authorities that are none any more. How handshakes are bounded stays as it was.
+    /// Replaces the certificate of the server and the CAs of clients. New connections use them. Open connections
+    /// continue, unless they [depend on certificates](Access::certificate_uris) of removed CAs. Limits of handshakes
+    /// stay.
     ///
     /// # Errors
-    /// [`EmbeddedError::Tls`] when it cannot be used; then what was in force stays. [`EmbeddedError::NoTls`] on a server that
-    /// was started without TLS.
+    /// [`EmbeddedError::Tls`] when the certificate, key or CA cannot be used; the previous ones then stay.
+    /// [`EmbeddedError::NoTls`] on a server that was started without TLS.
     pub fn replace_tls(&self, tls: ServerTls) -> Result<(), SinkError> {
         let live = self.replica.tls.as_ref().ok_or(EmbeddedError::NoTls)?;
         live.replace(tls, &self.replica).map_err(EmbeddedError::from)?;
         Ok(())
     }
 
-    /// Whether this server has handed out `revision`, as far as it remembers, and no other one that serves the same.
-    pub fn has_given(&self, revision: Revision) -> bool {
-        self.replica.read(|store| store.has_given(revision.get()))
+    /// Whether this server, and no other server of the same scopes, is known to have issued `revision`.
+    pub fn has_issued(&self, revision: Revision) -> bool {
+        self.replica.read(|store| store.has_issued(revision.get()))
     }
 
-    /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each
-    /// open watch.
+    /// The number of open watches on keys of `scope`. A client that reads the scope has one watch. The cost is linear
+    /// in the open watches.
     pub fn readers_of(&self, scope: &Scope) -> usize {
         self.replica.readers.of(scope)
     }
 
-    /// How many watches are open that want keys of each scope of which there are any. Costs a look at each scope for every
-    /// range that is watched.
+    /// The number of open watches on keys of each scope with any. The cost is the number of scopes for each watched
+    /// range.
     pub fn readers(&self) -> BTreeMap<Scope, usize> {
         let scopes: Vec<Scope> =
             self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
         self.replica.readers.by_scope(&scopes)
     }
 
-    /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.
+    /// Changes when a watch is opened or ends, so that [`readers_of`](Self::readers_of) may have changed.
     pub fn readers_changed(&self) -> tokio::sync::watch::Receiver<u64> {
         self.replica.readers.changes()
     }
@@ -219,20 +220,20 @@ impl EmbeddedEtcd {
 
     /// Serves on `listener` until `shutdown` is cancelled, then lets connections end for a short while.
     ///
-    /// May be called before the gate is open, and several times for several listeners.
+    /// The call may precede the opening of the gate, and several calls may serve several listeners.
     ///
     /// # Errors
-    /// [`EmbeddedError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
-    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`EmbeddedError::Listener`] and [`EmbeddedError::Serve`] when
-    /// the network fails.
+    /// [`EmbeddedError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless
+    /// [`Builder::tls`] or [`Builder::allow_plaintext_beyond_loopback`] was called; [`EmbeddedError::Listener`] and
+    /// [`EmbeddedError::Serve`] when the network fails.
     pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
         Ok(server::serve(Arc::clone(&self.replica), listener, shutdown).await?)
     }
 }
 
 impl Sink for EmbeddedEtcd {
-    /// Publishes to all watches at once. Returns when the change is visible to every list; clients that are connected
-    /// receive it then at their own pace.
+    /// Publishes to all watches at once. The call returns when every list contains the change; connected clients then
+    /// receive it at their own pace.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         self.replica.publish(desired).await
     }

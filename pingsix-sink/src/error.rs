@@ -1,7 +1,7 @@
 //! The common error of all sinks.
 //!
-//! Each module keeps its own error and says of it, as a [`SinkFault`], what callers need to know. The common error knows
-//! none of them, so no sink depends on another one through its errors.
+//! Each module has its own error and describes it by [`SinkFault`]. The common error knows none of them, so no sink
+//! depends on another one through its errors.
 
 use std::error::Error;
 use std::fmt;
@@ -11,10 +11,10 @@ pub trait SinkFault: Error + Send + Sync + 'static {
     /// A stable name of the kind of fault, for metrics.
     fn category(&self) -> &'static str;
 
-    /// Whether the same call may succeed later without a change of its arguments or options.
+    /// Whether a retry with the same arguments and options may succeed.
     fn is_retryable(&self) -> bool;
 
-    /// Whether the target holds nothing of the scope that was published, so that nothing is left to withdraw from it.
+    /// Whether the target holds no document of the published scope, so that nothing needs to be withdrawn.
     fn holds_nothing(&self) -> bool {
         false
     }
@@ -26,7 +26,7 @@ pub trait SinkFault: Error + Send + Sync + 'static {
 pub struct SinkError(Box<dyn SinkFault>);
 
 impl SinkError {
-    /// The target took no more; the documents written before stay. For targets without an error of their own.
+    /// The target failed; the documents written before stay. For targets without an error of their own.
     pub fn target(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         TargetFailed(source.into()).into()
     }
@@ -37,12 +37,12 @@ impl SinkError {
         error.downcast_ref()
     }
 
-    /// Whether the same call may succeed later without a change of its arguments or options.
+    /// Whether a retry with the same arguments and options may succeed.
     pub fn is_retryable(&self) -> bool {
         self.0.is_retryable()
     }
 
-    /// Whether the target holds nothing of the scope that was published, so that nothing is left to withdraw from it.
+    /// Whether the target holds no document of the published scope, so that nothing needs to be withdrawn.
     pub fn holds_nothing(&self) -> bool {
         self.0.holds_nothing()
     }

@@ -1,4 +1,4 @@
-//! An etcd that the user runs, and that PingSIX reads from.
+//! A sink for an etcd of another operator, from which PingSIX reads.
 //!
 //! ```text
 //! publish ─► Keeper of the scope ─► transactions ─► etcd ─► PingSIX
@@ -6,29 +6,30 @@
 //!                └──────── watch: what others do ◄───┘
 //! ```
 //!
-//! - **Transactions.** A change is one transaction when it fits into etcd's limits, 128 operations and 1.5 MiB unless
-//!   the [`Builder`] says otherwise, and [units](crate::units) of it when it does not. Equal content writes nothing.
-//! - **Ownership.** What was written is recorded under `<scope>/.pingsix_sink_owned.0` to `.f`, which PingSIX does not
-//!   read, in the transaction that writes it: twelve bytes for each document. What is not in the record is left alone,
-//!   reported by [`EtcdSink::foreign`] and logged. A document that is wanted under a key of somebody else takes its
-//!   place and is recorded.
-//! - **Publisher.** With a [name](Sink::publish_as), a scope says under `<scope>/.pingsix_sink_publisher` who has published
-//!   what it holds, from before the first document until after the last: what a later process finds there and has no use
-//!   for is its own to withdraw, and nobody else's.
+//! - **Transactions.** A change is one transaction when it fits into etcd's limits, by default 128 operations and 1.5
+//!   MiB, and [units](crate::units) of it otherwise. Equal content writes nothing.
+//! - **Ownership.** Written documents are recorded under `<scope>/.pingsix_sink_owned.0` to `.f`, which PingSIX does
+//!   not read, in the transaction that writes them: twelve bytes for each document. Keys without a record stay;
+//!   [`EtcdSink::foreign`] reports them, and they are logged. A desired document under a foreign key replaces it and
+//!   is recorded.
+//! - **Publisher.** With a [name](Sink::publish_as), a scope has its publisher under
+//!   `<scope>/.pingsix_sink_publisher`, from before the first document until after the last. A later process may
+//!   withdraw the documents of its own name, and of no other.
 //! - **Other writers.** Each transaction compares the revision of every key it writes and of the guard key
-//!   `<scope>/.pingsix_graph_revision`, which PingSIX's Admin API compares and writes as well; so nobody overwrites what
-//!   he has not seen. After a lost race the scope is read and planned anew, some times, then the error is
-//!   [`EtcdError::Conflict`]. Of several programs that publish different documents to one scope, each will find that the
-//!   other changed its own: there should be one, such as the leader of several replicas.
-//! - **Fence.** Of programs that take turns, each with a higher [term](Sink::fence), the earlier ones write nothing more to a
-//!   scope that a later one has published to: `<scope>/.pingsix_sink_fence` has the term, and the error is
-//!   [`EtcdError::Fenced`].
-//! - **Drift.** A published scope is watched. When somebody else changes what is ours, [`EtcdSink::drift`] tells, and
-//!   publishing again repairs it. A watch that ends, for whatever reason, is followed by a new list.
-//! - **Revisions.** [`Published::revision`] is the revision of the last transaction that changed a document, which a
+//!   `<scope>/.pingsix_graph_revision`, which PingSIX's Admin API compares and writes as well. So no writer
+//!   overwrites unseen changes. After a lost race the scope is read and planned again, a few times; then the error is
+//!   [`EtcdError::Conflict`]. Several programs that publish different documents to one scope revert each other: there
+//!   should be one, such as the leader of several replicas.
+//! - **Fence.** Each of several leaders has a higher [term](Sink::fence) than the one before. An earlier leader
+//!   cannot write to a scope that a later one has published to: `<scope>/.pingsix_sink_fence` has the term, and the
+//!   error is [`EtcdError::Fenced`].
+//! - **Drift.** A published scope is watched. When another writer changes an owned document, [`EtcdSink::drift`]
+//!   reports the scope, and another publication repairs it. A watch that ends for any reason is followed by a new
+//!   list.
+//! - **Revisions.** [`Published::revision`] is the revision of the last transaction that changed a document, which
 //!   PingSIX shows as its published one.
-//! - **Secrets.** With a [keyring](Builder::keyring) they lie in etcd as PingSIX's `data_encryption` has them. What another
-//!   key has encrypted, and what lies there in plaintext, is written anew by the next publication.
+//! - **Secrets.** With a [keyring](Builder::keyring) they are stored in the form of PingSIX's `data_encryption`. The
+//!   next publication rewrites secrets of another key and secrets in plaintext.
 //! - **Endpoints.** One is in use at a time; after a failure the next one is, in turn.
 //!
 //! ```no_run
@@ -53,9 +54,9 @@ mod drift;
 mod endpoints;
 mod error;
 mod fence;
-mod keeper;
 mod mark;
 mod scope_state;
+mod scope_writer;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -85,13 +86,13 @@ use batch::Limits;
 use client::Client;
 use drift::Drift;
 use fence::Term;
-use keeper::Keeper;
 use scope_state::ScopeState;
+use scope_writer::ScopeWriter;
 
-/// The key, inside a scope, by which writers notice each other.
+/// The guard key inside a scope, by which writers detect each other.
 const GUARD: &str = ".pingsix_graph_revision";
 
-/// The key, inside a scope, that says who has published what is there.
+/// The key inside a scope with the name of its publisher.
 const PUBLISHER: &str = ".pingsix_sink_publisher";
 
 /// Publishes to an etcd cluster; dropping it ends its watches.
@@ -106,9 +107,9 @@ pub struct EtcdSink {
     scopes: Mutex<BTreeMap<Scope, FollowedScope>>,
 }
 
-/// A scope and the watch of it.
+/// A scope and its watch.
 struct FollowedScope {
-    keeper: Arc<Keeper>,
+    scope_writer: Arc<ScopeWriter>,
     _watch: DropGuard,
 }
 
@@ -123,7 +124,7 @@ impl fmt::Debug for EtcdSink {
 }
 
 impl EtcdSink {
-    /// The options of a sink for a cluster with these endpoints: `host:port`, or a URL with `http` or `https`.
+    /// Options of a sink for a cluster with these endpoints: `host:port`, or a URL with `http` or `https`.
     pub fn builder<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Builder {
         Builder::new(endpoints.into_iter().map(Into::into).collect())
     }
@@ -133,16 +134,16 @@ impl EtcdSink {
         Self { client, limits, keyring, is_watching, drift, publisher, term: Arc::default(), scopes }
     }
 
-    /// The scopes that somebody else changed since they were published, now and whenever that changes.
+    /// The published scopes that another writer has changed, with notification of changes.
     ///
-    /// A scope is among them until it is published again, or is by somebody else what it was published as.
+    /// A scope leaves the set when it is published again or another writer restores it.
     pub fn drift(&self) -> watch::Receiver<BTreeSet<Scope>> {
         self.drift.subscribe()
     }
 
-    /// What was published to `scope`, by this sink or an earlier one, as etcd has it now, secrets decrypted as far as
-    /// the keyring can; with [`differences`](crate::difference::differences) it tells what a publication would change.
-    /// Owners are not recorded. Nothing is written, and nothing is watched because of it.
+    /// The published documents of `scope`, by this sink or an earlier one, as they are in etcd, decrypted as far as
+    /// the keyring allows. With [`differences`](crate::difference::differences) they show the changes of a
+    /// publication. Owners are not recorded. The call neither writes nor starts a watch.
     ///
     /// # Errors
     /// [`EtcdError`] when etcd cannot be read.
@@ -155,51 +156,54 @@ impl EtcdSink {
         })
     }
 
-    /// The keys under `scope` that the sink did not write and PingSIX reads; it may refuse the scope because of them.
-    /// Nothing before the first publication.
+    /// The keys under `scope` that the sink did not write and PingSIX reads; PingSIX may refuse the scope because of
+    /// them. Empty before the first publication.
     pub async fn foreign(&self, scope: &Scope) -> BTreeSet<String> {
-        let keeper = self.scopes.lock().get(scope).map(|kept| Arc::clone(&kept.keeper));
-        match keeper {
-            Some(keeper) => keeper.foreign().await,
+        let scope_writer = self.scopes.lock().get(scope).map(|kept| Arc::clone(&kept.scope_writer));
+        match scope_writer {
+            Some(scope_writer) => scope_writer.foreign().await,
             None => BTreeSet::new(),
         }
     }
 
-    /// Stops watching a scope that will not be published again. What it holds stays.
+    /// Ends the watch of a scope that will not be published again. Its documents stay.
     pub fn forget(&self, scope: &Scope) {
         self.scopes.lock().remove(scope);
         self.drift.set(scope, false);
     }
 
-    /// The keeper of a scope, who begins to watch with the first publication.
-    fn keeper(&self, scope: &Scope) -> Result<Arc<Keeper>, SinkError> {
+    /// The keeper of a scope, whose watch starts with the first publication.
+    fn scope_writer(&self, scope: &Scope) -> Result<Arc<ScopeWriter>, SinkError> {
         let mut scopes = self.scopes.lock();
         if let Some(kept) = scopes.get(scope) {
-            return Ok(Arc::clone(&kept.keeper));
+            return Ok(Arc::clone(&kept.scope_writer));
         }
-        scope.beside(scopes.keys())?;
+        scope.check_overlap(scopes.keys())?;
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
         let (limits, claims) = (self.limits, (Arc::clone(&self.publisher), Arc::clone(&self.term)));
-        let keeper = Keeper::new(scope.clone(), client, drift, claims, limits, self.keyring.clone());
-        let keeper = Arc::new(keeper);
+        let scope_writer =
+            ScopeWriter::new(scope.clone(), client, drift, claims, limits, self.keyring.clone());
+        let scope_writer = Arc::new(scope_writer);
         let ended = CancellationToken::new();
         if self.is_watching {
-            let following = follow(Arc::clone(&keeper), scope.clone());
+            let following = follow(Arc::clone(&scope_writer), scope.clone());
             tokio::spawn(ended.clone().run_until_cancelled_owned(following));
         }
-        scopes
-            .insert(scope.clone(), FollowedScope { keeper: Arc::clone(&keeper), _watch: ended.drop_guard() });
-        Ok(keeper)
+        scopes.insert(
+            scope.clone(),
+            FollowedScope { scope_writer: Arc::clone(&scope_writer), _watch: ended.drop_guard() },
+        );
+        Ok(scope_writer)
     }
 }
 
 impl Sink for EtcdSink {
-    /// Returns when etcd has committed everything; clients that watch are told then.
+    /// Returns after etcd has committed all transactions; watching clients are then notified.
     ///
     /// # Errors
-    /// [`EtcdError`]; what was written before it stays, a valid prefix of the plan.
+    /// [`EtcdError`]; the documents written before stay, a valid prefix of the plan.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        self.keeper(desired.scope())?.publish(desired).await
+        self.scope_writer(desired.scope())?.publish(desired).await
     }
 
     fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
@@ -211,7 +215,7 @@ impl Sink for EtcdSink {
     }
 
     fn publish_as(&self, publisher: &str) {
-        // The first one counts.
+        // The first name counts.
         let _ = self.publisher.set(Bytes::copy_from_slice(publisher.as_bytes()));
     }
 
@@ -219,7 +223,7 @@ impl Sink for EtcdSink {
         self.term.raise(term);
     }
 
-    /// Takes a user who may read everything below `root`.
+    /// The user needs to read all keys below `root`.
     async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
         let Some(publisher) = self.publisher.get() else { return Ok(BTreeSet::new()) };
         let mut own = BTreeSet::new();
@@ -235,17 +239,17 @@ impl Sink for EtcdSink {
     }
 }
 
-/// Watches a scope for ever.
-async fn follow(keeper: Arc<Keeper>, scope: Scope) {
+/// Watches a scope without end.
+async fn follow(scope_writer: Arc<ScopeWriter>, scope: Scope) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut is_failing = false;
     loop {
-        match keeper.follow(&mut backoff).await {
+        match scope_writer.follow(&mut backoff).await {
             Ok(()) => is_failing = false,
-            // Said once: publications fail as well, and tell their caller.
+            // Logged once, because publications fail as well and report to their callers.
             Err(error) if !is_failing => {
                 is_failing = true;
-                tracing::warn!(%scope, %error, "the watch of the scope ended, trying again");
+                tracing::warn!(%scope, %error, "the watch of the scope failed; retrying");
             }
             Err(error) => tracing::debug!(%scope, %error, "the scope cannot be watched yet"),
         }

@@ -1,4 +1,4 @@
-//! The part of a sink in the [registry](crate::target): its URLs, and how it is opened.
+//! The part of a sink in the [registry](crate::target): its URLs and its constructor.
 
 mod credential;
 mod error;
@@ -25,15 +25,18 @@ pub trait SinkFactory: Sized {
     /// The label in metrics, such as `etcd`.
     const KIND: &'static str;
 
-    /// Whether the sink is a server that takes [`ServerCredentials`] in the place of parameters.
+    /// Whether the sink is a server with [`ServerCredentials`] in place of parameters.
     const IS_SERVER: bool = false;
 
     /// Parses the part of a URL between scheme and parameters, and takes the parameters of the sink.
     ///
     /// # Errors
     /// [`TargetError`] names the part or the parameter.
-    fn parse(scheme: &'static str, place: &str, parameters: &mut Parameters<'_>)
-    -> Result<Self, TargetError>;
+    fn parse(
+        scheme: &'static str,
+        location: &str,
+        parameters: &mut Parameters<'_>,
+    ) -> Result<Self, TargetError>;
 
     /// Writes the URL up to its parameters, and adds the parameters to `query`.
     ///

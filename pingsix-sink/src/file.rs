@@ -6,16 +6,17 @@
 //! documents of a scope ┘
 //! ```
 //!
-//! A PingSIX without `pingsix.etcd` takes its resources from its own configuration file, once, when it starts.
-//! **So a publication comes into force when PingSIX is started again**, and nothing tells whether that was done:
+//! A PingSIX without `pingsix.etcd` reads its resources from its own configuration file, once, when it starts.
+//!
+//! **A publication therefore takes effect at a restart of PingSIX**, and the sink does not learn of the restart:
 //! [`Sink::effect`] is [`Effect::OnRestart`], and a publication never counts as confirmed.
 //!
-//! A file belongs to one scope, and says so in its first line, with the revision that brought its content; so a sink
-//! that starts again goes on where the last one ended, and a file without that line is never replaced.
-//! What is in the base configuration is not ours: it is kept, and a document with the id of one of its resources is
-//! refused. Everything else in the file is ours, and what others change there is put right by the next publication.
+//! A file belongs to one scope. Its first line has the scope and the revision of the last change, so a restarted sink
+//! continues from there. A file without that line is never replaced. Resources of the base configuration stay, and a
+//! document with the id of one is refused. Everything else in the file belongs to the sink, and the next publication
+//! reverts foreign changes of it.
 //!
-//! The file holds private keys: it has mode 0600 from the moment it is there.
+//! The file contains private keys: it has mode 0600 from its creation.
 
 mod base;
 mod content;
@@ -44,7 +45,7 @@ use content::Mark;
 pub use error::FileError;
 pub use target::FileTarget;
 
-/// Keeps PingSIX's static configuration in files; see [`mod@crate::file`].
+/// Writes PingSIX's static configuration to files; see [`mod@crate::file`].
 #[derive(Clone, Debug)]
 pub struct FileSink {
     files: Arc<Files>,
@@ -52,53 +53,53 @@ pub struct FileSink {
 
 #[derive(Debug)]
 struct Files {
-    place: FileLocation,
+    location: FileLocation,
     base: Option<PathBuf>,
-    /// Fair, and held for as long as a publication takes: publications are applied in the order they were made, and one
-    /// that its caller gives up comes before the next one, or never.
+    /// The lock is fair and held throughout a publication. Publications are applied in order, and an abandoned one
+    /// ends before the next one begins.
     ledger: Arc<Mutex<Ledger<()>>>,
 }
 
-/// Where scopes have their files.
+/// The location of the files of scopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileLocation {
-    /// One file, for one scope.
+    /// One file for one scope.
     File(PathBuf),
     /// A file for each scope: `/pingsix/shop/web` in `pingsix/shop/web.yaml`.
     Directory(PathBuf),
 }
 
 impl FileSink {
-    /// Looks at what is there.
+    /// Reads the existing files.
     ///
-    /// `base` is the configuration that documents are added to: listeners, threads, and resources of the user's own.
-    /// It is read anew for each publication. Without it a file holds the lists of resources alone, which PingSIX does
-    /// not load as they are.
+    /// `base` is the configuration to which documents are added: listeners, threads, and the user's own resources.
+    /// Each publication reads it again. Without it a file has the lists of resources alone, which PingSIX does not
+    /// load as they are.
     ///
     /// # Errors
-    /// [`FileError`], when what is there cannot be read.
-    pub async fn open(place: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
+    /// [`FileError`] when an existing file cannot be read.
+    pub async fn open(location: FileLocation, base: Option<PathBuf>) -> Result<Self, SinkError> {
         blocking(move || {
             let mut ledger = Ledger::default();
-            for path in place.files()? {
+            for path in location.files()? {
                 if let Some(mark) = read(&path)?.as_deref().and_then(Mark::of) {
-                    ledger.note(mark.scope, mark.revision, ());
+                    ledger.record(mark.scope, mark.revision, ());
                 }
             }
             let ledger = Arc::new(Mutex::new(ledger));
-            Ok(Self { files: Arc::new(Files { place, base, ledger }) })
+            Ok(Self { files: Arc::new(Files { location, base, ledger }) })
         })
         .await
     }
 
-    /// The documents a file holds for a scope, as JSON without their ids; `None` when there is no such file.
+    /// The documents of a scope in its file, as JSON without their ids; `None` without a file.
     ///
     /// # Errors
-    /// [`FileError`], when the file or the base configuration cannot be read.
+    /// [`FileError`] when the file or the base configuration cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
         let (files, scope) = (Arc::clone(&self.files), scope.clone());
         blocking(move || {
-            let path = files.place.file(&scope)?;
+            let path = files.location.file(&scope)?;
             let Some(text) = files.read_own(&path, &scope)? else { return Ok(None) };
             let base = files.base()?;
             Ok(Some(content::documents(&text, &base)))
@@ -111,11 +112,11 @@ impl Sink for FileSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let (files, desired) = (Arc::clone(&self.files), desired.clone());
         let mut ledger = Arc::clone(&files.ledger).lock_owned().await;
-        // What blocks goes on when its caller has given up, and must not put a file in its place any more: somebody else
-        // may have been there meanwhile.
-        let given_up = CancellationToken::new();
-        let _waits = given_up.clone().drop_guard();
-        blocking(move || files.publish(&desired, &mut ledger, &given_up)).await
+        // The blocking task continues after its caller has gone. It must then leave the file as it is, because
+        // another process may have written it meanwhile.
+        let abandoned = CancellationToken::new();
+        let _waits = abandoned.clone().drop_guard();
+        blocking(move || files.publish(&desired, &mut ledger, &abandoned)).await
     }
 
     fn effect(&self) -> Effect {
@@ -140,14 +141,14 @@ impl Files {
         &self,
         desired: &Desired,
         ledger: &mut Ledger<()>,
-        given_up: &CancellationToken,
+        abandoned: &CancellationToken,
     ) -> Result<Published, SinkError> {
         let scope = desired.scope();
-        match self.place {
+        match self.location {
             FileLocation::File(_) => ledger.admit_alone(scope)?,
             FileLocation::Directory(_) => ledger.admit(scope)?,
         }
-        let path = self.place.file(scope)?;
+        let path = self.location.file(scope)?;
         let resources: Vec<Resource<'_>> =
             desired.documents().iter().map(Resource::decode).collect::<Result<_, _>>()?;
         let base = self.base()?;
@@ -160,23 +161,23 @@ impl Files {
             && content::body_of(old) == body
         {
             let revision = held.unwrap_or(mark.revision).max(mark.revision);
-            ledger.note(scope.clone(), revision, ());
+            ledger.record(scope.clone(), revision, ());
             return Ok(Published { revision, changed: crate::Changed::default() });
         }
         if let Some(mark) = old.as_deref().and_then(Mark::of) {
-            // Another replica may have led since.
-            ledger.saw(mark.revision);
+            // Another replica may have been leader since.
+            ledger.observe(mark.revision);
         }
         let before = old.map(|old| content::documents(&old, &base)).unwrap_or_default();
         let after = content::comparable(&resources)?;
         let changed = plan(&before, &after).changed();
         let revision = ledger.next();
         let text = format!("{}\n{body}", Mark { scope: scope.clone(), revision });
-        let written = write::replace(&path, text.as_bytes(), || !given_up.is_cancelled());
+        let written = write::replace(&path, text.as_bytes(), || !abandoned.is_cancelled());
         if !written.map_err(|source| FileError::Io { path: path.clone(), action: "written", source })? {
-            return Err(FileError::GivenUp { path }.into());
+            return Err(FileError::Abandoned { path }.into());
         }
-        ledger.note(scope.clone(), revision, ());
+        ledger.record(scope.clone(), revision, ());
         Ok(Published { revision, changed })
     }
 
@@ -187,7 +188,7 @@ impl Files {
         }
     }
 
-    /// The text of a file that is there, and ours.
+    /// The text of an existing file of this scope.
     fn read_own(&self, path: &Path, scope: &Scope) -> Result<Option<String>, SinkError> {
         if self.base.as_deref().is_some_and(|base| same_file(base, path)) {
             return Err(FileError::IsBase { path: path.to_owned() }.into());
@@ -197,7 +198,7 @@ impl Files {
             Some(mark) if mark.scope == *scope => Ok(Some(text)),
             Some(mark) => Err(DesiredError::OneScope { scope: scope.clone(), held: mark.scope }.into()),
             None if text.trim().is_empty() => Ok(None),
-            None => Err(FileError::NotOurs { path: path.to_owned() }.into()),
+            None => Err(FileError::Foreign { path: path.to_owned() }.into()),
         }
     }
 }
@@ -210,7 +211,7 @@ impl FileLocation {
             Self::Directory(root) => {
                 let mut path = root.clone();
                 for segment in scope.as_str().split('/').skip(1) {
-                    // Neither `..` nor the names of files that are being written.
+                    // The condition excludes `..` and the names of files that are being written.
                     if segment.starts_with('.') {
                         return Err(FileError::NoFileName { scope: scope.clone() });
                     }
@@ -222,7 +223,7 @@ impl FileLocation {
         }
     }
 
-    /// The files that may be ours.
+    /// The candidate files of scopes.
     fn files(&self) -> Result<Vec<PathBuf>, FileError> {
         match self {
             Self::File(path) => Ok(vec![path.clone()]),
@@ -247,7 +248,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        // A link to a directory may lead in a circle, and is nothing we made.
+        // A symbolic link to a directory may form a cycle, and this sink creates none.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             collect(&entry.path(), files)?;
@@ -260,7 +261,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 
 fn read(path: &Path) -> Result<Option<String>, FileError> {
     match fs::read(path) {
-        // Only the first line decides whether the file is ours, and that line is text.
+        // Only the first line decides the ownership of the file, and that line is text.
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(FileError::Io { path: path.to_owned(), action: "read", source }),

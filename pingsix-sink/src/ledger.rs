@@ -1,4 +1,4 @@
-//! Which scopes a sink holds and what it published last, for targets that do not count revisions themselves.
+//! Scopes and revisions of a sink whose target does not count revisions itself.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
 use crate::revision::Revision;
 
-/// The scopes of one sink, each with the revision that brought its content.
+/// The scopes of one sink, each with the revision of its last change.
 #[derive(Debug)]
 pub(crate) struct Ledger<T> {
     last: Option<Revision>,
@@ -20,12 +20,12 @@ impl<T> Default for Ledger<T> {
 }
 
 impl<T> Ledger<T> {
-    /// Whether `scope` may be published: it is held, or lies apart from all that are.
+    /// Checks that `scope` is held or overlaps no held scope.
     pub(crate) fn admit(&self, scope: &Scope) -> Result<(), SinkError> {
-        scope.beside(self.scopes.keys())
+        scope.check_overlap(self.scopes.keys())
     }
 
-    /// Whether `scope` may be published to a target that is for one scope alone.
+    /// Checks that `scope` is the only scope of the target.
     pub(crate) fn admit_alone(&self, scope: &Scope) -> Result<(), SinkError> {
         match self.scopes.keys().find(|held| *held != scope) {
             Some(held) => Err(DesiredError::OneScope { scope: scope.clone(), held: held.clone() }.into()),
@@ -33,17 +33,17 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// What is known of a scope.
+    /// The entry of a scope.
     pub(crate) fn get(&self, scope: &Scope) -> Option<&(Revision, T)> {
         self.scopes.get(scope)
     }
 
-    /// Somebody has used a revision.
-    pub(crate) fn saw(&mut self, revision: Revision) {
+    /// Records a revision that another writer has used.
+    pub(crate) fn observe(&mut self, revision: Revision) {
         self.last = self.last.max(Some(revision));
     }
 
-    /// Holds a scope no more.
+    /// Removes a scope.
     pub(crate) fn forget(&mut self, scope: &Scope) {
         self.scopes.remove(scope);
     }
@@ -53,9 +53,9 @@ impl<T> Ledger<T> {
         self.last.and_then(|last| last.checked_add(1)).unwrap_or(Revision::MIN)
     }
 
-    /// Notes what a scope holds since a revision.
-    pub(crate) fn note(&mut self, scope: Scope, revision: Revision, content: T) {
-        self.saw(revision);
+    /// Records the content of a scope since a revision.
+    pub(crate) fn record(&mut self, scope: Scope, revision: Revision, content: T) {
+        self.observe(revision);
         self.scopes.insert(scope, (revision, content));
     }
 }

@@ -1,8 +1,8 @@
-//! Hosts that lead to this machine alone: what is said to them in plaintext is heard by nobody else.
+//! Loopback hosts, to which plaintext is safe.
 
 use std::net::IpAddr;
 
-/// Whether the host of a URL is of this machine, by its name or address and without asking DNS.
+/// Whether the host of a URL is this machine, by name or address without DNS.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host.eq_ignore_ascii_case("localhost")
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_told_by_name_and_address() {
+    fn loopback_is_known_by_name_and_address() {
         for host in ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
             assert!(is_loopback(host), "{host}");
         }

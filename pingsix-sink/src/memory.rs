@@ -1,4 +1,4 @@
-//! The reference implementation: what every sink must do, without a target.
+//! The reference implementation of a sink, without a target.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,10 @@ use crate::plan::{Step, Steps, plan};
 use crate::revision::Revision;
 use crate::sink::{Published, Sink};
 
-/// Holds documents in memory and remembers the steps of every publication.
+/// Holds documents in memory and records the steps of every publication.
 ///
-/// For tests, and for programs that hand documents on themselves.
-/// Clones are sinks of the same target, so a clone sees what a restarted program would; others can write to the target
-/// as well, and it can be made to fail.
+/// For tests, and for programs that deliver documents themselves. Clones share the target, so a clone behaves as a
+/// restarted program. Foreign writes and failures of the target can be simulated.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySink {
     target: Arc<Mutex<Target>>,
@@ -28,17 +27,17 @@ struct Target {
     last: i64,
     scopes: BTreeMap<Scope, ScopeContent>,
     history: Vec<(Revision, Scope, Steps)>,
-    /// How many writes succeed from now on, if not all.
+    /// The number of writes that succeed from now on; `None` for all.
     writes: Option<usize>,
 }
 
-/// What a scope holds.
+/// The content of a scope.
 #[derive(Default)]
 struct ScopeContent {
     documents: DocumentSet,
-    /// What was not published.
+    /// Foreign documents.
     foreign: BTreeMap<Key, Bytes>,
-    /// When the documents became what they are; `None` before the first publication.
+    /// The revision of the last change; `None` before the first publication.
     revision: Option<Revision>,
 }
 
@@ -52,25 +51,25 @@ impl std::fmt::Debug for ScopeContent {
     }
 }
 
-/// The target takes no more writes, as [`MemorySink::fail_after`] told it.
+/// The failure that [`MemorySink::fail_after`] simulates.
 #[derive(Debug, thiserror::Error)]
 #[error("it was told to fail")]
-struct ToldToFail;
+struct InjectedFailure;
 
 impl MemorySink {
-    /// A sink with a target of its own, which holds nothing.
+    /// A sink with an empty target of its own.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The documents that were published to `scope` and are there; `None` before its first publication.
+    /// The published documents of `scope`; `None` before its first publication.
     pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
         let target = self.target.lock();
         let held = target.scopes.get(scope).filter(|held| held.revision.is_some());
         held.map(|held| held.documents.clone())
     }
 
-    /// Everything under `scope`, whoever wrote it.
+    /// All documents under `scope`, foreign ones included.
     pub fn contents(&self, scope: &Scope) -> BTreeMap<Key, Bytes> {
         let target = self.target.lock();
         let Some(held) = target.scopes.get(scope) else { return BTreeMap::new() };
@@ -78,22 +77,22 @@ impl MemorySink {
         documents.chain(held.foreign.clone()).collect()
     }
 
-    /// The scopes that were published, in order.
+    /// The published scopes in order.
     pub fn scopes(&self) -> Vec<Scope> {
         let target = self.target.lock();
         let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
         published.map(|(scope, _)| scope.clone()).collect()
     }
 
-    /// Every publication that changed something, oldest first, with the steps that were taken.
+    /// Every publication with changes, oldest first, with its steps.
     pub fn history(&self) -> Vec<(Revision, Scope, Steps)> {
         self.target.lock().history.clone()
     }
 
-    /// Writes a key as somebody else would, or deletes it.
+    /// Writes or deletes a key as a foreign writer.
     ///
-    /// A document that is edited so is still the sink's; a key that the sink did not write is not, until it is wanted.
-    pub fn interfere(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
+    /// A document that is edited so still belongs to the sink. A new key is foreign until it is desired.
+    pub fn write_foreign(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
         let mut target = self.target.lock();
         let held = target.scopes.entry(scope.clone()).or_default();
         match (held.documents.get(key).cloned(), value) {
@@ -110,15 +109,15 @@ impl MemorySink {
         }
     }
 
-    /// Makes the target fail when it has taken so many writes more; `None` makes it well.
+    /// Lets the target fail after so many more writes; `None` ends the failure.
     pub fn fail_after(&self, writes: Option<usize>) {
         self.target.lock().writes = writes;
     }
 }
 
 impl ScopeContent {
-    /// Takes steps. What is wanted is ours, even if somebody else was there first.
-    fn take(&mut self, steps: &[Step]) {
+    /// Applies steps. A desired document replaces a foreign one.
+    fn apply(&mut self, steps: &[Step]) {
         let changes = steps.iter().map(|step| match step {
             Step::Create(document) | Step::Update(document) => (document.key.clone(), Some(document.clone())),
             Step::Delete { key, .. } => (key.clone(), None),
@@ -135,7 +134,7 @@ impl Sink for MemorySink {
         let target = &mut *guard;
         let scope = desired.scope();
         let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
-        scope.beside(published.map(|(held, _)| held))?;
+        scope.check_overlap(published.map(|(held, _)| held))?;
         let held = target.scopes.entry(scope.clone()).or_default();
         let steps = plan(&held.documents, desired.documents());
         let revision = match held.revision {
@@ -147,14 +146,14 @@ impl Sink for MemorySink {
         };
         let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
         let (taken, rest) = steps.as_slice().split_at(possible);
-        held.take(taken);
+        held.apply(taken);
         if let Some(writes) = &mut target.writes {
             *writes -= possible;
         }
         let (taken, is_complete) = (Steps::from(taken.to_vec()), rest.is_empty());
         let changed = taken.changed();
         if is_complete {
-            // The same documents, and what they share with those that are published next.
+            // A clone shares memory with the next publication.
             held.documents = desired.documents().clone();
         }
         if is_complete || !taken.is_empty() {
@@ -163,6 +162,10 @@ impl Sink for MemorySink {
         if !taken.is_empty() {
             target.history.push((revision, scope.clone(), taken));
         }
-        if is_complete { Ok(Published { revision, changed }) } else { Err(SinkError::target(ToldToFail)) }
+        if is_complete {
+            Ok(Published { revision, changed })
+        } else {
+            Err(SinkError::target(InjectedFailure))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates and authorities, from PEM.
+//! PEM certificates and CAs.
 
 use std::fmt;
 use std::io;
@@ -10,12 +10,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore};
 
-/// Where PEM comes from. Its `Debug` does not show PEM.
+/// The source of PEM. `Debug` is redacted.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PemSource {
-    /// From a value.
+    /// Bytes.
     Pem(Vec<u8>),
-    /// From a file, which is read again for each connection.
+    /// A file, which is read again for each connection.
     File(PathBuf),
 }
 
@@ -27,7 +27,7 @@ impl PemSource {
         }
     }
 
-    /// What is there now; a file may be another one the next time.
+    /// The current content; a file may be replaced.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
             Self::Pem(pem) => Ok(pem.clone()),
@@ -45,29 +45,29 @@ impl fmt::Debug for PemSource {
     }
 }
 
-/// Why a text has no certificates that can be used. Never quotes it.
+/// Reason why a text has no usable certificates. Never quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PemFault {
     Damaged,
     Empty,
-    /// A certificate, counted from one, is none that can vouch for others.
-    NoAuthority {
+    /// The certificate with this number, from one, is no CA.
+    NotACa {
         number: usize,
     },
 }
 
 impl PemFault {
-    /// What is wrong, behind the name of the file.
+    /// The fault, to follow the name of the file.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "is not PEM, or its PEM is damaged",
             Self::Empty => "holds no certificate",
-            Self::NoAuthority { .. } => "holds a certificate that is no authority's",
+            Self::NotACa { .. } => "holds a certificate that is no authority's",
         }
     }
 }
 
-/// All certificates of a text, of which there is one at least. What cannot be read as one is not passed over.
+/// All certificates of a text, at least one. An unreadable certificate is an error.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemFault> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
@@ -77,24 +77,24 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, P
     }
 }
 
-/// All certificates of a text, each of them an authority.
+/// All certificates of a text, each of which is a CA.
 pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemFault> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(certificates(pem)?) {
-        roots.add(certificate).map_err(|_| PemFault::NoAuthority { number })?;
+        roots.add(certificate).map_err(|_| PemFault::NotACa { number })?;
     }
     Ok(roots)
 }
 
-/// Why a certificate and a key are nothing to prove oneself with. Its text continues a sentence that begins with the part;
-/// it never quotes it.
+/// Reason why a certificate and a key cannot be used together. Its text continues a sentence that begins with the
+/// part, and never quotes the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdentityFault {
     Certificate(&'static str),
     Key(&'static str),
 }
 
-/// A chain, and the key of its first certificate.
+/// A chain and the key of its first certificate.
 pub(crate) fn identity(
     certificate: &[u8],
     key: &[u8],

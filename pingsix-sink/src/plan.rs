@@ -1,20 +1,20 @@
-//! The difference between what is and what shall be, as steps in a safe order.
+//! The diff from the current to the desired documents, as steps in a safe order.
 //!
-//! Steps put documents in ascending order of their hint, then delete in descending order.
-//! When a document refers only to documents with a lower hint, and both states are closed under reference, every prefix
-//! of the steps leaves a closed state: a put finds its targets either among the unchanged documents or among the puts
-//! before it, and a deleted document's referrers are gone or rewritten before it goes.
+//! Steps put documents in ascending order of their hint, then delete in descending order. Let documents refer only to
+//! documents with a lower hint, and let both states be closed under reference. Then every prefix of the steps leaves
+//! a closed state: a put finds its targets among the unchanged documents or among earlier puts, and the referrers of
+//! a deleted document are deleted or rewritten before it.
 //!
-//! The steps of `ssls` documents between which server names move have an order of their own, so that no prefix of the steps
-//! has a name twice. To exchange names, a document is deleted and created again.
+//! Server names may move between `ssls` documents. Steps of such documents have an order of their own, so that no
+//! prefix of the steps has a name twice. To exchange names, a document is deleted and created again.
 //!
-//! A target takes all steps at once when it can. One that cannot takes [units] of them, so that requests are answered as
-//! before or as after in between.
+//! A target applies all steps at once when it can. Other targets apply [units], so that every request in between is
+//! answered as before or as after.
 
 mod names;
 mod units;
 
-pub(crate) use names::at_once;
+pub(crate) use names::net_steps;
 pub use units::{Units, units};
 
 use std::fmt;
@@ -27,15 +27,15 @@ use crate::document::{Document, Key, OrderHint, Owner};
 pub enum Step {
     /// The document is new.
     Create(Document),
-    /// The document has other bytes than before.
+    /// The value of the document changes.
     Update(Document),
-    /// The document goes.
+    /// The document is deleted.
     Delete {
         /// The name inside the scope.
         key: Key,
-        /// The hint it was written with.
+        /// The order hint of its write.
         order: OrderHint,
-        /// Who had asked for it.
+        /// The former owner.
         owner: Owner,
     },
 }
@@ -58,7 +58,7 @@ impl Step {
     }
 }
 
-/// The steps of one plan, in the order in which they must be taken.
+/// The steps of one plan in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps(Vec<Step>);
 
@@ -73,24 +73,24 @@ impl Steps {
         self.0.iter()
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many documents the steps touch.
+    /// Number of changed documents.
     pub fn changed(&self) -> Changed {
         Changed::default().with(&self.0)
     }
 }
 
 impl From<Vec<Step>> for Steps {
-    /// Takes the steps in the order they are in.
+    /// Keeps the order of the steps.
     fn from(steps: Vec<Step>) -> Self {
         Self(steps)
     }
@@ -105,24 +105,24 @@ impl<'a> IntoIterator for &'a Steps {
     }
 }
 
-/// How many documents a publication touched.
+/// Number of documents that a publication changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Documents that were not there before.
+    /// New documents.
     pub created: usize,
-    /// Documents whose bytes changed.
+    /// Documents with changed values.
     pub updated: usize,
-    /// Documents that are gone.
+    /// Deleted documents.
     pub deleted: usize,
 }
 
 impl Changed {
-    /// The number of documents touched.
+    /// The number of changed documents.
     pub fn total(self) -> usize {
         self.created + self.updated + self.deleted
     }
 
-    /// This and some steps more.
+    /// The sum with further steps.
     pub(crate) fn with(mut self, steps: &[Step]) -> Self {
         for step in steps {
             match step {
@@ -134,7 +134,7 @@ impl Changed {
         self
     }
 
-    /// Whether nothing was touched.
+    /// Whether no document changed.
     pub fn is_empty(self) -> bool {
         self.total() == 0
     }
@@ -146,9 +146,9 @@ impl fmt::Display for Changed {
     }
 }
 
-/// The steps that lead from `current` to `desired`; none when both have the same keys and values.
+/// The steps from `current` to `desired`; empty when both have the same keys and values.
 ///
-/// A document whose order hint or owner alone changed needs no step.
+/// A change of the order hint or the owner alone needs no step.
 pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Steps {
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
     let (old, new) = current.unshared(desired);

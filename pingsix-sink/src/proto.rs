@@ -1,7 +1,7 @@
 //! The wire types of etcd's v3 API, client and server, generated from `proto/*.proto`.
 //!
-//! Only the part this crate speaks is here. The two files are written by `proto/codegen`; `Debug` of the messages that
-//! may carry a private key or a password is written here by hand and shows lengths only.
+//! The definitions are the part that this crate uses. `proto/codegen` writes both files. `Debug` of messages that may
+//! carry a private key or a password is written here by hand and shows lengths only.
 
 /// Keys, values and changes.
 #[rustfmt::skip]

@@ -1,8 +1,7 @@
-//! Documents as PingSIX's own interfaces have them, its Admin API and its static configuration: a kind, an id and a
-//! JSON object.
+//! Documents in the form of PingSIX's Admin API and static configuration: a kind, an id and a JSON object.
 //!
-//! The embedded server and etcd deliver any key and any bytes. These interfaces do not, so what they could not take is
-//! refused before anything is written.
+//! The embedded server and etcd deliver any key and any bytes. These interfaces do not, so invalid documents are
+//! refused before the first write.
 
 mod keyring;
 mod sealed;
@@ -18,10 +17,10 @@ use crate::error::SinkFault;
 pub use keyring::{Keyring, KeyringError};
 pub use sealed::Sealer;
 pub(crate) use sealed::opened;
-pub(crate) use secret::{Agreement, agrees, conceal, shown_by_key};
-pub use secret::{SHOWN, shown};
+pub(crate) use secret::{Agreement, compare, conceal, masked_by_key};
+pub use secret::{MASK, masked};
 
-/// A kind of PingSIX's resources, declared in the order of their references: a resource refers to earlier kinds only.
+/// A kind of PingSIX's resources, declared in the order of their references: a resource refers only to earlier kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceKind {
     /// `upstreams`
@@ -51,10 +50,10 @@ impl ResourceKind {
         }
     }
 
-    /// The kind and the id that a key names.
+    /// The kind and the id in a key.
     ///
     /// # Errors
-    /// Says what the key is not.
+    /// The fault of the key.
     pub fn of(key: &Key) -> Result<(Self, &str), &'static str> {
         let Some((kind, id)) = key.as_str().split_once('/') else {
             return Err("its key has no id");
@@ -62,7 +61,7 @@ impl ResourceKind {
         let Some(kind) = Self::ALL.into_iter().find(|known| known.as_str() == kind) else {
             return Err("PingSIX has no such kind of resource");
         };
-        // PingSIX takes neither for an id (`src/config/etcd.rs`, `physical_key_to_resource_key`).
+        // PingSIX accepts neither in an id (`src/config/etcd.rs`, `physical_key_to_resource_key`).
         if id.contains('/') || id.starts_with('.') {
             return Err("its id has a slash, or begins with a dot");
         }
@@ -76,15 +75,15 @@ impl fmt::Display for ResourceKind {
     }
 }
 
-/// A document cannot be told to PingSIX by this interface.
+/// A document cannot be expressed in this interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {key} of {owner} is no PingSIX resource: {problem}")]
 pub struct ResourceError {
     /// The key of the document.
     pub key: Key,
-    /// Who asked for it.
+    /// The owner of the document.
     pub owner: Owner,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: &'static str,
 }
 
@@ -98,7 +97,7 @@ impl SinkFault for ResourceError {
     }
 }
 
-/// A document, decoded.
+/// A decoded document.
 #[derive(Clone)]
 pub(crate) struct Resource<'a> {
     pub(crate) kind: ResourceKind,
@@ -112,7 +111,7 @@ impl<'a> Resource<'a> {
         let refused =
             |problem| ResourceError { key: document.key.clone(), owner: document.owner.clone(), problem };
         let (kind, id) = ResourceKind::of(&document.key).map_err(refused)?;
-        // What serde_json says quotes the value, so it is left out.
+        // The message of serde_json is left out, because it quotes the value.
         match serde_json::from_slice(&document.value) {
             Ok(Value::Object(fields)) => Ok(Self { kind, id, fields, document }),
             Ok(_) | Err(_) => Err(refused("its value is no JSON object")),
@@ -120,7 +119,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// Shows nothing of the fields.
+/// The fields are left out.
 impl fmt::Debug for Resource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resource").field("document", self.document).finish_non_exhaustive()
@@ -135,7 +134,7 @@ mod tests {
     use crate::document::OrderHint;
 
     #[test]
-    fn what_pingsix_could_not_take_is_refused_with_its_owner_and_without_its_value() {
+    fn an_invalid_document_is_refused_with_its_owner_and_without_its_value() {
         let document = |key: &str, value: &str| Document {
             key: Key::new(key).unwrap(),
             value: Bytes::from(value.to_owned()),

@@ -1,4 +1,4 @@
-//! The number that orders publications.
+//! Revisions, which order publications.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Revision {
         self.0
     }
 
-    /// The revision `count` further on, unless the numbers are used up.
+    /// The revision `count` higher, unless the numbers are used up.
     pub fn checked_add(self, count: u32) -> Option<Self> {
         self.0.checked_add(i64::from(count)).map(Self)
     }

@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync {
     /// [`SinkError::is_retryable`] says whether the same call may succeed later.
     fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
 
-    /// How publications come into force.
+    /// The way in which publications take effect.
     fn effect(&self) -> Effect {
         Effect::Live
     }
@@ -53,7 +53,7 @@ pub trait Sink: Send + Sync {
     }
 }
 
-/// How the publications of a sink come into force.
+/// The way in which publications of a sink take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Programs that read the target follow its changes.

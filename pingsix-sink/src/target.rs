@@ -30,7 +30,7 @@ pub use crate::pem::PemSource;
 /// Declares [`Target`] with a line for each sink.
 macro_rules! registry {
     ($($(#[$doc:meta])* $name:ident($factory:ty),)+) => {
-        /// Where to publish. Parsed from a URL, and shown as one.
+        /// A target of publications. Parsed from a URL, and displayed as one.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Target {
             $($(#[$doc])* $name($factory),)+
@@ -45,12 +45,12 @@ macro_rules! registry {
 
             fn parse(
                 scheme: &'static str,
-                place: &str,
+                location: &str,
                 mut parameters: Parameters<'_>,
             ) -> Result<Self, TargetError> {
                 let target = match scheme {
                     $(scheme if <$factory>::SCHEMES.contains(&scheme) => {
-                        Self::$name(<$factory>::parse(scheme, place, &mut parameters)?)
+                        Self::$name(<$factory>::parse(scheme, location, &mut parameters)?)
                     })+
                     _ => return Err(unknown(TargetError::Scheme, false)),
                 };
@@ -76,9 +76,10 @@ macro_rules! registry {
                 match self { $(Self::$name(target) => target.open(env).await,)+ }
             }
 
-            /// The documents of a scope that were published to the target, as they are now; nothing is written.
+            /// The published documents of a scope in the target; the call only reads.
             ///
-            /// `env` gives the value of an environment variable. An embedded server is read over its port, in plaintext.
+            /// `env` gives the value of an environment variable. An embedded server is read over its port, in
+            /// plaintext.
             ///
             /// # Errors
             /// [`OpenError`].
@@ -86,7 +87,7 @@ macro_rules! registry {
                 match self { $(Self::$name(target) => target.read(scope, env).await,)+ }
             }
 
-            /// Whether the target is for one scope alone.
+            /// Whether the target holds one scope alone.
             pub fn is_for_one_scope(&self) -> bool {
                 match self { $(Self::$name(target) => target.is_for_one_scope(),)+ }
             }
@@ -106,28 +107,29 @@ registry! {
 }
 
 impl Target {
-    /// A server by its address, which is `etcd://`, `etcds://`, `admin+http://` or `admin+https://` with hosts and ports
-    /// and nothing else. Credentials are values instead of parameters.
+    /// A server by its address, which is `etcd://`, `etcds://`, `admin+http://` or `admin+https://` with only hosts
+    /// and ports. Credentials are values instead of parameters.
     ///
     /// # Errors
-    /// [`TargetError`], with [`Missing`](TargetError::Missing) and [`Unusable`](TargetError::Unusable) for credentials.
+    /// [`TargetError`], with [`Missing`](TargetError::Missing) and [`Unusable`](TargetError::Unusable) for
+    /// credentials.
     pub fn server(
         address: &str,
         credentials: &ServerCredentials,
         allow_plaintext: bool,
     ) -> Result<Self, TargetError> {
-        let Some((scheme, place)) = split(address, true) else {
+        let Some((scheme, location)) = split(address, true) else {
             return Err(unknown(TargetError::NoServer, true));
         };
-        let place = place.strip_suffix('/').unwrap_or(place);
-        if place.contains(['@', '/', '?', '#']) {
+        let location = location.strip_suffix('/').unwrap_or(location);
+        if location.contains(['@', '/', '?', '#']) {
             return Err(TargetError::part(scheme, "host", "expected HOST or HOST:PORT and nothing else"));
         }
-        Self::parse(scheme, place, Parameters::of(scheme, credentials, allow_plaintext))
+        Self::parse(scheme, location, Parameters::of(scheme, credentials, allow_plaintext))
     }
 }
 
-/// A URL at the end of its scheme, which is one of a server if asked for.
+/// Splits a URL after its scheme; with `is_server`, the scheme must be a server's.
 fn split(url: &str, is_server: bool) -> Option<(&'static str, &str)> {
     let mut schemes = Target::schemes().filter(|(_, of_server)| *of_server || !is_server);
     schemes.find_map(|(scheme, _)| Some((scheme, url.strip_prefix(scheme)?)))
@@ -143,7 +145,8 @@ impl FromStr for Target {
 
     fn from_str(url: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = split(url, false) else { return Err(unknown(TargetError::Scheme, false)) };
-        let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+        let (location, query) =
+            rest.split_once('?').map_or((rest, None), |(location, query)| (location, Some(query)));
         if rest.contains('#') {
             return Err(TargetError::part(
                 scheme,
@@ -151,7 +154,7 @@ impl FromStr for Target {
                 "a target has no fragment; write %23 for the character",
             ));
         }
-        Self::parse(scheme, place, Parameters::parse(scheme, query)?)
+        Self::parse(scheme, location, Parameters::parse(scheme, query)?)
     }
 }
 

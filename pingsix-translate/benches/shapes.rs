@@ -7,12 +7,12 @@ use pingsix_translate::{IngressSnapshot, Object, ObjectName, Objects, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How hostnames and paths are spread over routes.
+/// The distribution of hostnames and paths over routes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     /// A hostname per route, three path prefixes each.
     FlatHosts,
-    /// One hostname for all; every rule has a prefix of its own.
+    /// One hostname for all rules; every rule has a prefix of its own.
     SharedHost,
     /// A hostname per ten routes; prefixes nest three deep.
     NestedPrefixes,
@@ -21,7 +21,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// As it stands in a report.
+    /// The name in reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::FlatHosts => "flat hosts",
@@ -145,7 +145,7 @@ fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Valu
     }))));
 }
 
-/// An IngressClass with so many Ingresses of three paths each, on a hundred Services.
+/// An IngressClass with this many Ingresses of three paths each, on a hundred Services.
 pub(crate) fn ingress_snapshot(shape: Shape, ingresses: usize) -> IngressSnapshot {
     let mut objects = Objects::default();
     objects.insert(Object::IngressClass(object(json!({

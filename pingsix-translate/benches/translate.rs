@@ -1,4 +1,4 @@
-//! Full translation by shape and size, and the growth of what comes out.
+//! Full translation by shape and size, and the growth of its output.
 
 mod shapes;
 
@@ -19,7 +19,7 @@ use shapes::{
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 
-/// The budget is not what is measured.
+/// A large budget, because the benchmark does not measure budgets.
 fn options() -> Options {
     let responder = Some(([127, 0, 0, 1], 8089).into());
     Options {
@@ -33,7 +33,7 @@ fn report(shape: Shape, routes: usize, snapshot: &Snapshot) {
     let translation = translate(snapshot, &options());
     let mut out = std::io::stdout().lock();
     for data_plane in translation.data_planes.values() {
-        // Nothing depends on the report.
+        // The report is optional.
         let _ = writeln!(
             out,
             "size of {} with {routes} routes: {} documents, {} bytes, {} matcher entries",
@@ -55,7 +55,7 @@ fn full_translation(criterion: &mut Criterion) {
         report(shape, routes, &snapshot);
         group.throughput(Throughput::Elements(routes as u64 * 3));
         group.bench_with_input(BenchmarkId::new(shape.name(), routes), &snapshot, |bencher, snapshot| {
-            // Dropping what an earlier translation made is not part of making it.
+            // Dropping the output of an earlier translation is not measured.
             bencher.iter_with_large_drop(|| translate(black_box(snapshot), &options));
         });
     }
@@ -70,7 +70,7 @@ fn full_translation(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One object changes back and forth.
+/// A change of one object and its reversal.
 fn change(criterion: &mut Criterion) {
     for (name, other) in [
         ("one route changed", with_other_route as fn(&Snapshot) -> Snapshot),
@@ -98,7 +98,7 @@ fn change(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One object of an IngressClass changes back and forth.
+/// A change of one object of an IngressClass and its reversal.
 fn change_of_ingress_class(criterion: &mut Criterion) {
     for (name, other) in [
         ("one Ingress changed", with_other_ingress as fn(&IngressSnapshot) -> IngressSnapshot),

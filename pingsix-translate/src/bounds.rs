@@ -1,7 +1,7 @@
-//! Bounds on certificates and server names, which are checked before anything is built of them.
+//! Bounds on certificates and server names, checked before documents are built.
 //!
 //! Within these bounds, the memory of a translation is a small multiple of the bytes of its objects, and each `ssls`
-//! document is smaller than what every target takes: the Admin API, whose bodies have at most 1 MiB, takes the least.
+//! document is smaller than every target's limit: the Admin API has the smallest, 1 MiB for a body.
 
 /// DER bytes of a certificate. TLS clients limit the handshake message that holds it: rustls to 64 KiB, OpenSSL to
 /// 100 KiB.
@@ -12,8 +12,8 @@ pub(crate) const CERTIFICATE_BYTES: usize = 64 * 1024;
 pub(crate) const CHAIN_BYTES: usize = 256 * 1024;
 
 /// DNS names of a certificate, of all certificates of a listener, and hosts of `spec.tls` of an Ingress. Gateway API
-/// has 64 listeners in a Gateway and 64 certificateRefs in a listener: with as many names as the largest Gateway has
-/// references, nobody has to split an object.
+/// has 64 listeners in a Gateway and 64 certificateRefs in a listener, so the largest Gateway has as many references
+/// as names are allowed here, and no author has to split an object.
 pub(crate) const NAMES: usize = 64 * 64;
 
 /// Bytes of the names in one `ssls` document.

@@ -22,25 +22,25 @@ use crate::model::{Layout, Options};
 /// A feature that is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Its name in `status.supportedFeatures`.
+    /// The name in `status.supportedFeatures`.
     pub name: &'static str,
-    /// What it means, in a few words.
+    /// The meaning in a few words.
     pub summary: &'static str,
-    /// What a class needs for it.
+    /// The prerequisites of a class.
     pub needs: &'static [Need],
 }
 
-/// What a class may have or not: by the options of the installation, or by its own parameters.
+/// A property that a class has by the options of the installation or by its own parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// [`Options::responder`]: some answers PingSIX cannot give itself, among them the 404 behind conditions that nothing
     /// meets.
     Responder,
-    /// [`Layout::PerPort`]: what tells ports apart. Managed data planes have it.
+    /// [`Layout::PerPort`], which distinguishes ports. Managed data planes have it.
     PerPort,
-    /// Data planes that the controller runs: who runs them has their addresses, and makes what bears labels.
+    /// Managed data planes: the controller has their addresses and creates labelled objects.
     Managed,
-    /// Such data planes behind a load balancer, which can be asked for an address.
+    /// Managed data planes behind a load balancer, whose address can be requested.
     LoadBalancer,
 }
 
@@ -78,7 +78,7 @@ const BOTH: &[Need] = &[Need::Responder, Need::PerPort];
 const MANAGED: &[Need] = &[Need::Managed];
 const LOAD_BALANCER: &[Need] = &[Need::LoadBalancer];
 
-/// Every feature that is claimed of some class, sorted by name. At most 64, for a status holds no more.
+/// Every feature that some class supports, sorted by name. At most 64, which is the limit of the status.
 pub const FEATURES: &[Feature] = &[
     feature("GRPCRoute", RESPONDER, "routes of gRPC calls"),
     feature("GRPCRouteNamedRouteRule", RESPONDER, "rules of a GRPCRoute may have names"),
@@ -119,8 +119,8 @@ pub const FEATURES: &[Feature] = &[
     feature("ReferenceGrant", NOTHING, "references into other namespaces"),
 ];
 
-/// What is claimed of a class: sorted, without repetitions. The options have the layout of the class; `managed` is how the
-/// controller runs its data planes, if it does.
+/// The supported features of a class: sorted, without repetitions. The options have the layout of the class;
+/// `managed` has the parameters of managed data planes.
 pub fn supported_features(
     options: &Options,
     managed: Option<&ManagedParameters>,

@@ -93,7 +93,7 @@ pub(crate) fn add_certificate(objects: &mut Objects, name: &str, pair: &pem::Pai
     }))));
 }
 
-/// What Gateway `infra/public` may see.
+/// The snapshot of Gateway `infra/public`.
 pub(crate) fn snapshot(objects: &Objects) -> Snapshot {
     objects.snapshot(&ObjectName::new("infra", "public")).unwrap()
 }

@@ -64,7 +64,7 @@ pub const INGRESS_PORTS: [(u16, PortProtocol); 2] = [(80, PortProtocol::Plaintex
 /// An address that a Gateway asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedAddress {
-    /// Its index in `spec.addresses`.
+    /// The index in `spec.addresses`.
     pub index: usize,
     /// The type.
     pub kind: RequestedAddressKind,

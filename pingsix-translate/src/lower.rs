@@ -1,10 +1,11 @@
-//! Lower: attached rules to PingSIX documents.
+//! Lower: from attached rules to PingSIX documents.
 //!
-//! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them has;
-//! [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone
-//! into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order; [`decision`]
-//! lowers the lists, with [`plugins`] and [`redirect`] for filters, [`service`] for policies and [`upstream`] for targets; [`document`] writes
-//! everything down. [`change`] does all that for what changed alone. [`stream`] does all that for TCP, UDP and TLS, where there is little to decide by.
+//! The modules in the order of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts of
+//! each; [`rows`] finds the rows of each zone, and [`budget`] the rows within the budget; [`table`] turns the rows of
+//! a zone into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order;
+//! [`decision`] lowers the lists, with [`plugins`] and [`redirect`] for filters, [`service`] for policies and
+//! [`upstream`] for targets; [`document`] writes the documents. [`change`] does the same for changes alone.
+//! [`stream`] does the same for TCP, UDP and TLS, which have few criteria.
 
 mod budget;
 mod change;

@@ -1,6 +1,6 @@
-//! The words that every stage speaks: identities of objects and their fields, hostnames, reasons, refusals, options.
+//! Vocabulary of every stage: identities of objects and their fields, hostnames, reasons, refusals, options.
 //!
-//! Nothing here knows a stage, an object of Kubernetes or a document of PingSIX.
+//! These modules know no stage, no object of Kubernetes and no document of PingSIX.
 
 mod address;
 mod data_plane_key;

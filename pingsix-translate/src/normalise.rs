@@ -18,7 +18,7 @@ mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
-pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
+pub(crate) use exchange::{Exchange, MAX_TIMEOUT};
 pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, ReadFilters, Redirect,
     replace_prefix, rooted,
@@ -30,7 +30,7 @@ pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part
 
 use crate::snapshot::AnyRoute;
 
-/// Reads a route of any kind. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises a route of any kind. Never fails: an unusable part becomes a refusal of its rule.
 pub(crate) fn normalise_route(route: &AnyRoute, extensions: &Extensions) -> Route {
     match route {
         AnyRoute::HttpRoute(route) => http::normalise_http_route(route, extensions),

@@ -31,7 +31,7 @@ const DEFAULT_METRICS_PORT: u16 = 9091;
 /// The data planes of an owner: attached or managed, with their parameters.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Parameters {
-    /// There are no parameters: the data planes are attached, and the options of the controller count.
+    /// There are no parameters: the data planes are attached, and the options of the controller apply.
     #[default]
     Unset,
     /// The data planes are attached.

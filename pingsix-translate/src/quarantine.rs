@@ -1,8 +1,8 @@
-//! Parts of objects that PingSIX has refused although nothing is known to be wrong with them.
+//! Quarantine: parts of objects that PingSIX has refused although they have no known fault.
 //!
-//! What a part in quarantine asks for fails closed, as whatever else cannot be honoured: rules keep their matches and
-//! answer an error, backends answer an error for their share, certificates are not shown. Whose part it is, is told what
-//! PingSIX said.
+//! Quarantined parts fail closed, like any other unusable part: rules keep their matches and answer an error,
+//! backends answer an error for their share, and certificates are not presented. The owner of a part is notified with
+//! PingSIX's message.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::model::{Kind, ObjectKey, Origin, Reason, Refusal, Section};
 use crate::normalise::Route;
 use crate::snapshot::Quarantine;
 
-/// What PingSIX said of a part of an object.
-pub(crate) fn said_of<'q>(
+/// PingSIX's message about a part of an object.
+pub(crate) fn message_of<'q>(
     quarantine: &'q Quarantine,
     object: &ObjectKey,
     section: Section,
@@ -31,7 +31,7 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
     for index in 0..route.rules.len() {
         let rule = &route.rules[index];
         let section = route.part.section_of_rule(rule);
-        let Some(said) = said_of(quarantine, &route.key, section) else { continue };
+        let Some(said) = message_of(quarantine, &route.key, section) else { continue };
         let message = format!(
             "PingSIX refuses what becomes of this rule, so its requests are answered with {} until it changes: {said}",
             route.traffic.failure()
@@ -42,17 +42,17 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
     route
 }
 
-/// Why a Secret may not be used.
+/// The reason why a Secret may not be used.
 pub(crate) fn refuse_secret(quarantine: &Quarantine, secret: &ObjectKey) -> Option<String> {
     debug_assert_eq!(secret.kind, Kind::Secret);
-    let said = said_of(quarantine, secret, Section::Whole)?;
+    let said = message_of(quarantine, secret, Section::Whole)?;
     Some(format!("PingSIX refuses the certificate of {secret}, so it is not shown until it changes: {said}"))
 }
 
-/// Why a Service may not be used.
+/// The reason why a Service may not be used.
 pub(crate) fn refuse_service(quarantine: &Quarantine, service: &ObjectKey) -> Option<String> {
     debug_assert_eq!(service.kind, Kind::Service);
-    let said = said_of(quarantine, service, Section::Whole)?;
+    let said = message_of(quarantine, service, Section::Whole)?;
     Some(format!(
         "PingSIX refuses what becomes of {service}, so its share of requests is answered with an error until the Service \
          or its endpoints change: {said}"

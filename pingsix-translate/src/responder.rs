@@ -68,9 +68,10 @@ pub fn parse_status_host(host: &str) -> Option<StatusCode> {
     StatusCode::from_bytes(digits.as_bytes()).ok().filter(|status| (200..=599).contains(&status.as_u16()))
 }
 
-/// The host of a Host or `:authority` value without its port; `None` if the value is not a host.
+/// The host of a Host or `:authority` value without its port; `None` if the value is no host.
 ///
-/// An IPv6 address keeps its brackets. User information, which some clients send and nobody should trust, is refused.
+/// An IPv6 address keeps its brackets. User information, which some clients send and which is not trustworthy, is
+/// refused.
 pub fn host_without_port(authority: &str) -> Option<&str> {
     let end = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -130,7 +131,7 @@ impl RedirectScheme {
 pub enum RedirectStatus {
     /// 301.
     MovedPermanently,
-    /// 302, what a filter without `statusCode` means.
+    /// 302, the default of a filter without `statusCode`.
     #[default]
     Found,
     /// 303.
@@ -189,27 +190,27 @@ impl RedirectHostname {
     }
 }
 
-/// The listener a redirect rule is attached to: what the client spoke to, which the responder cannot see.
+/// The listener of a redirect rule, which the client connected to. The responder cannot observe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedirectListener {
     /// The scheme of its requests; the target's unless the filter names another.
     pub scheme: RedirectScheme,
-    /// Its port; the target's unless the filter names a port or a scheme.
+    /// The port; the target's unless the filter names a port or a scheme.
     pub port: NonZeroU16,
 }
 
-/// What becomes of the path of the request.
+/// The change of the request's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedirectPath {
-    /// It stays as it is.
+    /// The path is unchanged.
     Keep,
-    /// It is replaced as a whole (`ReplaceFullPath`).
+    /// The whole path is replaced (`ReplaceFullPath`).
     Full(String),
     /// The prefix that matched is replaced (`ReplacePrefixMatch`).
     Prefix {
         /// The value of the path match of the rule.
         matched: String,
-        /// What stands in its place; may be empty.
+        /// The replacement; may be empty.
         replacement: String,
     },
 }
@@ -244,7 +245,7 @@ impl RedirectPath {
 pub struct RedirectInstruction {
     /// The status of the answer.
     pub status: RedirectStatus,
-    /// What the defaults of `scheme` and `port` are taken from.
+    /// The source of the defaults of `scheme` and `port`.
     pub listener: RedirectListener,
     /// The scheme of the target; of the listener if absent.
     pub scheme: Option<RedirectScheme>,
@@ -256,10 +257,10 @@ pub struct RedirectInstruction {
     pub path: RedirectPath,
 }
 
-/// Why a request does not carry a redirect instruction although it has the header.
+/// Reason why a request with the header has no redirect instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstructionError {
-    /// There are several: at least one is not the route's.
+    /// The header is repeated: at least one is not the route's.
     #[error("more than one redirect instruction")]
     Repeated,
     /// The value is none that [`RedirectInstruction::to_headers`] writes.
@@ -267,23 +268,22 @@ pub enum InstructionError {
     Malformed,
 }
 
-/// Why an instruction has no target for a request.
+/// Reason why an instruction has no target for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// The instruction keeps the host of the request, which has none that could be used.
     #[error("the request has no valid host")]
     Host,
-    /// The path of the request is not below the prefix that is said to have matched.
+    /// The path of the request is not below the matched prefix of the instruction.
     #[error("the path is not below the matched prefix")]
     Prefix,
 }
 
 impl RedirectInstruction {
-    /// What the route has to set: entries of `proxy-rewrite.headers.set`, all of them.
+    /// The headers for the route: entries of `proxy-rewrite.headers.set`, all of them.
     ///
-    /// The value is visible ASCII and one space between fields:
-    /// `v1 STATUS LISTENER-SCHEME:PORT SCHEME HOSTNAME PORT PATH`, with `-` for an absent one, and `keep`,
-    /// `full:VALUE` or `prefix:MATCHED:REPLACEMENT` as the last.
+    /// The value is visible ASCII and one space between fields: `v1 STATUS LISTENER-SCHEME:PORT SCHEME HOSTNAME PORT
+    /// PATH`, with `-` for an absent one, and `keep`, `full:VALUE` or `prefix:MATCHED:REPLACEMENT` as the last.
     pub fn to_headers(&self) -> [(&'static str, String); 1] {
         [(REDIRECT_HEADER, self.to_string())]
     }
@@ -291,7 +291,6 @@ impl RedirectInstruction {
     /// The instruction among the headers of a request; `Ok(None)` if there is none.
     ///
     /// # Errors
-    ///
     /// If there are several values, or the value is not exactly one that [`to_headers`](Self::to_headers) writes.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, InstructionError> {
         let mut values = headers.get_all(REDIRECT_HEADER).iter();
@@ -311,7 +310,6 @@ impl RedirectInstruction {
     /// The result is ASCII and always has scheme and host, so that a path like `//other.example` stays a path.
     ///
     /// # Errors
-    ///
     /// If the instruction and the request do not fit each other; see [`LocationError`].
     pub fn location(&self, host: &str, target: &PathAndQuery) -> Result<String, LocationError> {
         let scheme = self.scheme.unwrap_or(self.listener.scheme);
@@ -399,7 +397,7 @@ fn rooted(path: String) -> String {
     if path.starts_with('/') { path } else { format!("/{path}") }
 }
 
-/// A path as it may stand in a request line: what its author has encoded stays, and `?` starts no query.
+/// A path in a form for a request line: existing percent-encoding stays, and `?` starts no query.
 pub(crate) fn encode_path(text: &str) -> String {
     encode(text, is_path)
 }
@@ -408,7 +406,7 @@ pub(crate) fn encode_path(text: &str) -> String {
 fn encode(text: &str, keep: fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
-        // What is kept is ASCII, so a byte is a character.
+        // Kept bytes are ASCII, so a byte is a character.
         if keep(byte) {
             encoded.push(char::from(byte));
         } else {
@@ -440,7 +438,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte)
 }
 
-/// Bytes a path may hold, `%` included: what the author has encoded stays encoded, and `?` starts no query.
+/// Bytes of a path, `%` included: existing percent-encoding stays, and `?` starts no query.
 fn is_path(byte: u8) -> bool {
     is_plain(byte) || matches!(byte, b':' | b'%')
 }

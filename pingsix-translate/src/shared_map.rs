@@ -1,4 +1,4 @@
-//! A sorted map whose copies share what they have in common.
+//! A sorted map whose copies share memory.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,28 +15,28 @@ type Entry<K, V> = Arc<(K, V)>;
 type Chunk<K, V> = Arc<Vec<Entry<K, V>>>;
 type Branch<K, V> = Arc<Vec<Chunk<K, V>>>;
 
-/// A sorted map for results that differ little from one time to the next.
+/// A sorted map for results that differ little over time.
 ///
-/// A copy costs one pointer per thousand entries; a change of a copy costs some hundred pointers, and leaves all other
-/// entries shared with the original; and [`changes`](Self::changes) finds the difference of two copies without looking
-/// at what they share. Equal maps may be cut differently, which nothing but the cost of these shows.
+/// A copy costs one pointer per thousand entries. A change of a copy costs some hundred pointers, and shares all
+/// other entries with the original. [`changes`](Self::changes) finds the difference of two copies without reading the
+/// shared parts. Equal maps may have different chunks, which affects only these costs.
 ///
-/// Each pointer that is copied is a count somewhere else in memory that goes up, and down again later: with ten thousand
-/// entries that is what a change costs, far more than finding the entry.
+/// Each copied pointer is a reference count elsewhere in memory: with ten thousand entries, these counts dominate the
+/// cost of a change, far above the lookup.
 pub struct SharedMap<K, V> {
     /// Each sorted and not empty, and so are their chunks; all are in order.
     branches: Vec<Branch<K, V>>,
     len: usize,
 }
 
-/// How an entry of one map differs from that of an earlier one.
+/// The difference of an entry between two maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'m, K, V> {
-    /// There was no such key.
+    /// The key is new.
     Added(&'m K, &'m V),
     /// The value is not the same one; it may be equal.
     Replaced(&'m K, &'m V, &'m V),
-    /// There is no such key any more.
+    /// The key is removed.
     Removed(&'m K, &'m V),
 }
 
@@ -77,8 +77,8 @@ impl<K, V> SharedMap<K, V> {
 }
 
 impl<K: Ord, V> SharedMap<K, V> {
-    /// Where a key is or belongs.
-    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Position
+    /// The position of a key, present or not.
+    fn position<Q: Ord + ?Sized>(&self, key: &Q) -> Position
     where
         K: Borrow<Q>,
     {
@@ -100,7 +100,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Position { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.position(key);
         self.branches.get(branch)?.get(chunk)?.get(found.ok()?).map(|entry| &entry.1)
     }
 
@@ -109,12 +109,12 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.place(key).found.is_ok()
+        self.position(key).found.is_ok()
     }
 
     /// The entries from a key on.
     pub fn from_key<'m>(&'m self, key: &K) -> impl Iterator<Item = (&'m K, &'m V)> + use<'m, K, V> {
-        let Position { branch, chunk, found: Ok(at) | Err(at) } = self.place(key);
+        let Position { branch, chunk, found: Ok(at) | Err(at) } = self.position(key);
         let first = self.branches.get(branch).into_iter().flat_map(move |chunks| chunks.iter().skip(chunk));
         let rest = self.branches.iter().skip(branch + 1).flat_map(|chunks| chunks.iter());
         let entries = first.chain(rest).flat_map(|chunk| chunk.iter());
@@ -123,7 +123,7 @@ impl<K: Ord, V> SharedMap<K, V> {
 
     /// Puts a value under a key. Returns whether there was one.
     pub fn insert(&mut self, key: K, value: V) -> bool {
-        let Position { branch, chunk, found } = self.place(&key);
+        let Position { branch, chunk, found } = self.position(&key);
         let entry = Arc::new((key, value));
         let Some(chunks) = self.branches.get_mut(branch) else {
             self.branches.push(Arc::new(vec![Arc::new(vec![entry])]));
@@ -159,7 +159,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         K: Borrow<Q> + Clone,
         V: Clone,
     {
-        let Position { branch, chunk, found } = self.place(key);
+        let Position { branch, chunk, found } = self.position(key);
         let at = found.ok()?;
         let chunks = unshared(self.branches.get_mut(branch)?, BRANCH);
         let entry = unshared(chunks.get_mut(chunk)?, CHUNK).get_mut(at)?;
@@ -171,7 +171,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let Position { branch, chunk, found: Ok(at) } = self.place(key) else { return false };
+        let Position { branch, chunk, found: Ok(at) } = self.position(key) else { return false };
         let chunks = unshared(&mut self.branches[branch], BRANCH);
         let entries = unshared(&mut chunks[chunk], CHUNK);
         entries.remove(at);
@@ -185,7 +185,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         true
     }
 
-    /// What is different from an earlier copy, in the order of keys. What the two share is not looked at.
+    /// The changes from an earlier copy, in key order. Shared parts are not read.
     pub fn changes<'m>(&'m self, before: &'m Self) -> Vec<Change<'m, K, V>> {
         let mut changes = Vec::new();
         let (mut new, mut old) = (Cursor::new(self), Cursor::new(before));
@@ -206,7 +206,7 @@ impl<K: Ord, V> SharedMap<K, V> {
             }
             match (new.entry(), old.entry()) {
                 (None, None) => return changes,
-                // Its key is not looked at either, which lies somewhere else.
+                // The key is not read either, because it is elsewhere in memory.
                 (Some(one), Some(other)) if Arc::ptr_eq(one, other) => {
                     new.step();
                     old.step();
@@ -239,7 +239,7 @@ impl<K: Ord, V> SharedMap<K, V> {
     }
 }
 
-/// What a node holds, which nobody else has any more; with room for one more than its width.
+/// An unshared node, with room for one more than its width.
 fn unshared<T>(node: &mut Arc<Vec<Arc<T>>>, width: usize) -> &mut Vec<Arc<T>> {
     if Arc::get_mut(node).is_none() {
         let mut held = Vec::with_capacity(width + 1);
@@ -249,7 +249,7 @@ fn unshared<T>(node: &mut Arc<Vec<Arc<T>>>, width: usize) -> &mut Vec<Arc<T>> {
     Arc::make_mut(node)
 }
 
-/// Where a key is or belongs: the branch, the chunk of it, and the place in that.
+/// The position of a key, present or not: the branch, its chunk, and the index in that.
 struct Position {
     branch: usize,
     chunk: usize,
@@ -307,7 +307,7 @@ impl<'m, K, V> Cursor<'m, K, V> {
 }
 
 impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
-    /// Of two entries with one key the last one stays.
+    /// Of two entries with one key, the last one stays.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut entries: Vec<Entry<K, V>> = entries.into_iter().map(Arc::new).collect();
         if !entries.is_sorted_by(|one, other| one.0 < other.0) {
@@ -384,7 +384,7 @@ mod tests {
 
     use super::*;
 
-    /// What turned one map into the other, by looking at everything.
+    /// The changes between two maps by a full comparison.
     fn expected(
         after: &BTreeMap<u32, u32>,
         before: &BTreeMap<u32, u32>,
@@ -442,8 +442,8 @@ mod tests {
         assert!(SharedMap::<u32, u32>::new().changes(&SharedMap::new()).is_empty());
     }
 
-    /// What two nodes of as many do not share, pair by pair.
-    fn others<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
+    /// The pairs that two nodes of the same length do not share.
+    fn unshared_pairs<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
         assert_eq!(one.len(), other.len());
         let pairs = one.iter().zip(other).filter(|(one, other)| !Arc::ptr_eq(one, other));
         pairs.map(|(one, other)| (&**one, &**other))
@@ -454,11 +454,11 @@ mod tests {
         let before: SharedMap<u32, u32> = (0..10_000).map(|key| (key, key)).collect();
         let mut after = before.clone();
         after.insert(5_000, 0);
-        let branches: Vec<_> = others(&after.branches, &before.branches).collect();
-        let chunks: Vec<_> = branches.iter().flat_map(|(one, other)| others(one, other)).collect();
-        let entries = chunks.iter().flat_map(|(one, other)| others(one, other));
+        let branches: Vec<_> = unshared_pairs(&after.branches, &before.branches).collect();
+        let chunks: Vec<_> = branches.iter().flat_map(|(one, other)| unshared_pairs(one, other)).collect();
+        let entries = chunks.iter().flat_map(|(one, other)| unshared_pairs(one, other));
         assert_eq!((branches.len(), chunks.len(), entries.count()), (1, 1, 1));
-        // What a copy and a change cost.
+        // The cost of a copy and a change.
         assert!(after.branches.len() + branches[0].0.len() + chunks[0].0.len() < 100);
     }
 }

@@ -2,10 +2,10 @@
 
 use thin_vec::ThinVec;
 
-/// A sorted set, most often of one element, which takes no memory of its own then.
+/// A sorted set that usually has one element, and then no allocation.
 ///
-/// A tree takes that of eleven elements for the first. What has many moves as many when one comes or goes, which is still
-/// little for as many as routes share anything.
+/// A tree would allocate eleven elements for the first. A larger set moves its elements on a change, which is cheap
+/// for the number of routes that share anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SmallSet<T> {
     One(T),

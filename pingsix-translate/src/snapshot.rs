@@ -49,7 +49,7 @@ use crate::shared_map::SharedMap;
 pub struct Snapshot {
     /// The Gateway.
     pub gateway: Arc<Gateway>,
-    /// Its GatewayClass, if there is one.
+    /// The GatewayClass, if it exists.
     pub class: Option<Arc<GatewayClass>>,
     /// ListenerSets whose parentRef is the Gateway, by name.
     pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,

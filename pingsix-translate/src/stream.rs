@@ -1,12 +1,12 @@
-//! Stream documents: what a proxy for TCP, UDP and TLS beside PingSIX is told.
+//! Stream documents: the configuration of a proxy for TCP, UDP and TLS beside PingSIX.
 //!
-//! PingSIX has no stream proxy. TCPRoute, UDPRoute and TLSRoute become documents all the same, modelled on the
-//! `stream_routes` of APISIX, under a prefix of their own that another program reads. `docs/reference/stream-documents.md`
-//! describes them for whoever writes that program; this module is the same in types:
+//! PingSIX has no stream proxy. TCPRoute, UDPRoute and TLSRoute become documents nevertheless, modelled on the
+//! `stream_routes` of APISIX, under a prefix of their own that another program reads.
+//! `docs/reference/stream-documents.md` describes them for authors of that program; this module has the types:
 //!
 //! - [`StreamRoute`], [`StreamUpstream`] and [`StreamSsl`] are the documents, [`StreamConfig`] all of one prefix;
-//! - [`validate()`] says what must hold of them; nothing that breaks a rule leaves the translation;
-//! - [`StreamConfig::route_for`] says which route takes a connection, whatever the order the documents came in.
+//! - [`validate()`] has their rules; every translated document keeps them;
+//! - [`StreamConfig::route_for`] finds the route of a connection, independent of the order of documents.
 
 mod config;
 mod document;

@@ -1,4 +1,4 @@
-//! Where PingSIX differs from Gateway API: each test is a row of `docs/reference/mapping.md`, and shows what happens.
+//! Deviations of PingSIX from Gateway API: each test is a row of `docs/reference/mapping.md`, and shows the effect.
 //!
 //! The request domain of the property tests leaves out exactly these.
 
@@ -209,7 +209,7 @@ fn statuses_of_the_responder_get_the_response_headers_of_the_list() {
 #[test]
 fn redirect_of_the_path_keeps_the_origin_the_client_says() {
     let config = redirect_of_the_path();
-    // Over HTTP/1.1 the client completes it by what it asked for.
+    // Over HTTP/1.1 the client resolves it against its request.
     assert_eq!(outcome(&config, &get("/old?a=b")), "/new?a=b");
     // The listener has port 80.
     let request = Request::get("a.example.com:8443", "/old?a=b").over_http2();
@@ -228,7 +228,7 @@ fn redirect_to_https_has_no_backend_behind_it() {
     let filter = json!([{"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}]);
     let config = config_on(&json!([listener("a.example.com")]), &json!({"filters": filter}));
     assert_eq!(outcome(&config, &get("/p?")), "https://a.example.com/p?");
-    // As what claims to have come over TLS does.
+    // The same holds for a request that claims to have come over TLS.
     assert_eq!(outcome(&config, &get("/p").over_tls()), "Named(\"nowhere\")");
     let nodes = &config.upstream("nowhere").unwrap().nodes;
     assert_eq!(nodes.keys().collect::<Vec<_>>(), ["127.0.0.1:9"]);
@@ -241,7 +241,7 @@ fn cors_methods_with_credentials_are_a_list() {
     let any = json!({"allowOrigins": ["*"], "allowMethods": ["*"], "allowCredentials": true});
     let config = cors(&any, &json!({}));
     let plugin = only_route(&config).plugins.get::<Cors>().unwrap().unwrap();
-    // What PingSIX takes for the methods it knows.
+    // PingSIX's value for the methods it knows.
     assert_eq!(plugin.allow_methods, "**");
     assert_eq!(preflight(&config), "preflight, allowed: true");
     let purge = get("/").method("OPTIONS").header("Origin", "https://shop.example");
@@ -288,7 +288,7 @@ fn h2c_backend_gets_the_host_of_the_request() {
     let [upstream] = config.upstreams().map(|(_, upstream)| upstream).collect::<Vec<_>>()[..] else {
         panic!("one backend has one upstream");
     };
-    // Nothing stands in for a host that is missing.
+    // A missing host has no replacement.
     assert_eq!((upstream.scheme, upstream.pass_host), (Scheme::Grpc, PassHost::Pass));
     assert_eq!(upstream.upstream_host, None);
 }
@@ -298,7 +298,7 @@ fn timeout_is_an_idle_timer_of_whole_seconds() {
     let backends = json!([{"name": "cart", "port": 80}]);
     let config = config_of(&json!({"timeouts": {"request": "1200ms"}, "backendRefs": backends}));
     let timeouts: Vec<_> = config.upstreams().filter_map(|(_, upstream)| upstream.timeout.as_ref()).collect();
-    // PingSIX starts `read` anew with whatever it reads, and has no other timer.
+    // PingSIX restarts `read` with every read, and has no other timer.
     let [timeout] = timeouts.as_slice() else { panic!("{timeouts:?}") };
     assert_eq!((timeout.connect, timeout.send, timeout.read), (2, 2, 2));
 }

@@ -89,13 +89,13 @@ fn names(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("n{index:05}.test")).collect()
 }
 
-/// How many server names are served, in how many documents.
+/// The number of served server names and of their documents.
 fn served(translation: &Translation) -> (usize, usize) {
     let plane = translation.data_planes.values().next().unwrap();
     (plane.config.ssls().map(|(_, ssl)| ssl.snis.len()).sum(), plane.config.ssls().count())
 }
 
-/// What is said about certificates: fields, each with its reason.
+/// The refusals of certificates: fields with their reasons.
 fn refused(translation: &Translation) -> Vec<(String, Reason)> {
     let problems = translation.verdicts.problems.iter();
     let told = problems.map(|problem| (problem.field.to_string(), problem.reason));
@@ -159,7 +159,7 @@ fn listeners(listeners: usize, certificates: usize, names_each: usize) -> Counte
     counted
 }
 
-/// One after the other, because the allocator counts for the whole process.
+/// The cases run in sequence, because the allocator counts for the whole process.
 #[test]
 fn a_translation_takes_a_small_multiple_of_the_bytes_of_its_objects() {
     println!("| objects | bytes | peak of heap | times |\n|---|---|---|---|");

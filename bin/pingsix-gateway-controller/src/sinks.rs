@@ -110,7 +110,7 @@ async fn start_server(
         // Holders of a certificate of the authority have access, and so do the clients in the file.
         let access = clients.unwrap_or_else(|| Access::of(Clients::new())).certificate_uris();
         // The authority issues the server certificate later.
-        builder = builder.access(access).tls(ServerTls::to_come());
+        builder = builder.access(access).tls(ServerTls::deferred());
     } else {
         if let Some(access) = clients {
             builder = builder.access(access);

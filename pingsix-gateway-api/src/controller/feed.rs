@@ -72,7 +72,7 @@ impl Feed for EmbeddedEtcd {
     }
 
     fn issued(&self, revision: Revision) -> bool {
-        self.has_given(revision)
+        self.has_issued(revision)
     }
 }
 

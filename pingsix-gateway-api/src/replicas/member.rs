@@ -74,7 +74,7 @@ impl Inner {
         if let Some(told) = seen.time {
             let time = self.reservations.time();
             // The report of a new replica may be from any earlier time.
-            if seen.is_new { time.raise(told) } else { time.hear(told) }
+            if seen.is_new { time.raise(told) } else { time.observe(told) }
         }
         if is_alone {
             self.reservations.go_by_the_clock();

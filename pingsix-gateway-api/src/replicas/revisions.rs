@@ -44,7 +44,7 @@ impl LeaseReservations {
 
     /// Raises the shared time to that of this machine; for a single replica.
     pub(super) fn go_by_the_clock(&self) {
-        self.clock_revision().into_iter().for_each(|now| self.time.go_on_from(now));
+        self.clock_revision().into_iter().for_each(|now| self.time.continue_from(now));
     }
 
     fn clock_revision(&self) -> Option<Revision> {

@@ -68,7 +68,7 @@ async fn definitions_may_come_later_and_go() {
     let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;
     let mut running = lab.run(hasty());
-    // Without classes and Gateways there is nothing to serve, and that is not for sure.
+    // Without classes and Gateways no document is expected, and that is not certain yet.
     let names_it = |progress: &Progress| progress.unknown.contains_key(&Kind::GatewayClass);
     running.comes_to(names_it).await;
     sleep(Duration::from_secs(1)).await;

@@ -1,7 +1,7 @@
-//! The manifests of `deploy/`: that their roles are what the library asks for and what a controller uses, that Pods made
-//! from them are admitted, and that what refers to something finds it.
+//! The manifests of `deploy/`: their roles equal the permissions of the library and the use of a controller, their
+//! Pods are admitted, and their references resolve.
 //!
-//! No Pod runs here. Parts that need a PingSIX binary or openssl say when they did not run.
+//! No Pod runs here. Parts that need a PingSIX binary or openssl print that they did not run.
 
 mod example;
 mod installation;

@@ -35,7 +35,7 @@ enum Outage {
 }
 
 impl Outage {
-    /// Happens, and is over.
+    /// Starts and ends the outage.
     async fn pass(self, cluster: &TestCluster) {
         match self {
             Self::Killed => {
@@ -67,7 +67,7 @@ async fn an_api_server_that_stands_still_or_has_no_store_reaches_no_data_plane()
     Box::pin(outages(&[Outage::Paused, Outage::WithoutItsStore])).await;
 }
 
-/// Through all outages what is served stays, and no status moves; after each, it is caught up with what is new.
+/// Through all outages the served documents and statuses stay; after each, the controller catches up.
 async fn outages(outages: &[Outage]) {
     let Some(lab) = Lab::start().await else { return };
     for manifests in [GATEWAY, SERVICE, ROUTE] {
@@ -84,7 +84,7 @@ async fn outages(outages: &[Outage]) {
         outage.pass(&lab.cluster).await;
         let back = Instant::now();
         let name = format!("r{round}");
-        // An API server that has just come back may still refuse.
+        // An API server may refuse right after its restart.
         while lab.cluster.apply(&shop::route(&name)).await.is_err() {
             sleep(Duration::from_millis(100)).await;
         }
@@ -99,7 +99,7 @@ async fn outages(outages: &[Outage]) {
         lab.says(Kind::HttpRoute, "default", &name, "/parents/0", "Accepted=True/Accepted").await;
         assert_eq!(spies.faults(), Vec::<String>::new(), "{outage:?}");
     }
-    // Its version too: nobody has written it, not even back and forth.
+    // The resource version is unchanged too: no write happened, not even back and forth.
     let after = lab.object(Kind::HttpRoute, "default", "cart").await;
     assert_eq!(after, before, "a status has moved though nothing about its object had changed");
     let (lists, watches, events) = spies.counts();
@@ -143,7 +143,8 @@ async fn one_that_is_killed_at_any_moment_and_starts_again_withdraws_nothing() {
     assert!(spies.is_some_and(|spies| spies.counts().0 > 15));
 }
 
-/// A feed on a state file, as soon as the connections of the one before have ended. With a process they would end at once.
+/// A feed on a state file, after the connections of the previous one have ended. In a process of its own they would
+/// end at once.
 async fn on_file(path: &Path) -> EmbeddedEtcd {
     timeout(PATIENCE, async {
         loop {
@@ -167,7 +168,7 @@ fn lab_routes(etcd: &EmbeddedEtcd) -> usize {
     etcd.documents(&Scope::new(PLANE).unwrap()).map_or(0, |documents| documents.len())
 }
 
-/// A feed that fails when it is told to.
+/// A feed with injected failures.
 struct Flaky {
     etcd: EmbeddedEtcd,
     is_broken: AtomicBool,
@@ -220,8 +221,8 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
     running.stop().await;
 }
 
-/// As of a Pod whose token is good no more before its file has the next one. The API server takes a token that is bound to
-/// a Secret for as long as that is there.
+/// As in a Pod whose token expires before its file has the next one. The API server accepts a token that is bound to
+/// a Secret as long as the Secret exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_up_for_it() {
     let Some(lab) = Lab::start().await else { return };
@@ -245,7 +246,7 @@ async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_
 
     let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
     secrets.delete("first", &DeleteParams::default()).await.unwrap();
-    // A watch that runs is not looked at again: all of them have to be opened anew.
+    // Open watches are not authorised again: all of them have to be opened anew.
     Outage::Killed.pass(&lab.cluster).await;
     while lab.cluster.apply(&shop::route("meanwhile")).await.is_err() {
         sleep(Duration::from_millis(100)).await;
@@ -270,7 +271,7 @@ async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_
     served.stop().await;
 }
 
-/// A token of the controller's service account that is good as long as a Secret of this name, which is made.
+/// A token of the controller's service account that is valid as long as a Secret of this name, which is created.
 async fn bound_token(lab: &Lab, secret: &str) -> String {
     let metadata = ObjectMeta { name: Some(secret.to_owned()), ..ObjectMeta::default() };
     let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");

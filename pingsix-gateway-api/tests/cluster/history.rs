@@ -1,5 +1,6 @@
-//! A random history of a cluster ends where its objects say, whoever was killed meanwhile: as the library translates a
-//! dump of it, times, addresses and what others wrote included, and as `pingsix-gatewayctl translate` does.
+//! A random history of a cluster ends in the state of its objects, with controllers killed meanwhile: equal to the
+//! library's translation of a dump, including times, addresses and foreign entries, and to `pingsix-gatewayctl
+//! translate`.
 
 mod contents;
 mod offline;
@@ -45,7 +46,7 @@ fn addresses() -> Vec<Address> {
     vec![Address::Ip([192, 0, 2, 1].into())]
 }
 
-/// A step of the history.
+/// Writer of the history.
 struct Scribe {
     client: Client,
     random: StdRng,
@@ -80,7 +81,7 @@ impl Scribe {
         objects(&self.client, key.kind, &key.name.namespace)
     }
 
-    /// One more thing happens.
+    /// Makes one more step.
     async fn write(&mut self) {
         let kind = *KINDS.choose(&mut self.random).unwrap();
         let (key, content) = object(kind, &mut self.random, &self.pairs);
@@ -103,7 +104,7 @@ impl Scribe {
         }
     }
 
-    /// Another controller says something of an object.
+    /// Writes a status entry as another controller.
     async fn plant(&mut self) {
         let kinds = [Kind::Gateway, Kind::HttpRoute, Kind::GrpcRoute, Kind::BackendTlsPolicy];
         let kind = *kinds.choose(&mut self.random).unwrap();
@@ -150,7 +151,7 @@ impl Scribe {
         panic!("{key} is written all the time");
     }
 
-    /// The status entries of other writers that are gone. Whole entries in `parents` of routes stay to the byte.
+    /// Foreign status entries that are lost. Whole entries in `parents` of routes must stay unchanged.
     fn lost(&self, dump: &Dump) -> Vec<String> {
         let mut lost = Vec::new();
         for Planted { key, uid, list, entry } in &self.planted {
@@ -202,7 +203,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
         lab.cluster.namespace(namespace).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
-    // The parts of a controller that is killed end a moment after it, and hold the file until then.
+    // The tasks of a killed controller end a moment after it, and hold the file until then.
     let served = async || {
         let started = Instant::now();
         loop {
@@ -213,7 +214,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
             sleep(Duration::from_millis(10)).await;
         }
     };
-    // One that is there all the time, and one that comes first, leads, and is killed again and again.
+    // One controller runs throughout, and another starts first, leads, and is killed repeatedly.
     let mut etcd = served().await.unwrap();
     let mut killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));
     killed.is_ready().await;

@@ -1,4 +1,4 @@
-//! Every kind that is watched: that an object of it is created, changed and deleted shows in documents and conditions.
+//! Every watched kind: the effects of creation, change and deletion in documents and conditions.
 
 mod stories;
 
@@ -76,7 +76,7 @@ fn namespace_of(kind: Kind) -> &'static str {
     if kind.is_namespaced() { "default" } else { "" }
 }
 
-/// Waits until all is to be seen, and until nothing else is served and said than should be.
+/// Waits until all effects are visible and no others.
 async fn sees(lab: &Lab, when: &str, sights: &[Sight]) {
     let (deadline, client) = (Instant::now() + PATIENCE, lab.cluster.admin());
     loop {
@@ -96,7 +96,7 @@ async fn sees(lab: &Lab, when: &str, sights: &[Sight]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_kind_shows_when_it_is_created_changed_and_deleted() {
-    // So that a namespace that is deleted goes, with what is in it.
+    // A deleted namespace with its content needs this controller.
     let builder = TestCluster::builder().controllers(["namespace-controller"]);
     let Some(cluster) = builder.start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;

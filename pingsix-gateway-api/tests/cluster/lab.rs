@@ -103,7 +103,7 @@ impl Lab {
         object.map(|object| serde_json::to_value(object).unwrap()).unwrap_or_default()
     }
 
-    /// Waits until an object has something.
+    /// Waits until an object satisfies a condition.
     pub(crate) async fn until(
         &self,
         kind: Kind,
@@ -127,7 +127,7 @@ impl Lab {
         }
     }
 
-    /// Waits until a condition of a status says something.
+    /// Waits until a status has a condition.
     pub(crate) async fn says(&self, kind: Kind, namespace: &str, name: &str, path: &str, expected: &str) {
         let what = format!("{expected} at {path:?}");
         let says = |object: &Value| conditions(&object["status"], path).iter().any(|said| said == expected);
@@ -161,7 +161,7 @@ pub(crate) fn options() -> ControllerOptions {
     ControllerOptions::new(Options::default(), "test")
 }
 
-/// The same for one that tries again soon, so that tests are over soon.
+/// Options with short retry delays.
 pub(crate) fn hasty() -> ControllerOptions {
     let mut options = options();
     options.watch.backoff = BackoffBounds {
@@ -173,12 +173,12 @@ pub(crate) fn hasty() -> ControllerOptions {
     options
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     eventually_found(what, async || holds()).await;
 }
 
-/// Waits until something holds that takes time to find out, but not forever.
+/// Waits until an asynchronous condition holds, with a timeout.
 pub(crate) async fn eventually_found(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !timeout(PATIENCE, holds()).await.unwrap_or(false) {

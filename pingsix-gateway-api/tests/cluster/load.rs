@@ -1,8 +1,8 @@
-//! The whole way under load: a real API server, the controller's program, the real PingSIX, and clients that judge every
-//! answer while something changes all the time.
+//! The system under load: a real API server, the controller's program, the real PingSIX, and clients that check every
+//! response during changes.
 //!
-//! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_KILLS` how often the controller is
-//! killed meanwhile, and `LOAD_SEED` repeats the choices of a run.
+//! `LOAD_CHANGES` is the number of changes (`just load` makes 10,000), `LOAD_KILLS` the number of kills of the
+//! controller, and `LOAD_SEED` repeats the random choices of a run.
 
 mod adversary;
 mod backends;
@@ -36,7 +36,7 @@ use traffic::{Tally, Traffic, ask_everything};
 /// The default number of changes.
 const CHANGES: usize = 300;
 
-/// About how long a change takes, which tells how long the controller may live in a test that kills it.
+/// The approximate duration of a change, from which the lifetime of a killed controller derives.
 const CHANGE: Duration = Duration::from_millis(15);
 
 fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
@@ -105,7 +105,7 @@ async fn run(test: &str, changes: usize, kills: usize) {
     scene.stop().await;
 }
 
-/// Kills the controller so often, at random moments, and starts it again, while changes are made.
+/// Kills and restarts the controller at random moments during changes.
 async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationToken, dice: &mut StdRng) {
     for _ in 0..kills {
         let longest = CHANGE * u32::try_from(changes / kills).unwrap();
@@ -131,7 +131,7 @@ async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -
     refusals
 }
 
-/// The feed comes to hold what follows from the objects of the cluster, and nothing else.
+/// Waits until the feed has exactly the documents of the cluster's objects.
 async fn is_up_to_date(scene: &Scene) {
     let options = Options { layout: Layout::PerPort, responder: Some(scene.responder), ..Options::default() };
     let dump = Dump::of(&scene.cluster.admin()).await;
@@ -148,7 +148,7 @@ async fn is_up_to_date(scene: &Scene) {
     }
 }
 
-/// Keys that a data plane holds and should not, or the other way round, or with another value.
+/// Keys of a data plane that are missing, superfluous or different.
 async fn differences(scene: &Scene, scope: &str, wanted: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     let Ok((_, held)) = scene.feed(scope).await else { return vec![format!("{scope} is not open")] };
     let held: BTreeMap<String, Vec<u8>> = held.into_iter().collect();

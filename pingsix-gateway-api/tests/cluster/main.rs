@@ -1,6 +1,6 @@
 //! The controller, its parts and its manifests on a real API server.
 //!
-//! Needs the test cluster (`just cluster`); without it every test says that it did not run.
+//! Needs the test cluster (`just cluster`); without it every test prints that it did not run.
 
 #![allow(
     clippy::print_stderr,

@@ -1,8 +1,9 @@
-//! Data planes that the controller runs, with all of it at work: the controller by the manifests of `deploy/`, Pods with the
-//! real PingSIX, and clients that ask one Gateway all the time while something is done to another one, or to the controller.
+//! Managed data planes in a whole installation: the controller from the manifests of `deploy/`, Pods with the real
+//! PingSIX, and clients that send requests to one Gateway continuously during operations on another one or on the
+//! controller.
 //!
-//! Each test runs in a network of its own. Without `PINGSIX_BIN`, the test cluster or such a network, it says that it did not
-//! run.
+//! Each test runs in a network of its own. Without `PINGSIX_BIN`, the test cluster or such a network, it prints that
+//! it did not run.
 
 mod sealed;
 mod stage;
@@ -251,7 +252,7 @@ async fn keys_come_follow_one_another_and_go_while_everybody_is_served() {
     sealed.comes_to(&stage, "new", &["new", "old"]).await;
     sealed.ask(&stage, "new").await;
     sealed.comes_to(&stage, "new", &["new"]).await;
-    // In one step, and something else changes in the middle of it.
+    // An atomic change, with another change in the middle of it.
     sealed.ask(&stage, "other").await;
     stage.apply(&route("between.example", RESTLESS)).await;
     stage.is_served(&target("between.example")).await;

@@ -88,7 +88,7 @@ async fn what_changes_nothing_is_neither_published_nor_written() {
         // The same endpoints, in another order.
         let addresses = if round % 2 == 0 { ["10.1.2.4", "10.1.2.5"] } else { ["10.1.2.5", "10.1.2.4"] };
         lab.apply(&shop::slice("cart-2", &addresses)).await;
-        // A route that nobody of us serves.
+        // A route of another controller.
         lab.apply(&shop::ROUTE.replace("cart", &format!("r{round}")).replace("name: web", "name: elsewhere"))
             .await;
     }
@@ -110,7 +110,7 @@ async fn what_changes_nothing_is_neither_published_nor_written() {
     let route = &after.raw[&ObjectKey::new(Kind::HttpRoute, "default", "cart")];
     assert!(route["status"]["parents"].to_string().contains("another.example/one"), "{:#}", route["status"]);
 
-    // The test can tell: what changes something is published.
+    // The test can detect this: an effective change causes a publication.
     lab.apply(&shop::slice("cart-2", &["10.1.2.6"])).await;
     eventually("a publication", || lab.etcd.stats().publications > published).await;
     running.stop().await;

@@ -1,4 +1,4 @@
-//! `PingsixProxy` in a real API server: what it refuses, what it shows, and what a controller makes of it.
+//! `PingsixProxy` on a real API server: validation, printed columns, and effects on a controller.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};

@@ -1,4 +1,4 @@
-//! From an object at the API server to the answer of a real PingSIX, and from what that says of itself back to a condition.
+//! From an object at the API server to the response of a real PingSIX, and from its status page back to a condition.
 
 use std::net::Ipv4Addr;
 
@@ -52,7 +52,7 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     lab.apply(&redirect("two.example")).await;
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("two.example")).await;
 
-    // One that is gone has taken over nothing of what comes meanwhile.
+    // A deleted owner takes over no later change.
     process.kill().await.unwrap();
     lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
     lab.apply(&redirect("three.example")).await;

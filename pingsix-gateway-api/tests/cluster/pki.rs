@@ -1,4 +1,4 @@
-//! The certificates of the feed: who agrees on an authority, what becomes of it, and what a real PingSIX makes of it.
+//! The certificates of the feed: agreement on a CA, its rotation, and their use by a real PingSIX.
 
 mod attached;
 mod pingsix;

@@ -154,7 +154,7 @@ async fn a_leader_that_is_paused_is_replaced_and_writes_nothing_when_it_goes_on(
 
     leader.process.resume().await.unwrap();
     leader.comes_to_serve(&["late.example".to_owned()]).await;
-    // As long as a Lease is good for: whoever was to try again has done so.
+    // After the duration of a Lease, every retry has happened.
     sleep(Duration::from_secs(5)).await;
     assert_eq!(lease(&lab).await, (second, transitions), "leadership goes back and forth");
     assert_eq!(statuses(&lab).await, said, "a status was written again");

@@ -88,7 +88,7 @@ impl Apis {
         }
     }
 
-    /// Which of the objects of a Gateway there are.
+    /// The present objects of a Gateway.
     async fn names(&self) -> Vec<String> {
         let managed = ListParams::default()
             .labels("gateway.networking.k8s.io/gateway-name=web,app.kubernetes.io/managed-by");
@@ -235,7 +235,7 @@ async fn what_somebody_changes_is_put_right_and_routes_change_nothing() {
     apis.come_to_be(&ALL[1..]).await;
     assert!(apis.accounts.get_opt("edge").await.unwrap().is_some());
 
-    // A Gateway that somebody else runs the data planes of has none here.
+    // A Gateway with attached data planes has none of these.
     lab.apply(&CLASS.replace("managed: {replicas: 2}", "attached: {}")).await;
     apis.come_to_be(&[]).await;
     running.stop().await;

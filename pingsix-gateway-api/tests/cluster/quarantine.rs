@@ -100,7 +100,8 @@ spec:
   - {name: secure, port: 443, protocol: HTTPS, hostname: secure.example, tls: {certificateRefs: [{name: secure}]}}
 ";
 
-/// A route that redirects: what can be seen without an endpoint, which an API server does not let be on this machine.
+/// A route with a redirect, whose effect is visible without an endpoint. An API server accepts no endpoint on this
+/// machine.
 fn redirect(name: &str, host: &str) -> String {
     format!(
         "
@@ -115,7 +116,7 @@ spec:
     )
 }
 
-/// A PingSIX, and what it reads from.
+/// A PingSIX and its feed.
 struct Scene {
     lab: Lab,
     feed: Arc<Poisoned>,
@@ -189,7 +190,7 @@ pingsix:
         self.lab.says(Kind::HttpRoute, "default", route, "/parents/0", expected).await;
     }
 
-    /// Waits for the Event on an object that says that it is in quarantine, for its text.
+    /// Waits for the quarantine Event of an object, and returns its text.
     async fn is_told(&self, kind: Kind, name: &str) -> String {
         let events: Api<Event> = Api::namespaced(self.lab.cluster.admin(), "default");
         let mut told = String::new();
@@ -208,7 +209,7 @@ pingsix:
         told
     }
 
-    /// Asks for a host all the time, and counts what is not redirected.
+    /// Requests a host continuously, and counts responses without a redirect.
     fn watch(&self, host: &'static str) -> Watched {
         let (asked, failed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (port, stop) = (self.traffic, CancellationToken::new());
@@ -265,7 +266,7 @@ async fn what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_noti
         scene.lab.apply(&redirect(&later, &format!("{later}.example"))).await;
         scene.serves(&later, &format!("{later}.example")).await;
         scene.says(kind, "Accepted=False/Quarantined").await;
-        // Its author mends it.
+        // The author mends the object.
         scene.lab.apply(&redirect(kind, &format!("{kind}.mended.example"))).await;
         scene.serves(kind, &format!("{kind}.mended.example")).await;
         scene.says(kind, "Accepted=True/Accepted").await;

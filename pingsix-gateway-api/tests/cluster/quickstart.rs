@@ -1,7 +1,7 @@
 //! The tutorial for a cluster, command by command, in a cluster with a node: the controller is the Deployment of the
-//! manifests, and so is everything that serves.
+//! manifests, as are all servers.
 //!
-//! `kubectl` is not there; [`Kubectl`] does what the commands of the page ask of it, and refuses every other one.
+//! [`Kubectl`] implements the commands of the page in place of `kubectl`, and refuses every other one.
 
 mod kubectl;
 
@@ -38,7 +38,7 @@ fn commands(page: &str) -> Vec<&str> {
     commands
 }
 
-/// A command, and what its comment says of the answer.
+/// A command, and the expected output in its comment.
 fn with_expectation(command: &str) -> (&str, Option<&str>) {
     match command.split_once("   # ") {
         Some((command, expected)) => (command, Some(expected)),

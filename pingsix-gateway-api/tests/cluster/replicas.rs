@@ -47,7 +47,7 @@ impl Replica {
         Self::with(client, options, Running::among).await
     }
 
-    /// One whose feed is what this makes of the server.
+    /// A replica whose feed is made from the server.
     async fn with(
         client: Client,
         options: ControllerOptions,
@@ -254,7 +254,7 @@ async fn revisions_go_on_whatever_happens_to_replicas_and_the_api_server() {
         client.list(&two, host).await;
     }
 
-    // One is cut off, then nobody reaches the API server, then all do again.
+    // One replica is cut off, then all are, then none.
     strait.is_closed.send_replace(true);
     for _ in 0..2 {
         client.list(&one, host).await;
@@ -380,7 +380,7 @@ async fn what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neith
     let process = ports.run(&lab.cluster, binary).await;
     let reader = Reader { ports, process };
     reader.leads_to("start.example").await;
-    // The leader knows by what the follower tells that this has been taken.
+    // The follower's report tells the leader that this was accepted.
     let confirmed = "Every known PingSIX instance has published the configuration.";
     let is_confirmed = async |what: &str| {
         lab.until(Kind::Gateway, "default", "web", what, |object| {

@@ -51,7 +51,7 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     let user = lab.cluster.user("controller").unwrap();
     lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     lab.cluster.bind_role("default", user, "one-secret").await.unwrap();
-    // One that nobody refers to, and nobody may read.
+    // A Secret without references and without permission to read it.
     let (first, first_key) = shop::pair("cart.example");
     lab.apply(&shop::secret("other", &first, &first_key)).await;
     lab.apply(&shop::secure_gateway("{name: tls}")).await;
@@ -74,7 +74,7 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     lab.apply(&shop::secret("tls", &second, &second_key)).await;
     promptly("a mended pair", || certificates(&lab, &second) == (1, true)).await;
 
-    // One that must not be read is as good as not there, and keeps nobody waiting.
+    // A forbidden object counts as absent, and delays no other.
     lab.apply(&shop::secure_gateway("{name: other}")).await;
     promptly("a Secret that is out of reach", || certificates(&lab, &second).0 == 0).await;
     lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")

@@ -1,5 +1,5 @@
-//! Watches: what only a real API server shows. Roles that name single objects, definitions that come and go with their
-//! objects, validation, versions that expire, and restarts.
+//! Watches: behaviour that only a real API server shows. Roles for single objects, definitions that come and go with
+//! their objects, validation, expired versions, and restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

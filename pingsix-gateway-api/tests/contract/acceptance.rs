@@ -26,7 +26,7 @@ use mutation::{Case, Delivery};
 /// more.
 const JUDGES: usize = 16;
 
-/// PingSIX says what it thinks within milliseconds, unless it looks up a name, which it does for a second at most.
+/// PingSIX reports its verdict within milliseconds, except for a name lookup, which takes at most a second.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The documents of a prefix.
@@ -89,7 +89,7 @@ impl<'j> Judge<'j> {
         }
         let verdict = self.pingsix.verdict(revision, PATIENCE).await;
         if verdict == Verdict::Silent {
-            // Its worker has died. No other start would do better with these documents.
+            // The worker has died. Another start would fail with the same documents.
             let healthy = self.healthy.clone();
             self.publish(&healthy).await;
             self.pingsix = PingSix::start(self.binary, self.etcd.address, &self.scope).await;
@@ -131,7 +131,7 @@ fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
     validate_pairs(pairs, &options(scope))
 }
 
-/// Whether the rules speak of a fault that shows in some orders of insertion only.
+/// Whether the rules report a fault that depends on the order of insertion.
 fn depends_on_order(violations: &[Violation]) -> bool {
     violations.iter().all(|violation| {
         !violation.is_refusal() || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)

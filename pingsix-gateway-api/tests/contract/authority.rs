@@ -19,7 +19,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its own certificate, for those who trust it.
+    /// The certificate of the CA itself.
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }

@@ -1,4 +1,4 @@
-//! Routes written by hand, each on a host of its own, before a backend that tells what reached it.
+//! Handwritten routes, each on a host of its own, before a backend that reports the received request.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Clients that send exactly what they are told, over each protocol that PingSIX speaks.
+//! Clients that send exact requests over each protocol of PingSIX.
 
 mod credulous;
 mod door;
@@ -121,7 +121,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// A client that says over TLS which name it wants, or does not.
+    /// A TLS client with or without a server name.
     pub(crate) fn new(protocol: Protocol, address: SocketAddr, sni: Option<&str>) -> Self {
         let alpn = if protocol.http2() { "h2" } else { "http/1.1" };
         let tls = protocol.tls().then(|| Hello { sni: sni.map(str::to_owned), alpn });
@@ -129,14 +129,14 @@ impl Client {
         if protocol.http2() { Self::Http2(Http2::at(door)) } else { Self::Http1(Http1::at(door)) }
     }
 
-    /// A client of HTTP/2 in plaintext that says that its URLs are of another scheme.
+    /// A plaintext HTTP/2 client that claims another scheme in its URLs.
     pub(crate) fn claiming(scheme: &'static str, address: SocketAddr) -> Self {
         let mut client = Http2::at(Door { address, tls: None });
         client.claim(scheme);
         Self::Http2(client)
     }
 
-    /// Sends a request of the model; how it says it travels plays no part.
+    /// Sends a request of the model and ignores its protocol.
     pub(crate) async fn ask(&mut self, request: &Request) -> Result<Reply, String> {
         match self {
             Self::Http1(client) => client.ask(request).await.map_err(|error| error.to_string()),
@@ -156,7 +156,7 @@ impl Client {
 /// The number of concurrent connections.
 const CONNECTIONS: usize = 4;
 
-/// The answers to requests, in their order, each sent as it says it travels.
+/// The responses to requests in order, each over its own protocol.
 pub(crate) async fn ask_all(addresses: impl Into<Addresses>, requests: &[Request]) -> Vec<Reply> {
     let addresses = addresses.into();
     let share = requests.len().div_ceil(CONNECTIONS).max(1);

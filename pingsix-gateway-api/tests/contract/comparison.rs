@@ -15,7 +15,7 @@ use crate::probe::Probe;
 use crate::properties::generate::{hosts, probe};
 use crate::received::{difference, is_answer};
 
-/// Whether a backend of some name serves the port of a Service: namespace, name, port, backend.
+/// Whether the backend with this name serves the port of a Service: namespace, name, port, backend.
 pub(crate) type ServedBy = fn(&World, (&str, &str, u16), &str) -> bool;
 
 /// A table as the oracle reads it, and how to tell its Services from their backends' names.
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     pub(crate) weighted: usize,
     pub(crate) redirected: usize,
     pub(crate) preflights: usize,
-    /// Answers of backends that something became of.
+    /// Responses of backends that PingSIX changed.
     pub(crate) changed: usize,
     pub(crate) refused: usize,
     pub(crate) shares: usize,
@@ -57,10 +57,10 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// How a request is sent: half of them in plaintext over HTTP/1.1, a quarter over h2c, a quarter over TLS.
+/// The protocol of a request: half of them in plaintext over HTTP/1.1, a quarter over h2c, a quarter over TLS.
 ///
-/// The answer must be the same over each, with one exception that the tables do not contain: a header match on `Host`
-/// holds over HTTP/1 only, because HTTP/2 has no such header.
+/// The response must be the same over each, with one exception that the tables do not contain: a header match on
+/// `Host` holds over HTTP/1 only, because HTTP/2 has no such header.
 fn draw_protocol(rng: &mut SmallRng) -> Protocol {
     match rng.random_range(0..8) {
         0..4 => Protocol::Http1,
@@ -119,11 +119,11 @@ impl Comparison {
         reply: &Reply,
     ) -> Option<String> {
         let (probe, request) = asked;
-        // The responder redirects nobody who does not name a host, wherever to.
+        // The responder redirects no request without a host.
         if reply.status == 400 && decided.redirects() && probe.usable_host().is_none() {
             return None;
         }
-        // A host that is none, or is missing, cannot be said to a backend over HTTP/2.
+        // An invalid or absent host cannot be sent to a backend over HTTP/2.
         let is_spoken_to_over_http2 =
             |target: &&Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
         if matches!(reply.status, 500 | 502)
@@ -134,7 +134,7 @@ impl Comparison {
             return None;
         }
         if self.target_of(decided, request, reply).is_none() {
-            // A preflight for what no rule takes: PingSIX looks for a rule that has the method asked for.
+            // A preflight without a matching rule: PingSIX looks for a rule with the requested method.
             let is_late = decided.rule.is_none()
                 && probe.is_preflight()
                 && matches!(reply.status, 204 | 403)
@@ -222,12 +222,12 @@ impl Comparison {
     }
 }
 
-/// Whether a browser asked and was answered by the gateway.
+/// Whether the gateway answered a preflight of a browser.
 fn is_preflight(decided: &Decided) -> bool {
     matches!(decided.answer.targets().as_slice(), [Target::Preflight(_)])
 }
 
-/// Weights and counts stay far below what a float cannot hold.
+/// Weights and counts are far below the precision of a float.
 pub(crate) fn float(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap())
 }

@@ -18,7 +18,7 @@ impl Dice {
         self.0.random_range(0..bound)
     }
 
-    /// As [`Self::below`], for what has 32 bits.
+    /// [`Self::below`] for 32 bits.
     pub(crate) fn number(&mut self, bound: u32) -> u32 {
         self.0.random_range(0..bound)
     }

@@ -25,7 +25,7 @@ pub(crate) const BACKEND: &str = "x-backend";
 /// The request header that the backend sends back under [`ROUTE_SEEN`].
 pub(crate) const ROUTE: &str = "x-route";
 
-/// The response header with what the backend got under [`ROUTE`].
+/// The response header with the request header [`ROUTE`] that the backend received.
 pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
 
 /// The response header with the request target the backend got.
@@ -53,7 +53,7 @@ impl Echo {
         Self::start_at(name, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap()
     }
 
-    /// At this address, unless somebody else has it.
+    /// Binds this address unless it is taken.
     pub(crate) async fn start_at(name: &str, address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr().unwrap();

@@ -56,7 +56,7 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
         assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
         assert_eq!(status(&pingsix, "/one").await, 200);
 
-        // The certificate of the server is replaced: the watch goes on, and whoever connects anew is content.
+        // The certificate of the server is replaced: the watch goes on, and new clients verify the new certificate.
         let lists = etcd.stats().lists;
         write(&servers.issue());
         let started = Instant::now();
@@ -105,7 +105,7 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
     }
     assert_eq!(etcd.stats().lists, 0);
 
-    // Its files are replaced, and it needs no restart.
+    // The client's files are replaced, and PingSIX needs no restart.
     let [_, (_, stranger), _] = &strangers;
     let pingsix = PingSix::launch_reading(stranger, &binary, etcd.address, SCOPE).await;
     pingsix.replace_feed(&FeedTls { ca: servers.pem(), identity: Some(clients.issue()) });

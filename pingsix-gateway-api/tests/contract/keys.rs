@@ -49,7 +49,7 @@ impl Bench {
         match self.pingsix.verdict(revision, PATIENCE).await {
             Verdict::Accepted => true,
             Verdict::Refused(..) => {
-                // An error stands until something is taken.
+                // An error stays until PingSIX accepts documents.
                 let revision = self.publish(Vec::new()).await;
                 self.pingsix.published(revision).await;
                 false
@@ -89,7 +89,7 @@ fn document(index: usize, odd: &Odd) -> (String, Bytes) {
     (format!("ssls/n{index}"), value.to_string().into())
 }
 
-/// Whether our rules let it pass.
+/// Whether our rules accept it.
 fn passes(odd: &Odd) -> bool {
     let (key, value) = document(0, odd);
     let options = ValidateOptions { prefix: SCOPE.to_owned(), ..ValidateOptions::default() };
@@ -113,7 +113,7 @@ async fn whatever_certificates_and_keys_pass_pingsix_takes() {
 
     // Of the mutations, most are refused by both; only those with a kind of their own are looked at one by one.
     let named: Vec<&Odd> = others.iter().copied().filter(|odd| !odd.is_mutation).collect();
-    // The name of the pair stands before the comma, and what is odd about it behind.
+    // The name of the pair is before the comma, and the deviation after it.
     let mut stricter: BTreeSet<&str> = BTreeSet::new();
     for odd in &named {
         if bench.takes(&[odd]).await {

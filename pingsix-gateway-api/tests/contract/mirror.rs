@@ -1,4 +1,4 @@
-//! A backend that tells what reached it, over HTTP/1 and over HTTP/2 with prior knowledge.
+//! A backend that reports the received request, over HTTP/1 and over HTTP/2 with prior knowledge.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

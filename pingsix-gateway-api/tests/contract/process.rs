@@ -35,7 +35,7 @@ pub(crate) struct PingSix {
 pub(crate) enum Listener {
     /// HTTP/1.1, and HTTP/2 with prior knowledge.
     Plaintext,
-    /// HTTP/1.1 and HTTP/2, as ALPN says.
+    /// HTTP/1.1 and HTTP/2 by ALPN.
     Tls,
     /// As [`Self::Tls`], in a process that has another listener, which offers HTTP/2 in plaintext.
     TlsBesideH2c,
@@ -109,8 +109,8 @@ pub(crate) enum Verdict {
 }
 
 impl PingSix {
-    /// Starts the binary and waits until it serves what the scope holds. PingSIX cannot say which port it got, so a
-    /// start that finds its ports taken is repeated with others.
+    /// Starts the binary and waits until it serves the documents of the scope. PingSIX cannot report its ports, so a
+    /// start with taken ports is repeated with others.
     pub(crate) async fn start(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         Self::start_with(Listener::Plaintext, binary, etcd, scope).await
     }
@@ -250,7 +250,7 @@ pingsix:
         self.status
     }
 
-    /// Its metrics.
+    /// The metrics of the process.
     #[allow(dead_code, reason = "not every program with this file asks for them")]
     pub(crate) async fn metrics(&self) -> String {
         let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\n\r\n";
@@ -273,8 +273,8 @@ pingsix:
         (status == 200).then(|| serde_json::from_slice(&body).unwrap())
     }
 
-    /// Waits until a revision is published, or a refusal is reported. The latter says nothing of the revision
-    /// unless there was no error before: PingSIX keeps an error until something is published.
+    /// Waits until a revision is published or a refusal is reported. PingSIX keeps an error until its next
+    /// publication, so a refusal belongs to the revision only if there was no error before.
     pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
         let started = Instant::now();
         loop {

@@ -48,7 +48,7 @@ enum Poison {
     Reference,
     /// A plugin that there is not: found later.
     Plugin,
-    /// A plugin that is told nonsense: found later.
+    /// A plugin with an invalid configuration that PingSIX detects late.
     Settings,
     /// A backend whose name does not resolve: found later, and tried again.
     Name,
@@ -241,7 +241,7 @@ impl Lab {
         );
     }
 
-    /// Publishes what is to be published. Returns whether that changed anything, and what is known of it already.
+    /// Publishes the documents. Returns whether they changed, and the known outcome.
     async fn publish(&mut self) -> (bool, AcceptanceOutcome) {
         let standing = self.reconciler.reconcile(&owner(), jiff::Timestamp::now());
         let ReconcileOutcome::Current(reconciled) = standing else { panic!("{standing:?}") };
@@ -311,7 +311,7 @@ async fn status(pingsix: SocketAddr, host: &str, path: &str) -> u16 {
     client.ask(&Request::get(host, path)).await.unwrap().status
 }
 
-/// Asks for a route all the time, and counts what is not answered by its backend.
+/// Requests a route continuously, and counts responses from elsewhere than its backend.
 fn ask_all_the_time(
     pingsix: SocketAddr,
     host: &'static str,
@@ -339,7 +339,7 @@ const fn halves(count: usize) -> usize {
     count.next_power_of_two().trailing_zeros() as usize
 }
 
-/// Poisons one of many new routes, and tells what it took to get over that.
+/// Poisons one of many new routes, and returns the cost of the recovery.
 async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Healing {
     let mut lab = Lab::start(poison).await;
     lab.route("good", "good.test", &["/"]);
@@ -423,7 +423,7 @@ async fn pingsix_says_on_its_status_page_what_it_refuses_and_that_is_found() {
         assert!(healing.noticed <= Duration::from_secs(5), "{healing:?}");
         // PingSIX looks again every three seconds, and names are given a second to resolve.
         assert!(healing.healed <= Duration::from_secs(5) + PATIENCE * healing.count(), "{healing:?}");
-        // A fault in what is matched is found twice: before it shows that quarantine is no cure, and after.
+        // A fault in a match is found twice: before quarantine proves insufficient, and after.
         let searches = if poison == Pattern { 2 } else { 1 };
         assert!(healing.publications <= searches * (halves(NEW) + 3), "{healing:?}");
     }

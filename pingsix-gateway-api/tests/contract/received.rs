@@ -22,7 +22,7 @@ pub(crate) fn difference(expected: &Effect, request: &Request, reply: &Reply) ->
     let seen: ReceivedRequest = serde_json::from_slice(&reply.body).unwrap();
     let mut received = collect(&reply.headers);
     let script = take_script(&mut received, request.first_header("origin"));
-    // Headers that nobody asked about come and go: of connections, of dates, and of what the backend tells.
+    // Headers without a role here vary: of connections, of dates, and of the backend's report.
     let known = |headers: &Headers, others: &Headers| -> Headers {
         let is_known = |name: &str| others.contains_key(name) || is_of_tables(name);
         headers.iter().filter(|(name, _)| is_known(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
@@ -50,7 +50,7 @@ fn is_of_tables(name: &str) -> bool {
     ["x-env", "x-new", "x-drop", "x-keep", "version", "origin"].contains(&name)
 }
 
-/// Whether an answer is the one that the oracle names, which no backend gave.
+/// Whether a response is the oracle's, without a backend.
 pub(crate) fn is_answer(expected: &Target, request: &Request, reply: &Reply) -> bool {
     match expected {
         Target::Service { .. } => false,

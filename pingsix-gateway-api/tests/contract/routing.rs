@@ -59,7 +59,7 @@ impl<'b> Bench<'b> {
         self.pingsix.verdict(self.revision, PATIENCE).await
     }
 
-    /// Publishes what nobody can refuse, so that an error does not outlive its cause.
+    /// Publishes valid documents, so that an earlier error ends.
     async fn clear(&mut self) {
         self.edition += 1;
         let revision = self.etcd.publish(SCOPE, &Config::new(), self.edition).await;
@@ -72,7 +72,7 @@ impl<'b> Bench<'b> {
     }
 }
 
-/// Whether an answer is what the model says.
+/// Whether a response equals the model's.
 fn agrees(outcome: &Outcome<'_>, request: &Request, reply: &Reply) -> bool {
     let body = |text: &str| request.method == "HEAD" || reply.body == text.as_bytes();
     match outcome {

@@ -1,10 +1,10 @@
-//! Whether, and at which size, the tests run.
+//! Configuration of the tests: PingSIX's binary and the number of cases.
 
 use std::env;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// The binary, or `None` after having said that the test does not run.
+/// The binary; `None`, with a message, without it.
 pub(crate) fn binary(test: &str) -> Option<PathBuf> {
     let binary = env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     if binary.is_none() {

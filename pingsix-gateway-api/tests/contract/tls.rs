@@ -137,7 +137,7 @@ impl Bench {
         (client.certificate().unwrap().to_vec(), reply)
     }
 
-    /// Compares what is shown for a name, and whether a backend answers, over both protocols.
+    /// Compares the presented certificate for a name, and whether a backend responds, over both protocols.
     async fn expect(&mut self, secrets: &Secrets, sni: Option<&str>, secret: &str, served: bool) {
         let host = sni.unwrap_or("shop.tls.test");
         for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
@@ -187,7 +187,7 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
                 bench.expect(&secrets, Some("eu.tls.test"), "wildcard", true).await;
                 bench.expect(&secrets, Some("tls.test"), rest, any).await;
                 bench.expect(&secrets, Some("shop.test"), rest, any).await;
-                // PingSIX takes a connection without a name for one to `*`, whatever the Host says later.
+                // PingSIX treats a connection without a server name as one to `*`, whatever the later Host.
                 bench.expect(&secrets, None, rest, true).await;
             }
         }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{SHOP, embedded_controller, reflector_store};
 
-/// How long anything may take to come about.
+/// Timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SETTINGS: &str = "
@@ -36,7 +36,7 @@ spec:
       volumes: [{name: settings, configMap: {name: settings}}]
 ";
 
-/// What an example has printed so far.
+/// The output of an example so far.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -109,7 +109,8 @@ async fn reflector_store(cluster: &TestCluster) {
     let change_and_see = async {
         let config_maps: Api<ConfigMap> = Api::namespaced(cluster.admin(), "shop");
         let deadline = Instant::now() + PATIENCE;
-        // Nothing is said of what was there at the start, and nobody says when that is over: so it changes until it is seen.
+        // Objects that exist at the start cause no output, and the end of the start is not observable: so the object
+        // changes until the output shows it.
         for colour in 0.. {
             let patch = serde_json::json!({"data": {"colour": colour.to_string()}});
             config_maps.patch("settings", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();

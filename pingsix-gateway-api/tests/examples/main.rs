@@ -1,7 +1,7 @@
-//! The examples do what they say.
+//! The examples work as documented.
 //!
-//! They are run from here, not as programs: what is tested is then what has just been compiled, and where it prints to
-//! is for the test to say.
+//! The tests call them as functions instead of programs: the tested code is then the compiled one, and the test
+//! captures its output.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -1,8 +1,9 @@
-//! Delivery by ratios: what the embedded server makes of changes, beside Debian's etcd with the same keys in the same run.
+//! Delivery by ratios: the embedded server beside Debian's etcd with the same keys in the same run.
 //!
-//! `PINGSIX_BIN=/path/to/pingsix cargo bench -p pingsix-sink --bench delivery [-- ROUTES ...]`, with `DELIVERY_ROUNDS` (5).
-//! Where PingSIX or etcd is missing, what needs them is left out, and said so. Prints a table in Markdown, in which absolute
-//! times are context: arms take turns, and what counts is the ratio of each round, given as the median with its extremes.
+//! `PINGSIX_BIN=/path/to/pingsix cargo bench -p pingsix-sink --bench delivery [-- ROUTES ...]`, with
+//! `DELIVERY_ROUNDS` (5). Without PingSIX or etcd, the measurements that need them are left out with a message. The
+//! output is a table in Markdown. Absolute times are context: arms take turns, and the result is the ratio of each
+//! round, as the median with its extremes.
 
 #![allow(
     missing_docs,
@@ -13,14 +14,13 @@
     reason = "a measurement that cannot go on fails"
 )]
 
-#[path = "../../tests/support/commanded.rs"]
-mod commanded;
+#[path = "../../tests/support/child_process.rs"]
+mod child_process;
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;
 #[path = "../../tests/support/wire.rs"]
 mod wire;
 
-mod arms;
 mod churn;
 mod pingsix;
 mod process;
@@ -29,12 +29,13 @@ mod ratio;
 mod relist;
 mod routes;
 mod server;
+mod servers;
 mod size;
 mod watchers;
 
 use std::time::Instant;
 
-/// How often each arm has its turn.
+/// Number of rounds for each arm.
 fn rounds() -> usize {
     std::env::var("DELIVERY_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
@@ -42,7 +43,7 @@ fn rounds() -> usize {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let [mode, count, pacing] = &arguments[..]
-        && mode == server::MODE
+        && mode == server::SERVER_ARGUMENT
     {
         // One thread, so that the time of the process is that of the server.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,10 +61,10 @@ async fn measure(sizes: &[usize]) {
     println!("| bar | routes | what | measured | ratio: median (extremes) | to be |");
     println!("|---|---|---|---|---|---|");
     for size in sizes {
-        if let Some(mut arms) = arms::Arms::start(*size).await {
-            let one = published::one_change(&mut arms).await;
-            published::burst(&mut arms).await;
-            churn::churn(&mut arms, one).await;
+        if let Some(mut servers) = servers::Servers::start(*size).await {
+            let one = published::one_change(&mut servers).await;
+            published::burst(&mut servers).await;
+            churn::churn(&mut servers, one).await;
         }
     }
     let largest = *sizes.iter().max().unwrap();

@@ -1,4 +1,4 @@
-//! The real PingSIX, asked when it has published what.
+//! The real PingSIX, polled for its published revision.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use tokio::time::{sleep, timeout};
 use crate::gateway::{Gateway, pingora};
 use crate::routes::PREFIX;
 
-/// How often it is asked.
-const GLANCE: Duration = Duration::from_millis(1);
+/// Poll interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout of all waits.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) struct PingSix {
     client: Client<HttpConnector, Empty<Bytes>>,
@@ -30,7 +30,7 @@ pub(crate) struct PingSix {
 }
 
 impl PingSix {
-    /// Starts one that reads from this address.
+    /// Starts a PingSIX that reads from this address.
     pub(crate) fn start(binary: &Path, etcd: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (proxy, status) = (free_address(), free_address());
@@ -56,14 +56,14 @@ impl PingSix {
         serde_json::from_slice::<Value>(&body).ok()?["published_revision"].as_i64()
     }
 
-    /// When a revision is published.
+    /// The time at which a revision is published.
     pub(crate) async fn published(&self, revision: i64) -> Instant {
         let wait = async {
             while self.revision().await < Some(revision) {
-                sleep(GLANCE).await;
+                sleep(POLL_INTERVAL).await;
             }
             Instant::now()
         };
-        timeout(PATIENCE, wait).await.expect("it is published in time")
+        timeout(WAIT_TIMEOUT, wait).await.expect("it is published in time")
     }
 }

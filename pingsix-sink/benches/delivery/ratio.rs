@@ -3,15 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The middle one of some values.
+/// The median of values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
 }
 
-/// The middle one of some times.
-pub(crate) fn middle(times: &[Duration]) -> Duration {
+/// The median of times.
+pub(crate) fn median_time(times: &[Duration]) -> Duration {
     let mut sorted = times.to_vec();
     sorted.sort();
     sorted[sorted.len() / 2]

@@ -1,4 +1,4 @@
-//! Clients whose watches lie too far back, and who list again all at once.
+//! Clients with compacted watches that list again at the same time.
 
 use futures::future::join_all;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
@@ -11,10 +11,10 @@ use crate::routes::PREFIX;
 use crate::server::{HISTORY, Pacing, Server};
 use crate::wire::{Watcher, under, watch_under};
 
-/// How many there are.
+/// Number of clients.
 const CLIENTS: usize = 20;
 
-/// B15: what they are told after that, when nothing has changed since; and the memory that it takes.
+/// B15: the data that they receive afterwards without a change, and the memory of the server.
 pub(crate) async fn relist(size: usize) {
     let mut ratios = Vec::new();
     let (mut events, mut steady, mut peak) = (0, 0, 0);
@@ -24,15 +24,17 @@ pub(crate) async fn relist(size: usize) {
         for _ in 0..CLIENTS {
             channels.push(server.channel().await);
         }
-        // Each has listed once before, as it must have.
+        // Each client has listed before.
         let listed = join_all(channels.iter().cloned().map(list)).await;
         for number in 0..2 * HISTORY {
             server.change(number);
         }
         (steady, events) = (server.memory(), 0);
-        process::forget_peak(server.pid());
-        let again =
-            channels.into_iter().zip(listed).map(|(channel, (_, listed))| come_back(channel, listed, size));
+        process::reset_peak(server.pid());
+        let again = channels
+            .into_iter()
+            .zip(listed)
+            .map(|(channel, (_, listed))| resume_and_relist(channel, listed, size));
         events += join_all(again).await.into_iter().sum::<usize>();
         peak = process::peak_memory(server.pid());
         ratios.push(peak as f64 / steady as f64);
@@ -56,8 +58,8 @@ async fn list(channel: Channel) -> (usize, i64) {
     (listed.kvs.len(), listed.header.unwrap().revision)
 }
 
-/// Goes on with the watch, is told that it cannot, lists, and counts what comes then.
-async fn come_back(channel: Channel, listed: i64, size: usize) -> usize {
+/// Continues the watch, receives its cancellation, lists, and counts the following events.
+async fn resume_and_relist(channel: Channel, listed: i64, size: usize) -> usize {
     let mut watcher = Watcher::open(channel.clone()).await.unwrap();
     watcher.create(watch_under(&format!("{PREFIX}/"), listed + 1)).await;
     let cancelled = watcher.next().await;

@@ -12,7 +12,7 @@ pub(crate) fn scope() -> Scope {
     Scope::new(PREFIX).unwrap()
 }
 
-/// The whole of what is published, and the value that each change gives to one of its routes.
+/// The published documents, with a new value for each change of a route.
 pub(crate) struct Routes {
     documents: DocumentSet,
     count: usize,
@@ -33,19 +33,19 @@ impl Routes {
         Desired::new(scope(), self.documents.clone())
     }
 
-    /// The same, with nothing shared with what was published before.
-    pub(crate) fn made_again(&self) -> Desired {
+    /// The same documents without shared memory.
+    pub(crate) fn unshared(&self) -> Desired {
         let documents: Vec<Document> = self.documents.iter().cloned().collect();
         Desired::new(scope(), DocumentSet::new(documents.into_iter().rev()).unwrap())
     }
 
-    /// Gives one route a value that it never had.
+    /// Gives one route a new value.
     pub(crate) fn change(&mut self, number: usize) -> Document {
-        self.change_some([number]).remove(0)
+        self.change_many([number]).remove(0)
     }
 
-    /// Gives some routes values that they never had.
-    pub(crate) fn change_some(&mut self, numbers: impl IntoIterator<Item = usize>) -> Vec<Document> {
+    /// Gives some routes new values.
+    pub(crate) fn change_many(&mut self, numbers: impl IntoIterator<Item = usize>) -> Vec<Document> {
         self.changes += 1;
         let changed = numbers.into_iter().map(|number| document(number % self.count, self.changes));
         let changed: BTreeMap<Key, Document> =
@@ -56,13 +56,13 @@ impl Routes {
         all
     }
 
-    /// All of them, with the keys that a client sees.
+    /// All documents with their full keys.
     pub(crate) fn pairs(&self) -> Vec<(Bytes, Bytes)> {
         self.documents.iter().map(pair).collect()
     }
 }
 
-/// A document with the key that a client sees.
+/// A document with its full key.
 pub(crate) fn pair(document: &Document) -> (Bytes, Bytes) {
     (Bytes::from(scope().full_key(&document.key)), document.value.clone())
 }

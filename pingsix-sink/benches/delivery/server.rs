@@ -1,42 +1,43 @@
-//! An embedded server in a process of its own (this program again), whose time and memory nobody shares.
+//! An embedded server in a process of its own (this program again), whose time and memory can be measured.
 
 use pingsix_sink::embedded::Pace;
 use pingsix_sink::{EmbeddedEtcd, Sink as _};
 use tonic::transport::Channel;
 
-use crate::commanded::{Commanded, answer, orders};
+use crate::child_process::{ChildServer, answer, commands};
 use crate::process;
 use crate::routes::Routes;
 use crate::wire::Served;
 
 /// The first argument of such a process.
-pub(crate) const MODE: &str = "server";
+pub(crate) const SERVER_ARGUMENT: &str = "server";
 
-/// How often it tells a watch of changes.
+/// The pace of a watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pacing {
     Default,
     None,
 }
 
-/// How many publications it remembers for watches.
+/// Publications in the history.
 pub(crate) const HISTORY: usize = 256;
 
-/// A server that is measured. Ends with this value.
+/// A measured server. Ends with this value.
 pub(crate) struct Server {
-    process: Commanded,
+    process: ChildServer,
     pub(crate) address: String,
 }
 
 impl Server {
     pub(crate) fn start(routes: usize, pacing: Pacing) -> Self {
-        let (process, address) = Commanded::start(&[MODE, &routes.to_string(), &format!("{pacing:?}")]);
+        let (process, address) =
+            ChildServer::start(&[SERVER_ARGUMENT, &routes.to_string(), &format!("{pacing:?}")]);
         Self { process, address }
     }
 
-    /// Has it change one route, and says in which revision.
+    /// Lets the server change one route, and returns the revision.
     pub(crate) fn change(&mut self, number: usize) -> i64 {
-        self.process.ask(&number.to_string()).parse().unwrap()
+        self.process.request(&number.to_string()).parse().unwrap()
     }
 
     pub(crate) async fn channel(&self) -> Channel {
@@ -52,17 +53,17 @@ impl Server {
     }
 }
 
-/// What such a process does.
+/// The body of such a process.
 pub(crate) async fn run(count: usize, pacing: &str) {
     let pace = if pacing == "None" { Pace::NONE } else { Pace::default() };
     let mut routes = Routes::new(count);
     let served = Served::start(EmbeddedEtcd::builder().pace(pace).history(HISTORY, 64 << 20)).await;
     served.etcd.publish(&routes.desired()).await.unwrap();
     served.etcd.open();
-    let mut orders = orders();
+    let mut commands = commands();
     answer(&served.address.to_string());
-    while let Some(order) = orders.recv().await {
-        let Ok(number) = order.parse() else { break };
+    while let Some(command) = commands.recv().await {
+        let Ok(number) = command.parse() else { break };
         routes.change(number);
         let revision = served.etcd.publish(&routes.desired()).await.unwrap().revision;
         answer(&revision.get().to_string());

@@ -1,4 +1,4 @@
-//! What a client is told of a change: how many events, and how many bytes.
+//! Events and bytes of a change.
 
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::request_op::Request;
@@ -10,10 +10,10 @@ use tonic::transport::Channel;
 use crate::routes::{PREFIX, Routes, pair};
 use crate::wire::{Served, Watcher, channel, watch_under};
 
-/// How often something is published that changes nothing.
-const NOISE: usize = 200;
+/// Number of publications without a change.
+const UNCHANGED_PUBLICATIONS: usize = 200;
 
-/// A watch of Debian's etcd, to see what it makes of the same; nothing where there is none.
+/// A watch of Debian's etcd for comparison; absent without etcd.
 struct Etcd {
     kv: KvClient<Channel>,
     watcher: Watcher,
@@ -30,7 +30,7 @@ impl Etcd {
         Some(Self { kv, watcher, _process: process })
     }
 
-    /// Puts all at once, and counts the bytes of the response.
+    /// Puts all documents at once, and counts the bytes of the response.
     async fn bytes(&mut self, documents: &[Document]) -> usize {
         let put = |document: &Document| {
             let (key, value) = pair(document);
@@ -46,7 +46,7 @@ impl Etcd {
     }
 }
 
-/// B6: exactly the keys that changed, with few bytes more than their values; nothing when nothing did.
+/// B6: exactly the changed keys, with few bytes besides their values; nothing without a change.
 pub(crate) async fn bytes_and_events(size: usize) {
     let mut routes = Routes::new(size);
     let served = Served::start(EmbeddedEtcd::builder()).await;
@@ -56,7 +56,7 @@ pub(crate) async fn bytes_and_events(size: usize) {
     watcher.create(watch_under(&format!("{PREFIX}/"), 0)).await;
     let mut etcd = Etcd::start().await;
     for keys in [1, 10, 100].into_iter().filter(|keys| *keys <= size) {
-        let changed = routes.change_some((0..keys).map(|number| number * 3));
+        let changed = routes.change_many((0..keys).map(|number| number * 3));
         let count = changed.len();
         let values: usize = changed.iter().map(|document| document.value.len()).sum();
         let names: usize = changed.iter().map(|document| pair(document).0.len()).sum();
@@ -74,13 +74,13 @@ pub(crate) async fn bytes_and_events(size: usize) {
             names / count,
         );
     }
-    for _ in 0..NOISE {
-        served.etcd.publish(&routes.made_again()).await.unwrap();
+    for _ in 0..UNCHANGED_PUBLICATIONS {
+        served.etcd.publish(&routes.unshared()).await.unwrap();
     }
     let before = served.etcd.stats().watch_events;
     watcher.settle().await;
     println!(
-        "| B6 | {size} | events of {NOISE} publications of the same, made anew | {} | | 0 |",
+        "| B6 | {size} | events of {UNCHANGED_PUBLICATIONS} publications of the same, made anew | {} | | 0 |",
         served.etcd.stats().watch_events - before
     );
 }

@@ -1,4 +1,4 @@
-//! What watches cost.
+//! Cost of watches.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::process;
-use crate::ratio::{Ratios, middle};
+use crate::ratio::{Ratios, median_time};
 use crate::rounds;
 use crate::routes::PREFIX;
 use crate::server::{Pacing, Server};
 use crate::wire::{Watcher, watch_under};
 
-/// How many there are, in the arm that has many.
-const MANY: usize = 100;
+/// Number of watches in the larger arm.
+const WATCHERS: usize = 100;
 
-/// How many changes make a round.
+/// Changes per round.
 const CHANGES: usize = 100;
 
-/// A second has a hundred of these.
+/// Interval of changes: a hundred per second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A server with clients that watch.
-struct Watched {
+/// A server with watching clients.
+struct WatchedServer {
     server: Server,
-    /// How far each client has read.
+    /// The revision that each client has read.
     read: Vec<watch::Receiver<i64>>,
 }
 
-impl Watched {
+impl WatchedServer {
     async fn start(size: usize, pacing: Pacing, count: usize) -> Self {
         let mut watched = Self { server: Server::start(size, pacing), read: Vec::new() };
         watched.add(count).await;
@@ -57,7 +57,7 @@ impl Watched {
         }
     }
 
-    /// The time that some changes take, each read by all before the next.
+    /// The time of some changes when all clients read each before the next.
     async fn one_by_one(&mut self) -> Duration {
         let before = process::time(self.server.pid());
         for number in 0..CHANGES {
@@ -67,7 +67,7 @@ impl Watched {
         process::time(self.server.pid()).saturating_sub(before)
     }
 
-    /// The time that they take when they come a hundred a second.
+    /// The time of the same changes at a hundred per second.
     async fn churn(&mut self) -> Duration {
         let before = process::time(self.server.pid());
         let mut ticks = interval(TICK);
@@ -82,18 +82,18 @@ impl Watched {
     }
 }
 
-/// B16: processor time and memory with many, beside those with one.
+/// B16: processor time and memory with many watches, beside those with one.
 pub(crate) async fn cost(size: usize) {
     for pacing in [Pacing::Default, Pacing::None] {
-        let mut one = Watched::start(size, pacing, 1).await;
-        let mut many = Watched::start(size, pacing, 1).await;
-        // What the first changes need, is there afterwards.
+        let mut one = WatchedServer::start(size, pacing, 1).await;
+        let mut many = WatchedServer::start(size, pacing, 1).await;
+        // The first changes allocate buffers that stay.
         one.churn().await;
         many.churn().await;
         let alone = many.server.memory();
-        many.add(MANY - 1).await;
+        many.add(WATCHERS - 1).await;
         many.churn().await;
-        let each = many.server.memory().saturating_sub(alone) / (MANY as u64 - 1);
+        let each = many.server.memory().saturating_sub(alone) / (WATCHERS as u64 - 1);
         let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
         for _ in 0..rounds() {
             match pacing {
@@ -113,9 +113,9 @@ pub(crate) async fn cost(size: usize) {
             Pacing::None => ("that all read before the next, without a pace", ""),
         };
         println!(
-            "| B16 | {size} | the server's processor time for a change {what}, {MANY} watches / one; RSS of a watch | {:.0?} / {:.0?}; {} KiB | {} | {bar} |",
-            middle(&of_many) / changes,
-            middle(&of_one) / changes,
+            "| B16 | {size} | the server's processor time for a change {what}, {WATCHERS} watches / one; RSS of a watch | {:.0?} / {:.0?}; {} KiB | {} | {bar} |",
+            median_time(&of_many) / changes,
+            median_time(&of_one) / changes,
             each / 1024,
             Ratios::of(&of_many, &of_one)
         );

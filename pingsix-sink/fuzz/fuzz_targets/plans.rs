@@ -10,6 +10,6 @@ mod input;
 mod plans;
 
 fuzz_target!(|bytes: &[u8]| {
-    let faults = plans::exercise(bytes);
+    let faults = plans::run(bytes);
     assert!(faults.is_empty(), "{faults:#?}");
 });

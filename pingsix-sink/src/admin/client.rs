@@ -14,55 +14,55 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::held::Listed;
-use super::tls::{Material, Tls};
+use super::listed::ListedResource;
+use super::tls::{Tls, TlsCredentials};
 use super::{AdminError, AdminUrl};
 use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
-/// How large an answer may be. PingSIX itself reads 4 MiB from etcd at most, which JSON may lengthen.
-const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
+/// Size limit of a response. PingSIX reads at most 4 MiB from etcd, and JSON may lengthen them.
+const RESPONSE_LIMIT: usize = 32 * 1024 * 1024;
 
-/// How often a write is tried while others write at the same moment.
-const ATTEMPTS: u32 = 10;
+/// Attempts of a write that conflicts with other writers.
+const MAX_ATTEMPTS: u32 = 10;
 
 const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// What PingSIX says when a resource cannot be deleted because another refers to it
-/// (`GraphError::ReferentialConflict` in `src/proxy/graph_mutation.rs`); its other conflict is that of two writers.
-const STILL_REFERENCED: &str = "conflicting references";
+/// Message of PingSIX for a resource that cannot be deleted because another refers to it
+/// (`GraphError::ReferentialConflict` in `src/proxy/graph_mutation.rs`). The other conflict is between two writers.
+const STILL_REFERENCED_MESSAGE: &str = "conflicting references";
 
 pub(super) struct Client {
     url: AdminUrl,
     api_key: HeaderValue,
     timeout: Duration,
     tls: Tls,
-    /// What connections are made with, and what was in the files then.
-    current: Mutex<Option<(Option<Material>, Http)>>,
+    /// The HTTP client and the credentials from which it was made.
+    current: Mutex<Option<(Option<TlsCredentials>, Http)>>,
 }
 
 type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// What became of a write.
-pub(super) enum Put {
-    /// It is there since this revision.
+/// Outcome of a write.
+pub(super) enum PutOutcome {
+    /// The revision of the write.
     Committed(Revision),
-    /// PingSIX does not take it, and says why; the text may quote any document.
+    /// The reason why PingSIX refused the document. The text may quote any document.
     Refused(String),
 }
 
-/// What became of a deletion.
-pub(super) enum Deleted {
-    /// The resource is not there.
+/// Outcome of a deletion.
+pub(super) enum DeleteOutcome {
+    /// The resource is absent.
     Gone,
-    /// Others refer to it, so it stays.
+    /// The resource stays, because others refer to it.
     StillReferenced,
 }
 
-/// An answer with its body.
-struct Answer {
+/// A response with its body.
+struct UnexpectedResponse {
     status: StatusCode,
     body: Bytes,
 }
@@ -97,17 +97,17 @@ impl Client {
         Ok(client)
     }
 
-    /// What connections are made with, as the files are now. PingSIX closes each after an answer, so the next one is made
-    /// with what is there by then.
+    /// An HTTP client with the current content of the files. PingSIX closes each connection after a response, so the
+    /// next connection uses the content of that time.
     fn http(&self) -> Result<Http, AdminError> {
-        let material = if self.url.is_plaintext() { None } else { Some(self.tls.read()?) };
+        let credentials = if self.url.is_plaintext() { None } else { Some(self.tls.read()?) };
         let mut current = self.current.lock();
         if let Some((held, http)) = &*current
-            && *held == material
+            && *held == credentials
         {
             return Ok(http.clone());
         }
-        let config = self.tls.config(material.as_ref())?;
+        let config = self.tls.config(credentials.as_ref())?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(self.timeout));
@@ -117,9 +117,9 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        // PingSIX closes the connection after each answer, so one that is kept is one that breaks.
+        // PingSIX closes the connection after each response, so a pooled connection would break.
         let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
-        *current = Some((material, Http::clone(&http)));
+        *current = Some((credentials, Http::clone(&http)));
         Ok(http)
     }
 
@@ -127,13 +127,13 @@ impl Client {
         &self.url
     }
 
-    /// Every resource of a kind.
-    pub(super) async fn list(&self, kind: ResourceKind) -> Result<Vec<Listed>, AdminError> {
-        let answer = self.ask(Method::GET, kind.as_str(), None).await?;
+    /// All resources of a kind.
+    pub(super) async fn list(&self, kind: ResourceKind) -> Result<Vec<ListedResource>, AdminError> {
+        let answer = self.send(Method::GET, kind.as_str(), None).await?;
         if answer.status != StatusCode::OK {
             return Err(AdminError::Status { request: format!("GET {kind}"), status: answer.status });
         }
-        // What serde_json says may quote a value.
+        // A message of serde_json may quote a value.
         let list: List = serde_json::from_slice(&answer.body).map_err(|_| AdminError::answer(kind))?;
         list.list
             .into_iter()
@@ -142,48 +142,55 @@ impl Client {
     }
 
     /// Writes a document.
-    pub(super) async fn put(&self, sent: &Document) -> Result<Put, AdminError> {
+    pub(super) async fn put(&self, sent: &Document) -> Result<PutOutcome, AdminError> {
         let request = || format!("PUT {}", sent.key);
-        let mut delays = Delays::default();
+        let mut backoff = RetryBackoff::default();
         loop {
-            let answer = self.ask(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
+            let answer = self.send(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
             match answer.status {
                 StatusCode::OK | StatusCode::CREATED => {
                     let committed = serde_json::from_slice::<Committed>(&answer.body).ok();
                     let revision = committed.and_then(|committed| Revision::new(committed.revision));
                     return revision
-                        .map(Put::Committed)
-                        .ok_or_else(|| AdminError::Answer { request: request() });
+                        .map(PutOutcome::Committed)
+                        .ok_or_else(|| AdminError::UnexpectedResponse { request: request() });
                 }
-                StatusCode::CONFLICT => delays.wait(request).await?,
-                StatusCode::BAD_REQUEST => return Ok(Put::Refused(answer.text())),
+                StatusCode::CONFLICT => backoff.wait(request).await?,
+                StatusCode::BAD_REQUEST => return Ok(PutOutcome::Refused(answer.text())),
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }
     }
 
     /// Deletes a resource.
-    pub(super) async fn delete(&self, key: &Key) -> Result<Deleted, AdminError> {
+    pub(super) async fn delete(&self, key: &Key) -> Result<DeleteOutcome, AdminError> {
         let request = || format!("DELETE {key}");
-        let mut delays = Delays::default();
+        let mut backoff = RetryBackoff::default();
         loop {
-            let answer = self.ask(Method::DELETE, key.as_str(), None).await?;
+            let answer = self.send(Method::DELETE, key.as_str(), None).await?;
             match answer.status {
-                // Somebody else has deleted it, or it was deleted by a request whose answer was lost.
-                StatusCode::OK | StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => return Ok(Deleted::Gone),
-                StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED) => {
-                    return Ok(Deleted::StillReferenced);
+                // Another client has deleted the resource, or the response to an earlier request was lost.
+                StatusCode::OK | StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => {
+                    return Ok(DeleteOutcome::Gone);
                 }
-                StatusCode::CONFLICT => delays.wait(request).await?,
+                StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED_MESSAGE) => {
+                    return Ok(DeleteOutcome::StillReferenced);
+                }
+                StatusCode::CONFLICT => backoff.wait(request).await?,
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }
     }
 
-    async fn ask(&self, method: Method, resource: &str, body: Option<Bytes>) -> Result<Answer, AdminError> {
+    async fn send(
+        &self,
+        method: Method,
+        resource: &str,
+        body: Option<Bytes>,
+    ) -> Result<UnexpectedResponse, AdminError> {
         let named = || format!("{method} {resource}");
-        let exchange = self.exchange(self.http()?, &method, resource, body);
-        match tokio::time::timeout(self.timeout, exchange).await {
+        let send_once = self.send_once(self.http()?, &method, resource, body);
+        match tokio::time::timeout(self.timeout, send_once).await {
             Err(_) => Err(AdminError::Timeout { request: named() }),
             Ok(Err(source)) => Err(AdminError::Connection { request: named(), source }),
             Ok(Ok(answer)) if answer.status == StatusCode::FORBIDDEN => Err(AdminError::ApiKey),
@@ -191,13 +198,13 @@ impl Client {
         }
     }
 
-    async fn exchange(
+    async fn send_once(
         &self,
         http: Http,
         method: &Method,
         resource: &str,
         body: Option<Bytes>,
-    ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<UnexpectedResponse, Box<dyn std::error::Error + Send + Sync>> {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("{}/apisix/admin/{resource}", self.url))
@@ -207,15 +214,15 @@ impl Client {
         }
         let response = http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await?.to_bytes();
-        Ok(Answer { status, body })
+        let body = Limited::new(response.into_body(), RESPONSE_LIMIT).collect().await?.to_bytes();
+        Ok(UnexpectedResponse { status, body })
     }
 }
 
 impl Entry {
-    fn listed(self, kind: ResourceKind) -> Option<Listed> {
+    fn listed(self, kind: ResourceKind) -> Option<ListedResource> {
         let (_, id) = self.key.rsplit_once('/')?;
-        Some(Listed {
+        Some(ListedResource {
             key: Key::new(format!("{kind}/{id}")).ok()?,
             kind,
             fields: self.value,
@@ -224,26 +231,26 @@ impl Entry {
     }
 }
 
-impl Answer {
+impl UnexpectedResponse {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-/// Random delays that grow.
+/// Random delays that grow exponentially.
 #[derive(Default)]
-struct Delays {
+struct RetryBackoff {
     attempts: u32,
 }
 
-impl Delays {
+impl RetryBackoff {
     async fn wait(&mut self, request: impl FnOnce() -> String) -> Result<(), AdminError> {
         self.attempts += 1;
-        if self.attempts >= ATTEMPTS {
+        if self.attempts >= MAX_ATTEMPTS {
             return Err(AdminError::Contended { request: request() });
         }
-        let ceiling = FIRST_DELAY.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_DELAY);
-        // Of two writers that met, one comes first the next time.
+        let ceiling = FIRST_DELAY.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
+        // The random delay separates two writers that conflicted.
         tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between a sink and an Admin API.
+//! Errors between a sink and an Admin API.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::document::{Key, Owner};
 use crate::error::SinkFault;
 use crate::resource::ResourceKind;
 
-/// The Admin API could not be published to. Never shows a key or a value.
+/// A publication to the Admin API failed. Messages never contain a key or a value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// The connection would not be encrypted, and leads to another machine.
+    /// A plaintext connection to another machine.
     #[error(
         "refusing to send private keys in plaintext to {url}: use https, a loopback address, or allow it with the option \
          allow_plaintext_beyond_loopback, which is allow-plaintext=true in the URL of a target"
@@ -22,74 +22,74 @@ pub enum AdminError {
         /// The address.
         url: AdminUrl,
     },
-    /// The authorities for https cannot be used.
+    /// The CAs for https cannot be used.
     #[error("the CA file{} {problem}", file.as_ref().map_or_else(String::new, |file| format!(" {}", file.display())))]
     Ca {
-        /// The file, if one was named.
+        /// The file, if one was configured.
         file: Option<PathBuf>,
-        /// What is wrong; its text continues a sentence that begins with the file.
+        /// The fault; the text continues a sentence that begins with the file.
         problem: &'static str,
     },
-    /// What we would prove ourselves with cannot be used.
+    /// The client certificate or its key cannot be used.
     #[error("the client {part}{} {problem}", file.as_ref().map_or_else(String::new, |file| format!(" in {}", file.display())))]
     Identity {
-        /// The certificate or its key.
+        /// `certificate` or `key`.
         part: &'static str,
-        /// The file of it, if one was named.
+        /// The file, if one was configured.
         file: Option<PathBuf>,
-        /// What is wrong; its text continues a sentence that begins with the part.
+        /// The fault; the text continues a sentence that begins with the part.
         problem: &'static str,
     },
-    /// No answer came in time.
+    /// The response timed out.
     #[error("{request} was not answered in time")]
     Timeout {
         /// Method and resource.
         request: String,
     },
-    /// There was no connection, or it broke.
+    /// The connection failed.
     #[error("{request} failed")]
     Connection {
         /// Method and resource.
         request: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The API does not take the key.
+    /// The API rejected the key.
     #[error("the Admin API does not accept the API key")]
     ApiKey,
-    /// The API gave an answer that means a fault of its own.
+    /// The API responded with a status of a server fault.
     #[error("{request} was answered {status}")]
     Status {
         /// Method and resource.
         request: String,
-        /// The answer.
+        /// The status of the response.
         status: StatusCode,
     },
-    /// The answer is none that PingSIX gives.
+    /// The response is none of PingSIX's.
     #[error("the answer to {request} is not PingSIX's")]
-    Answer {
+    UnexpectedResponse {
         /// Method and resource.
         request: String,
     },
-    /// PingSIX does not take a document.
+    /// PingSIX refused a document.
     #[error("PingSIX refuses document {key} of {owner}: {message}")]
     Refused {
         /// The key of the document.
         key: Key,
-        /// Who asked for it.
+        /// The owner of the document.
         owner: Owner,
-        /// What PingSIX says, without secrets.
+        /// PingSIX's message without secrets.
         message: String,
     },
-    /// A document is larger than the API takes.
+    /// A document is larger than the API accepts.
     #[error("document {key} of {owner} has {bytes} bytes, more than the {BODY_LIMIT} the Admin API takes")]
     TooLarge {
         /// The key of the document.
         key: Key,
-        /// Who asked for it.
+        /// The owner of the document.
         owner: Owner,
-        /// Its size as it would be sent.
+        /// The size of the request.
         bytes: usize,
     },
     /// A resource with the id of a document belongs to another scope.
@@ -97,18 +97,18 @@ pub enum AdminError {
     OtherScope {
         /// The key of the document.
         key: Key,
-        /// Who asked for it.
+        /// The owner of the document.
         owner: Owner,
         /// The scope in the mark of the resource.
         scope: String,
     },
-    /// Resources could not be deleted, because others that are not ours refer to them.
+    /// Resources could not be deleted, because resources of other writers refer to them.
     #[error("still referred to by resources of others: {}", list(keys))]
     StillReferenced {
         /// The keys of the resources.
         keys: Vec<Key>,
     },
-    /// Others wrote all the time.
+    /// Every attempt conflicted with another writer.
     #[error("others wrote at the same time whenever {request} was tried")]
     Contended {
         /// Method and resource.
@@ -118,7 +118,7 @@ pub enum AdminError {
 
 impl AdminError {
     pub(super) fn answer(kind: ResourceKind) -> Self {
-        Self::Answer { request: format!("GET {kind}") }
+        Self::UnexpectedResponse { request: format!("GET {kind}") }
     }
 }
 
@@ -128,14 +128,14 @@ impl SinkFault for AdminError {
             Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,
             // Files are read again for each connection.
             Self::Ca { file, .. } | Self::Identity { file, .. } => file.is_some(),
-            // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
-            // are mended at the side of PingSIX, while we keep trying.
+            // PingSIX validates the whole configuration, so a resource of another writer may be at fault. An operator
+            // mends that resource or the key at PingSIX while the sink retries.
             Self::Refused { .. }
             | Self::ApiKey
             | Self::Timeout { .. }
             | Self::Connection { .. }
             | Self::Status { .. }
-            | Self::Answer { .. }
+            | Self::UnexpectedResponse { .. }
             | Self::OtherScope { .. }
             | Self::StillReferenced { .. }
             | Self::Contended { .. } => true,
@@ -151,7 +151,7 @@ impl SinkFault for AdminError {
             Self::Connection { .. } => "admin_unavailable",
             Self::ApiKey => "admin_api_key",
             Self::Status { .. } => "admin_status",
-            Self::Answer { .. } => "admin_answer",
+            Self::UnexpectedResponse { .. } => "admin_answer",
             Self::Refused { .. } => "admin_refused",
             Self::TooLarge { .. } => "document_too_large",
             Self::OtherScope { .. } => "admin_other_scope",

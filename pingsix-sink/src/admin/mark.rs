@@ -1,19 +1,19 @@
-//! How a resource says that it is ours.
+//! The mark on resources of this program.
 
 use serde_json::{Map, Value};
 
 use crate::desired::Scope;
 use crate::resource::{Resource, ResourceError};
 
-/// The label whose value is the scope that a resource belongs to.
-pub const LABEL: &str = "pingsix.io/scope";
+/// The label whose value is the scope of a resource.
+pub const SCOPE_LABEL: &str = "pingsix.io/scope";
 
-/// The label whose value is the name under which it was published.
-pub const PUBLISHER: &str = "pingsix.io/publisher";
+/// The label whose value is the publisher of a resource.
+pub const PUBLISHER_LABEL: &str = "pingsix.io/publisher";
 
 const LABELS: &str = "labels";
 
-/// The resource as it is sent: with its id, which PingSIX adds otherwise, and its mark.
+/// The resource as it is sent: with its mark and with the id that PingSIX would otherwise add.
 pub(super) fn marked(
     resource: &Resource<'_>,
     scope: &Scope,
@@ -22,7 +22,7 @@ pub(super) fn marked(
     let Resource { id, fields, document, .. } = resource;
     let refused =
         |problem| ResourceError { key: document.key.clone(), owner: document.owner.clone(), problem };
-    // PingSIX matches the raw path, so an id that had to be encoded would become another one.
+    // PingSIX matches the raw path, so an id with an encoded character would become another id.
     if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)) {
         return Err(refused("its id cannot stand in the path of a URL"));
     }
@@ -32,29 +32,29 @@ pub(super) fn marked(
     let Value::Object(labels) = labels else {
         return Err(refused("its field labels is no JSON object"));
     };
-    labels.insert(LABEL.to_owned(), scope.as_str().into());
+    labels.insert(SCOPE_LABEL.to_owned(), scope.as_str().into());
     if let Some(publisher) = publisher {
-        labels.insert(PUBLISHER.to_owned(), publisher.into());
+        labels.insert(PUBLISHER_LABEL.to_owned(), publisher.into());
     }
     Ok(Value::Object(fields))
 }
 
-/// Whose a resource is.
+/// The scope of a resource.
 pub(super) fn scope_of(resource: &Map<String, Value>) -> Option<&str> {
-    resource.get(LABELS)?.get(LABEL)?.as_str()
+    resource.get(LABELS)?.get(SCOPE_LABEL)?.as_str()
 }
 
-/// Under which name it was published.
+/// The publisher of a resource.
 pub(super) fn publisher_of(resource: &Map<String, Value>) -> Option<&str> {
-    resource.get(LABELS)?.get(PUBLISHER)?.as_str()
+    resource.get(LABELS)?.get(PUBLISHER_LABEL)?.as_str()
 }
 
 /// A resource without its id and its mark.
 pub(super) fn unmarked(mut resource: Map<String, Value>) -> Map<String, Value> {
     resource.remove("id");
     if let Some(Value::Object(labels)) = resource.get_mut(LABELS) {
-        labels.remove(LABEL);
-        labels.remove(PUBLISHER);
+        labels.remove(SCOPE_LABEL);
+        labels.remove(PUBLISHER_LABEL);
         if labels.is_empty() {
             resource.remove(LABELS);
         }

@@ -1,16 +1,16 @@
-//! What may be told of the reason why PingSIX refuses a document.
+//! Redaction of PingSIX's messages about refused documents.
 //!
-//! PingSIX judges the whole configuration, so what it says may quote any document, also those of others, whose secrets
-//! nobody here knows. So what looks like one is concealed: PEM, and whatever is quoted and long.
+//! PingSIX validates the whole configuration, so a message may quote any document, also one of another writer with
+//! unknown secrets. Redaction therefore conceals everything that looks like a secret: PEM, and long quotations.
 
 use super::{AdminError, PreparedDocument};
 use crate::document::{Document, Key};
-use crate::resource::{ResourceKind, SHOWN, conceal};
+use crate::resource::{MASK, ResourceKind, conceal};
 
-/// How long a message may be, in characters.
+/// Length limit of a message, in characters.
 const MESSAGE_LIMIT: usize = 500;
 
-/// How long a quotation may be, in characters. Names are shorter, and keys that somebody generated are longer.
+/// Length limit of a quotation, in characters. Names are shorter, and generated keys are longer.
 const QUOTATION_LIMIT: usize = 40;
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
@@ -20,7 +20,7 @@ pub(super) fn refused(sent: &Document, message: String, prepared: &[PreparedDocu
         conceal(resource.kind, &resource.fields, &message)
     });
     let message = without_long_quotations(&without_pem(&message));
-    // Shortened last, for half a secret is not recognised.
+    // Truncation comes last, because redaction does not recognise half a secret.
     AdminError::Refused { key: sent.key.clone(), owner: sent.owner.clone(), message: shortened(&message) }
 }
 
@@ -33,16 +33,16 @@ fn shortened(message: &str) -> String {
     short
 }
 
-/// A block that has no end goes as far as the quotes around it, for it has none inside.
+/// A block without an end extends to the closing quote, because PEM contains no quotes.
 fn without_pem(text: &str) -> String {
     const END: &str = "-----END ";
     const DASHES: &str = "-----";
 
-    let mut shown = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
-        shown.push_str(before);
-        shown.push_str(SHOWN);
+        redacted.push_str(before);
+        redacted.push_str(MASK);
         let (block, after) = begun.split_at(begun.find(QUOTES).unwrap_or(begun.len()));
         let ended = block.split_once(END).and_then(|(_, label)| label.split_once(DASHES));
         rest = match ended {
@@ -50,31 +50,31 @@ fn without_pem(text: &str) -> String {
             None => after,
         };
     }
-    shown.push_str(rest);
-    shown
+    redacted.push_str(rest);
+    redacted
 }
 
-/// Keys of resources stay: they tell what PingSIX speaks of.
+/// Keys of resources stay, because they name the resource at fault.
 fn without_long_quotations(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     let mut chars = text.chars();
     let mut before = ' ';
     while let Some(char) = chars.next() {
-        shown.push(char);
-        // Behind a letter it is an apostrophe.
+        redacted.push(char);
+        // A quote after a letter is an apostrophe.
         if QUOTES.contains(&char) && !before.is_alphanumeric() {
             let (quoted, after) = split_quotation(chars.as_str(), char);
             let is_long = quoted.chars().count() > QUOTATION_LIMIT;
-            shown.push_str(if is_long && !is_resource(quoted) { SHOWN } else { quoted });
+            redacted.push_str(if is_long && !is_resource(quoted) { MASK } else { quoted });
             chars = after.chars();
-            shown.extend(chars.next());
+            redacted.extend(chars.next());
         }
         before = char;
     }
-    shown
+    redacted
 }
 
-/// Splits before the quote that ends what `quote` began, which is not one with a backslash before it.
+/// Splits before the closing quote. A quote after a backslash does not close.
 fn split_quotation(text: &str, quote: char) -> (&str, &str) {
     let mut is_escaped = false;
     let end = text.find(|char| {
@@ -97,7 +97,7 @@ mod tests {
     fn pem_is_concealed_wherever_it_stands() {
         let block = "-----BEGIN PRIVATE KEY-----\nSESAME\n-----END PRIVATE KEY-----";
         let escaped = block.escape_debug();
-        for (text, shown) in [
+        for (text, redacted) in [
             (format!("key {block} is bad, {block}"), "key *** is bad, ***"),
             (format!("string \"{escaped}\\n\", expected u16"), "string \"***\\n\", expected u16"),
             ("string \"-----BEGIN KEY-----\\nSES\", expected u16".to_owned(), "string \"***\", expected u16"),
@@ -105,14 +105,14 @@ mod tests {
             ("cut off: -----BEGIN KEY-----\nSES\n-----END KEY--".to_owned(), "cut off: ***"),
             ("no -----END KEY-----".to_owned(), "no -----END KEY-----"),
         ] {
-            assert_eq!(without_pem(&text), shown);
+            assert_eq!(without_pem(&text), redacted);
         }
     }
 
     #[test]
     fn long_quotations_are_concealed_but_for_keys_of_resources() {
         let (long, id) = ("s".repeat(QUOTATION_LIMIT + 1), "i".repeat(60));
-        for (text, shown) in [
+        for (text, redacted) in [
             (
                 format!("invalid type: string \"{long}\", expected u16"),
                 "invalid type: string \"***\", expected u16",
@@ -123,7 +123,7 @@ mod tests {
             (format!("cut off: \"{long}"), "cut off: \"***"),
             (format!("PingSIX's plugin can't take \"{long}\""), "PingSIX's plugin can't take \"***\""),
         ] {
-            assert_eq!(without_long_quotations(&text), shown);
+            assert_eq!(without_long_quotations(&text), redacted);
         }
         for kept in [
             format!("invalid resource 'routes/{id}': missing field `uri`"),

@@ -10,7 +10,7 @@ use crate::dyn_sink::DynSink;
 use crate::error::SinkError;
 use crate::factory::{Credential, Env, OpenError, Parameters, Query, SinkFactory, TargetError, TargetTls};
 
-/// The environment variable with the API key of a URL that names none.
+/// Environment variable of the API key for a URL without one.
 pub const ADMIN_KEY_VARIABLE: &str = "PINGSIX_ADMIN_KEY";
 
 /// The scheme with TLS.
@@ -52,14 +52,14 @@ impl SinkFactory for AdminTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        if place.contains('@') {
+        if location.contains('@') {
             return Err(TargetError::Password { scheme, parameter: "key" });
         }
         let plain = scheme.trim_start_matches("admin+");
-        let url = format!("{plain}{place}").parse().map_err(|error| match error {
+        let url = format!("{plain}{location}").parse().map_err(|error| match error {
             AdminUrlError::Path => TargetError::part(scheme, "path", "there is none; PingSIX's is known"),
             AdminUrlError::Host
             | AdminUrlError::NotAUrl

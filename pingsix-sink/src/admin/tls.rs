@@ -1,4 +1,4 @@
-//! How an Admin API proves itself, and how we do.
+//! TLS credentials of both ends of a connection to an Admin API.
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -10,65 +10,66 @@ fn read(source: &PemSource) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
 }
 
-/// What a sink that talks https is sure by. Files are read for each connection: whoever replaces them replaces them in
-/// force.
+/// TLS sources of a sink over https. Files are read for each connection, so a replaced file takes effect at once.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
     pub(super) ca: Option<PemSource>,
-    /// A chain, and its key.
+    /// The chain and its key.
     pub(super) identity: Option<(PemSource, PemSource)>,
 }
 
-/// What was read.
+/// The content of the TLS sources.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Material {
+pub(super) struct TlsCredentials {
     ca: Vec<u8>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Tls {
-    pub(super) fn read(&self) -> Result<Material, AdminError> {
+    pub(super) fn read(&self) -> Result<TlsCredentials, AdminError> {
         let Some(ca) = &self.ca else {
             return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
         };
-        let ca = read(ca).map_err(|problem| self.fault_of_ca(problem))?;
+        let ca = read(ca).map_err(|problem| self.ca_error(problem))?;
         let identity = match &self.identity {
             None => None,
             Some((chain, key)) => {
-                let chain =
-                    read(chain).map_err(|problem| self.fault_of(IdentityFault::Certificate(problem)))?;
-                let key = read(key).map_err(|problem| self.fault_of(IdentityFault::Key(problem)))?;
+                let chain = read(chain)
+                    .map_err(|problem| self.identity_error(IdentityFault::Certificate(problem)))?;
+                let key = read(key).map_err(|problem| self.identity_error(IdentityFault::Key(problem)))?;
                 Some((chain, key))
             }
         };
-        Ok(Material { ca, identity })
+        Ok(TlsCredentials { ca, identity })
     }
 
-    /// What connections are made with; without material, as for plaintext, nobody is trusted.
-    pub(super) fn config(&self, material: Option<&Material>) -> Result<ClientConfig, AdminError> {
-        let roots = match material {
-            Some(material) => authorities(&material.ca).map_err(|fault| self.fault_of_ca(fault.as_str()))?,
+    /// Client configuration. Without credentials, as for plaintext, the client trusts no CA.
+    pub(super) fn config(&self, credentials: Option<&TlsCredentials>) -> Result<ClientConfig, AdminError> {
+        let roots = match credentials {
+            Some(credentials) => {
+                authorities(&credentials.ca).map_err(|fault| self.ca_error(fault.as_str()))?
+            }
             None => RootCertStore::empty(),
         };
         let config = ClientConfig::builder_with_provider(ring::default_provider().into())
             .with_safe_default_protocol_versions()
-            .map_err(|_| self.fault_of_ca("cannot be used with any version of TLS"))?
+            .map_err(|_| self.ca_error("cannot be used with any version of TLS"))?
             .with_root_certificates(roots);
-        match material.and_then(|material| material.identity.as_ref()) {
+        match credentials.and_then(|credentials| credentials.identity.as_ref()) {
             None => Ok(config.with_no_client_auth()),
             Some((chain, key)) => {
-                let (chain, key) = identity(chain, key).map_err(|fault| self.fault_of(fault))?;
-                let unusable = |_| self.fault_of(IdentityFault::Certificate("cannot be used"));
+                let (chain, key) = identity(chain, key).map_err(|fault| self.identity_error(fault))?;
+                let unusable = |_| self.identity_error(IdentityFault::Certificate("cannot be used"));
                 config.with_client_auth_cert(chain, key).map_err(unusable)
             }
         }
     }
 
-    fn fault_of_ca(&self, problem: &'static str) -> AdminError {
+    fn ca_error(&self, problem: &'static str) -> AdminError {
         AdminError::Ca { file: self.ca.as_ref().and_then(PemSource::file), problem }
     }
 
-    fn fault_of(&self, fault: IdentityFault) -> AdminError {
+    fn identity_error(&self, fault: IdentityFault) -> AdminError {
         let (chain, key) =
             self.identity.as_ref().map_or((None, None), |(chain, key)| (chain.file(), key.file()));
         match fault {

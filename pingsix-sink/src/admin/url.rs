@@ -14,34 +14,34 @@ pub struct AdminUrl {
     authority: String,
 }
 
-/// Why a text is no [`AdminUrl`].
+/// Error of parsing an [`AdminUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminUrlError {
-    /// It is no URL at all.
+    /// The text is no URL.
     #[error("it is not a URL")]
     NotAUrl,
-    /// It has another scheme.
+    /// The scheme is neither http nor https.
     #[error("its scheme is neither http nor https")]
     Scheme,
-    /// It names no host.
+    /// The host is absent.
     #[error("it names no host")]
     Host,
-    /// It holds a user or a password, which PingSIX does not ask for.
+    /// The URL has a user or a password, which PingSIX does not use.
     #[error("it holds a user or a password")]
     UserInfo,
-    /// It has a path or a query; PingSIX's paths are known.
+    /// The URL has a path or a query; PingSIX's paths are fixed.
     #[error("it has a path or a query")]
     Path,
 }
 
 impl AdminUrl {
-    /// Whether what is sent is not encrypted.
+    /// Whether requests are unencrypted.
     pub const fn is_plaintext(&self) -> bool {
         self.plaintext
     }
 
-    /// Whether it leads to this machine alone.
+    /// Whether the host is this machine.
     pub fn is_loopback(&self) -> bool {
         let Ok(authority) = self.authority.parse::<http::uri::Authority>() else { return false };
         is_loopback(authority.host())

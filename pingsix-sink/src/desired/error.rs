@@ -1,10 +1,10 @@
-//! Scopes and documents that no sink takes.
+//! Errors of scopes and documents.
 
 use super::Scope;
 use crate::document::{Key, Owner};
 use crate::error::SinkFault;
 
-/// A scope or a set of documents cannot be published as it is, to this target or to any.
+/// A scope or a set of documents is invalid for this target or for all targets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesiredError {
@@ -21,35 +21,35 @@ pub enum DesiredError {
     DuplicateKey {
         /// The key.
         key: Key,
-        /// Who gave it.
+        /// The owners of both documents.
         owners: [Owner; 2],
     },
-    /// A scope lies inside another that the sink already holds.
+    /// A scope overlaps another scope of the sink.
     #[error("scope {scope} and scope {held} lie inside one another")]
     ScopeOverlap {
         /// The scope of the refused publication.
         scope: Scope,
-        /// The scope that is held.
+        /// The scope of the sink.
         held: Scope,
     },
-    /// A target that is for one scope alone holds another.
+    /// A target of one scope holds another scope.
     #[error("the target is for one scope: it holds {held}, and {scope} cannot be published to it")]
     OneScope {
         /// The scope of the refused publication.
         scope: Scope,
-        /// The scope that is held.
+        /// The scope of the target.
         held: Scope,
     },
-    /// No message could carry the document.
+    /// The document exceeds the size of a message.
     #[error("document {key} of scope {scope} has {bytes} bytes, more than the {limit} one message can carry")]
     DocumentTooLarge {
-        /// Where the document belongs.
+        /// The scope of the document.
         scope: Scope,
-        /// Its key.
+        /// The key of the document.
         key: Key,
-        /// Its size on the wire.
+        /// The size on the wire.
         bytes: usize,
-        /// The most that fits.
+        /// The size limit.
         limit: usize,
     },
 }

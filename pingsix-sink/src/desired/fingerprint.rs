@@ -1,4 +1,4 @@
-//! What stands for the content of a set.
+//! A digest of a set of documents.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use sha2::{Digest as _, Sha256};
 use super::DocumentSet;
 use crate::document::Document;
 
-/// Stands for keys and values of a set: sets of other content have another one, but for chance. It is no proof against
-/// somebody who makes documents for it.
+/// Digest of the keys and values of a set. Sets with different content have different digests, except by chance. The
+/// digest does not resist an attacker who chooses the documents.
 ///
-/// It is the sum of what stands for each document, so that it costs no more than what is different from a set of which it
-/// is known.
+/// The digest is the sum of one digest per document, so an update costs only the difference to a set with a known
+/// digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u128);
 
 impl DocumentSet {
-    /// What stands for its content.
+    /// The digest of the content.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint_after(&Self::default(), Fingerprint::default())
     }
 
-    /// The same, where `fingerprint` is that of another set: what both share is not looked at.
+    /// The digest, computed from the digest `fingerprint` of `before`. Documents that both sets share cost nothing.
     pub fn fingerprint_after(&self, before: &Self, fingerprint: Fingerprint) -> Fingerprint {
         let (now, then) = self.unshared(before);
         let left = then.fold(fingerprint.0, |sum, document| sum.wrapping_sub(of(document)));
@@ -32,7 +32,7 @@ impl DocumentSet {
 fn of(document: &Document) -> u128 {
     let key = document.key.as_str();
     let mut hash = Sha256::new();
-    // No key holds a control character.
+    // A key has no control character, so the zero separates key and value.
     hash.update(key);
     hash.update([0]);
     hash.update(&document.value);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_that_of_keys_and_values_however_a_set_came_about() {
+    fn a_fingerprint_depends_on_keys_and_values_alone() {
         let set = DocumentSet::new((0..1_000).map(|key| document(key, "a", "one"))).unwrap();
         let whole = set.fingerprint();
         let again = DocumentSet::new((0..1_000).map(|key| document(key, "a", "other"))).unwrap();

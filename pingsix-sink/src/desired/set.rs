@@ -1,25 +1,25 @@
-//! Documents, held so that sets which differ little share what they have in common.
+//! Sets of documents that share memory with similar sets.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::DesiredError;
-use crate::chunks::{Chunks, Sorted, Values};
+use crate::chunks::{ChunkIter, Chunks, Sorted};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
 
 impl Sorted for Document {
-    type By = Key;
+    type SortKey = Key;
 
-    fn by(&self) -> &Key {
+    fn sort_key(&self) -> &Key {
         &self.key
     }
 }
 
 /// Documents sorted by key, each key once.
 ///
-/// Copies share their documents, and a copy [with changes](Self::with_changes) shares all but those near them: what a
-/// publication costs then depends on what is different, not on how much there is.
+/// Copies share their documents. A copy [with changes](Self::with_changes) shares all documents but those near a
+/// change, so the cost of a publication depends on the difference alone.
 #[derive(Clone, Default)]
 pub struct DocumentSet(Chunks<Document>);
 
@@ -38,7 +38,7 @@ impl DocumentSet {
         Ok(Self(Chunks::sorted(documents)))
     }
 
-    /// The same documents but for some keys: each with what stands there now, or nothing.
+    /// A copy with `changes`: each key gets a document or, as `None`, loses it.
     #[must_use]
     pub fn with_changes(&self, changes: BTreeMap<Key, Option<Document>>) -> Self {
         let changes = changes.into_iter().map(|(key, document)| {
@@ -58,24 +58,24 @@ impl DocumentSet {
         Documents(self.0.iter())
     }
 
-    /// How many documents there are.
+    /// The number of documents.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both have the same keys with the same values, whatever their order hints and owners.
+    /// Whether both sets have the same keys and values. Order hints and owners are ignored.
     pub fn same_content(&self, other: &Self) -> bool {
         let (ours, theirs) = self.unshared(other);
         self.len() == other.len() && ours.map(content).eq(theirs.map(content))
     }
 
-    /// The documents of either set that it does not visibly share with the other, each in the order of their keys. Equal
-    /// documents may be among them.
+    /// The documents of either set that are not in shared chunks, each in the order of their keys. Equal documents
+    /// may be among them.
     pub(crate) fn unshared<'s>(
         &'s self,
         other: &'s Self,
@@ -84,7 +84,7 @@ impl DocumentSet {
     }
 }
 
-/// What a client sees of a document.
+/// The part of a document that clients read.
 fn content(document: &Document) -> (&Key, &[u8]) {
     (&document.key, &document.value)
 }
@@ -115,7 +115,7 @@ impl<'a> IntoIterator for &'a DocumentSet {
 
 /// The documents of a [`DocumentSet`] in the order of their keys.
 #[derive(Clone, Debug)]
-pub struct Documents<'a>(Values<'a, Document>);
+pub struct Documents<'a>(ChunkIter<'a, Document>);
 
 impl<'a> Iterator for Documents<'a> {
     type Item = &'a Document;
@@ -135,7 +135,7 @@ mod tests {
     use crate::document::{OrderHint, Owner};
 
     #[test]
-    fn changes_of_a_set_are_as_if_it_had_been_made_with_them() {
+    fn a_set_with_changes_equals_a_new_set() {
         let document = |key: &str, value: &str| Document {
             key: Key::new(key).unwrap(),
             value: bytes::Bytes::from(value.to_owned()),

@@ -1,35 +1,34 @@
-//! Who may read what.
+//! Authentication and authorisation of clients.
 //!
-//! Without this, whoever can connect reads everything. With it, a client proves who it is and reads only below its own
-//! prefixes, with the calls and the answers of etcd's authentication.
+//! Without access control, every client that can connect reads all keys. With it, a client authenticates and reads
+//! only below its own prefixes, with the calls and the responses of etcd's authentication.
 //!
-//! - **Users** prove themselves with a password, in a call to `Authenticate`, and get a token for the other calls.
-//!   The token is signed with a key made of the password, and kept nowhere: every server with the same users takes it,
-//!   so a client that moves from one to another does not notice. It is void as soon as its user is gone or has another
-//!   password. It expires for new connections; a connection that has shown it may go on with it.
-//! - **Certificates** prove by themselves who holds them, by their common name, when the server verifies clients with
-//!   a CA. A user is not proved by a certificate of the same name.
-//! - **URIs of certificates** say which prefixes their holders may read, with [`Access::certificate_uris`]. Each
-//!   alternative name of the form `pingsix-feed:///pingsix/shop/web:80` ([`feed_uri`]) is a prefix; one that has the scheme
-//!   and is written otherwise is none, and is logged. Nobody has to name such clients: the CA answers for what it signed.
-//!   What a certificate may read by its common name comes on top. A URI may name the owner of its prefix as well
+//! - **Users** send a password to `Authenticate` and get a token for the other calls. The token is signed with a key
+//!   derived from the password, and not stored: every server with the same users accepts it, so a client may move
+//!   between servers. It is void as soon as its user is removed or has another password. It expires for new
+//!   connections; a connection that has presented it may go on.
+//! - **Certificates** authenticate their holders by their common name, when the server verifies clients with a CA. A
+//!   certificate does not authenticate the user of the same name.
+//! - **URIs of certificates** grant prefixes to their holders, with [`Access::certificate_uris`]. Each alternative
+//!   name of the form `pingsix-feed:///pingsix/shop/web:80` ([`feed_uri`]) is a prefix; a malformed one with the
+//!   scheme is ignored and logged. Such clients need no configuration, because the CA vouches for the certificates
+//!   that it signed. The prefixes of the common name come on top. A URI may name the owner of its prefix as well
 //!   ([`feed_uri_of_owner`]); see [`Desired::owned_by`](crate::Desired::owned_by).
 //!
-//! A range or a watch must lie within one prefix of the client: a prefix opens what is below it, and neither its neighbours
-//! nor what it is below of. Clients can be replaced while the server runs, by call or by file; a watch of a client that may
-//! no longer read it is cancelled.
+//! A range or a watch must lie within one prefix of the client. A prefix grants only the keys below it. Clients can
+//! be replaced while the server runs, by a call or a file; watches that are no longer permitted are cancelled.
 //!
-//! # How long a certificate proves something
+//! # Validity of certificates
 //!
-//! A handshake verifies a certificate, and a watch goes on for months. With [`Access::certificate_uris`], a connection ends
-//! with what it rests on: it is closed, within [`ServerTls::reread_interval`](super::ServerTls::reread_interval), when the
-//! certificate has expired, and when the CA that signed it is no longer among those of the server. Its client comes again
-//! with the certificate that it has by then: PingSIX reads its files anew for that, and goes on a second later where it
-//! was. A certificate that was replaced in time is never missed, and one that was not is worth nothing on any connection.
-//! Without it, a connection goes on with the certificate it began with.
+//! A handshake verifies a certificate once, and a watch goes on for months. With [`Access::certificate_uris`], a
+//! connection therefore ends with its certificate. The server closes it within
+//! [`ServerTls::reread_interval`](super::ServerTls::reread_interval) after the certificate has expired, or after the
+//! CA that signed it was removed. The client reconnects with its current certificate: PingSIX reads its files again
+//! for that, and continues a second later. A certificate that is renewed in time causes no gap. Without certificate
+//! URIs, a connection keeps its first certificate.
 
 mod certificate;
-mod certified;
+mod certificate_connections;
 mod clients;
 mod live;
 mod token;
@@ -40,15 +39,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use certificate::Certificate;
-pub(super) use certified::{Certified, Lapse};
+pub(super) use certificate_connections::{CertificateConnections, Lapse};
 pub use clients::{Clients, ClientsError, ClientsProblem};
 pub(super) use live::{Credentials, Denied, LiveAccess, Reader};
 pub use uri::{feed_uri, feed_uri_of_owner};
 
-/// How long a new connection may show a token, unless something else is said.
+/// Default lifetime of a token for new connections.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
-/// Who may read, and how long tokens are good for.
+/// Access control of a server: its clients, and the lifetime of tokens.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +67,7 @@ pub struct Access {
     reread_interval: Duration,
 }
 
-/// Where the clients come from.
+/// The source of the clients.
 #[derive(Clone, Debug)]
 enum Source {
     Given(Clients),
@@ -87,15 +86,16 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// For these clients, until [`EmbeddedEtcd::replace_clients`](super::EmbeddedEtcd::replace_clients) says otherwise.
+    /// Access for these clients, until [`EmbeddedEtcd::replace_clients`](super::EmbeddedEtcd::replace_clients)
+    /// replaces them.
     pub fn of(clients: Clients) -> Self {
         Self::from(Source::Given(clients))
     }
 
-    /// For the clients that a file names, which is read again when it changes; see [`Clients::parse`] for its form.
+    /// Access for the clients of a file, which is read again when it changes; see [`Clients::parse`] for its form.
     ///
-    /// The file names at least one client, and its last line ends with a line break: otherwise somebody is still
-    /// writing it, and the clients from before stay. Best is a new file that is renamed to this path.
+    /// The file has at least one client, and its last line ends with a line break. Otherwise a writer may still be at
+    /// work, and the previous clients stay. The best way of a change is a new file that is renamed to this path.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self::from(Source::File(path.into()))
     }
@@ -109,23 +109,23 @@ impl Access {
         }
     }
 
-    /// Lets certificates say by [URIs](feed_uri) what their holders may read, besides the clients that are named. The
-    /// server must verify clients ([`ServerTls::client_ca_pem`](super::ServerTls::client_ca_pem)), with a CA that signs
-    /// nothing for anybody else; and a connection ends when its certificate does. Default: off.
+    /// Grants access by the [URIs](feed_uri) of certificates, besides the configured clients. The server must verify
+    /// clients ([`ServerTls::client_ca_pem`](super::ServerTls::client_ca_pem)) with a CA that signs for this purpose
+    /// alone. A connection ends when its certificate does. Default: off.
     #[must_use]
     pub fn certificate_uris(mut self) -> Self {
         self.certificate_uris = true;
         self
     }
 
-    /// How long a new connection may show a token. Default: 24 h.
+    /// Lifetime of a token for new connections. Default: 24 h.
     #[must_use]
     pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
         self.token_lifetime = lifetime;
         self
     }
 
-    /// How often the file is looked at. Default: 10 s.
+    /// Interval between reads of the file. Default: 10 s.
     #[must_use]
     pub fn reread_interval(mut self, interval: Duration) -> Self {
         self.reread_interval = interval.max(Duration::from_millis(1));

@@ -1,12 +1,12 @@
-//! A connection: who is at its other end, and when it is closed from ours.
+//! Connections: their peers and their closure by the server.
 //!
-//! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
-//! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
-//! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
-//!   other way to give back what HTTP/2 keeps for it. So is whoever leaves another answer unread, unless it is small
-//!   ([`answers`](super::answers)).
-//! - When there are as many connections as may be, one of the client that has most makes room for a client with fewer;
-//!   everybody else is closed at once ([`shares`](super::shares)).
+//! - A client that connects without an HTTP/2 preface is closed after a timeout.
+//! - A client that falls silent is detected by HTTP/2 pings.
+//! - A client that answers pings but leaves a watch response unread is closed by its watch stream, because nothing
+//!   else frees the memory of HTTP/2. The same holds for any other response that is not small
+//!   ([`responses`](super::responses)).
+//! - At the limit of connections, the client with the most gives one to a client with fewer; other connections are
+//!   closed at once ([`fair_limit`](super::fair_limit)).
 
 use std::convert::Infallible;
 use std::io;
@@ -26,96 +26,96 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::access::Certificate;
-use super::answers::PER_CONNECTION;
+use super::fair_limit::{FairPermit, Holder, Identity};
 use super::replica::Replica;
-use super::shares::{Holder, Identity, Permit};
+use super::responses::UNREAD_PER_CONNECTION;
 use super::stats::Gauge;
 use crate::document::Digest;
 
-/// What a client of HTTP/2 says before anything else is this long.
+/// Length of the HTTP/2 client preface.
 const PREFACE: usize = 24;
 
-/// How long a listener that fails is left alone. It fails at once again when the process has no more files to give.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Delay after a failed `accept`. Without it, a process without file descriptors would retry in a busy loop.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Who is at the other end of a connection; each request carries it.
+/// The peer of a connection; each request carries it.
 #[derive(Debug)]
 pub(super) struct Peer {
     certificate: Option<Certificate>,
-    cut: CancellationToken,
-    /// Whom its connection, streams and watches are charged to.
+    close: CancellationToken,
+    /// The client to whom its connection, streams and watches are charged.
     holder: Mutex<Holder>,
-    place: Permit,
-    /// The token it has shown while that was good.
+    slot: FairPermit,
+    /// The last valid token of this connection.
     token: Mutex<Option<Digest>>,
-    /// For answers that it has not read.
+    /// The room for unread responses.
     room: Arc<Semaphore>,
     /// The watches of all its streams.
     watches: Gauge,
 }
 
 impl Peer {
-    /// Whom its streams and watches are charged to.
+    /// The client to whom streams and watches are charged.
     pub(super) fn holder(&self) -> Holder {
         self.holder.lock().clone()
     }
 
-    /// Charges it to a user, who has shown a token on this connection.
-    pub(super) fn is_of(&self, user: &Arc<str>) {
+    /// Charges the connection to a user, after a valid token.
+    pub(super) fn charge_to(&self, user: &Arc<str>) {
         let mut holder = self.holder.lock();
         if !matches!(&holder.identity, Identity::User(name) if name == user) {
             holder.identity = Identity::User(Arc::clone(user));
-            self.place.pass_to(holder.identity.clone());
+            self.slot.charge_to(holder.identity.clone());
         }
     }
 
-    /// The certificate that the client has proved to hold.
+    /// The verified client certificate.
     pub(super) fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 
-    /// Notes that it has shown the token with this digest.
-    pub(super) fn shows(&self, token: Digest) {
+    /// Records the digest of a valid token.
+    pub(super) fn record_token(&self, token: Digest) {
         *self.token.lock() = Some(token);
     }
 
-    /// Whether it has shown the token with this digest.
+    /// Whether the token with this digest was valid on this connection.
     pub(super) fn has_shown(&self, token: &Digest) -> bool {
         self.token.lock().as_ref() == Some(token)
     }
 
-    /// The room for its answers, in bytes.
+    /// The room for responses, in bytes.
     pub(super) const fn room(&self) -> &Arc<Semaphore> {
         &self.room
     }
 
-    /// How many watches it has.
+    /// The number of its watches.
     pub(super) const fn watches(&self) -> &Gauge {
         &self.watches
     }
 
     /// Closes the connection.
-    pub(super) fn cut(&self) {
-        self.cut.cancel();
+    pub(super) fn close(&self) {
+        self.close.cancel();
     }
 
-    /// What closes the connection when it is cancelled.
-    pub(super) fn to_cut(&self) -> CancellationToken {
-        self.cut.clone()
+    /// The token whose cancellation closes the connection.
+    pub(super) fn close_token(&self) -> CancellationToken {
+        self.close.clone()
     }
 
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.is_cancelled()
+    pub(super) fn is_closed(&self) -> bool {
+        self.close.is_cancelled()
     }
 }
 
-/// A connection that counts while it is open.
+/// A connection that is counted while it is open.
 pub(super) struct Connection<S> {
     io: S,
     peer: Arc<Peer>,
-    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    close: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
-    /// Whether the memory that frames are read into was touched.
+    /// Whether the read buffer was touched.
     is_touched: bool,
     _open: Open,
 }
@@ -125,18 +125,18 @@ struct Open(Arc<Peer>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.place.free();
+        self.0.slot.release();
     }
 }
 
-/// What is still to come before the client counts as one.
+/// The missing part of the HTTP/2 preface.
 struct Preface {
     missing: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl<S> Connection<S> {
-    /// Admits a connection from this address, of a client with this certificate, unless the client has its share of all.
+    /// Admits a connection from this address, of a client with this certificate, within the client's share.
     pub(super) fn admit(
         replica: &Replica,
         io: S,
@@ -149,28 +149,28 @@ impl<S> Connection<S> {
             None if replica.access.is_enabled() => Identity::Unproven(network),
             None => Identity::Address(network),
         };
-        let (holder, cut) = (Holder { identity, network }, CancellationToken::new());
-        let Some(place) = replica.connections.take(holder.clone(), cut.clone()) else {
+        let (holder, close) = (Holder { identity, network }, CancellationToken::new());
+        let Some(slot) = replica.connections.take(holder.clone(), close.clone()) else {
             replica.counters.connections_refused.add(1);
-            if replica.news.is_news("too many connections") {
+            if replica.log_limiter.should_log("too many connections") {
                 let client = certificate.as_ref().and_then(Certificate::common_name).map(|name| &**name);
                 let limit = replica.options.connection_limit;
-                tracing::warn!(limit, %from, client, "too many connections at once; new ones of those who have most are closed");
+                tracing::warn!(limit, %from, client, "connection limit reached; new connections of clients with the most are closed");
             }
             return None;
         };
         let peer = Arc::new(Peer {
             certificate,
-            cut: cut.clone(),
+            close: close.clone(),
             holder: Mutex::new(holder),
-            place,
+            slot,
             token: Mutex::default(),
-            room: Arc::new(Semaphore::new(PER_CONNECTION)),
+            room: Arc::new(Semaphore::new(UNREAD_PER_CONNECTION)),
             watches: Gauge::default(),
         });
         Some(Self {
             io,
-            cut: Box::pin(cut.cancelled_owned()),
+            close: Box::pin(close.cancelled_owned()),
             _open: Open(Arc::clone(&peer)),
             peer,
             preface: Some(Preface::within(replica.options.preface_timeout)),
@@ -182,27 +182,27 @@ impl<S> Connection<S> {
         &self.peer
     }
 
-    /// Fails once the connection was cut.
-    fn poll_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.cut.as_mut().poll(context) {
+    /// Fails after the connection was closed by the server.
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.close.as_mut().poll(context) {
             Poll::Pending => Ok(()),
             Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
         }
     }
 }
 
-/// Connections with the addresses that they come from.
+/// Connections with their addresses.
 pub(super) fn addressed(
     incoming: impl Stream<Item = io::Result<TcpStream>>,
 ) -> impl Stream<Item = io::Result<(TcpStream, IpAddr)>> {
-    // One without an address has been reset by now.
+    // A connection without an address has been reset.
     incoming.try_filter_map(async |connection| {
         let from = connection.peer_addr().ok();
         Ok(from.map(|from| (connection, from.ip())))
     })
 }
 
-/// The connections of a listener that encrypts nothing.
+/// The connections of a plaintext listener.
 pub(super) fn accept<S>(
     incoming: impl Stream<Item = io::Result<(S, IpAddr)>>,
     replica: Arc<Replica>,
@@ -221,14 +221,14 @@ pub(super) fn accept<S>(
     })
 }
 
-/// Says so, and leaves a listener alone for a moment that could not accept a connection.
+/// Logs a failed `accept` and waits before the next.
 pub(super) async fn listener_failed(replica: &Replica, error: &io::Error) {
-    if replica.news.is_news("accept") {
+    if replica.log_limiter.should_log("accept") {
         tracing::warn!(%error, "a connection could not be accepted");
     } else {
         tracing::debug!(%error, "a connection could not be accepted");
     }
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
 }
 
 impl Preface {
@@ -251,10 +251,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         if self.preface.is_none() && !std::mem::replace(&mut self.is_touched, true) {
-            // Frames of a client that watches are few and small, and are read into this buffer from its beginning to its
-            // end. Its pages would become resident one by one, over half an hour, and the server would seem to grow.
+            // Frames of a watching client are few and small, and fill this buffer from its beginning to its end. Its
+            // pages would otherwise become resident one by one over half an hour, and the server would seem to grow.
             buffer.initialize_unfilled();
         }
         let before = buffer.filled().len();
@@ -279,7 +279,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
@@ -288,7 +288,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_write_vectored(context, slices)
     }
 
@@ -297,12 +297,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_cut(context)?;
+        self.poll_closed(context)?;
         Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
@@ -322,7 +322,7 @@ mod tests {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[tokio::test(start_paused = true)]
-    async fn a_listener_that_fails_is_left_alone_for_a_moment_and_goes_on() {
+    async fn a_failed_listener_is_retried_after_a_delay() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let failures = (0..10).map(|_| Err(io::Error::other("no more files")));
         let incoming = stream::iter(failures.chain([Ok(tokio::io::empty())]));
@@ -331,11 +331,11 @@ mod tests {
         let accepted: Vec<_> = accept(incoming, Arc::clone(&etcd.replica)).collect().await;
         assert_eq!(accepted.len(), 1);
         assert_eq!(etcd.stats().connections, 1);
-        assert!(started.elapsed() >= 10 * PAUSE, "{:?}", started.elapsed());
+        assert!(started.elapsed() >= 10 * ACCEPT_RETRY_DELAY, "{:?}", started.elapsed());
     }
 
     #[tokio::test]
-    async fn the_memory_that_frames_are_read_into_is_touched_before_the_first() {
+    async fn the_read_buffer_is_touched_before_the_first_frame() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let (mut client, server) = tokio::io::duplex(64);
         let mut connection = Connection::admit(&etcd.replica, server, LOOPBACK, None).unwrap();

@@ -1,4 +1,4 @@
-//! What can go wrong with an embedded server.
+//! Errors of an embedded server.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub enum EmbeddedError {
     /// Revisions could not be reserved; nothing was published.
     #[error("no revision to publish with")]
     Revisions(#[from] ReserveError),
-    /// The address can be reached from other machines, and the connection would not be encrypted.
+    /// A plaintext listener on an address that other machines can reach.
     #[error(
         "refusing to serve private keys in plaintext on {address}: serve over TLS, listen on a loopback address, \
          or allow it with the option allow_plaintext_beyond_loopback"
@@ -26,10 +26,10 @@ pub enum EmbeddedError {
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A server that was started without TLS cannot begin to serve over it.
+    /// A server that was started without TLS cannot enable it.
     #[error("the server was started without TLS")]
     NoTls,
-    /// The clients that may read cannot be read from their file.
+    /// The file of clients cannot be used.
     #[error(transparent)]
     Clients(#[from] ClientsError),
     /// The listener failed.

@@ -1,7 +1,7 @@
 //! Lists that clients share.
 //!
-//! When a server restarts, all of its clients list the same at once. What they get is encoded once, and each response
-//! is made of the same bytes.
+//! After a restart of the server, all clients list the same range at once. The server encodes the list once, and all
+//! responses share the bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -14,21 +14,21 @@ use super::LIST_LIMIT;
 use super::store::{KeyRange, Refusal, Selection, Store};
 use crate::proto::etcdserverpb::RangeResponse;
 
-/// The records of a range, and what is made of them.
+/// The records of a range and their encoding.
 #[derive(Debug)]
 pub(super) struct List {
     range: KeyRange,
-    /// When anything that the range may hold was changed last.
+    /// The revision of the last change in the range.
     changed: i64,
     records: Selection,
     encoded: OnceLock<Bytes>,
 }
 
 impl List {
-    /// The fields `kvs` and `count` of the response to a range request, made by whoever comes first.
-    pub(super) fn encoded(&self, made: impl FnOnce()) -> &Bytes {
+    /// The encoded fields `kvs` and `count` of the response; the first caller encodes them.
+    pub(super) fn encoded(&self, on_encode: impl FnOnce()) -> &Bytes {
         self.encoded.get_or_init(|| {
-            made();
+            on_encode();
             let kvs = self.records.iter().map(|record| record.to_proto()).collect();
             let count = i64::try_from(self.records.len()).unwrap_or(i64::MAX);
             RangeResponse { kvs, count, ..RangeResponse::default() }.encode_to_vec().into()
@@ -50,20 +50,20 @@ impl List {
     }
 }
 
-/// The lists made last.
+/// Cache of recent lists.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct ListCache {
     recent: Mutex<VecDeque<Arc<List>>>,
 }
 
-impl Lists {
-    /// One for each of some data planes that restart together.
-    const MOST: usize = 16;
+impl ListCache {
+    /// Limit of cached lists: one for each of some data planes that restart together.
+    const MAX_ENTRIES: usize = 16;
 
-    /// What is kept is no more than two full lists, beside the newest.
-    const MOST_BYTES: usize = 2 * LIST_LIMIT;
+    /// Byte limit of cached lists besides the newest: two full lists.
+    const MAX_BYTES: usize = 2 * LIST_LIMIT;
 
-    /// What `range` holds now.
+    /// The current list of `range`.
     pub(super) fn get(&self, store: &Store, range: &KeyRange) -> Result<Arc<List>, Refusal> {
         store.admit(range)?;
         let changed = store.changed(range);
@@ -78,7 +78,7 @@ impl Lists {
         let list = Arc::new(List { range: range.clone(), changed, records, encoded: OnceLock::new() });
         recent.push_back(Arc::clone(&list));
         let mut all: usize = recent.iter().map(|list| list.bytes()).sum();
-        while recent.len() > Self::MOST || (all > Self::MOST_BYTES && recent.len() > 1) {
+        while recent.len() > Self::MAX_ENTRIES || (all > Self::MAX_BYTES && recent.len() > 1) {
             all -= recent.pop_front().map_or(0, |list| list.bytes());
         }
         Ok(list)
@@ -95,15 +95,15 @@ mod tests {
         let mut publisher = Publisher::new(1 << 20);
         publisher.publish(&[(1, 1)].into());
         publisher.store.complete();
-        let lists = Lists::default();
+        let lists = ListCache::default();
         let first = lists.get(&publisher.store, &everything()).unwrap();
         assert!(Arc::ptr_eq(&first, &lists.get(&publisher.store, &everything()).unwrap()));
-        let mut made = 0;
+        let mut on_encode = 0;
         for _ in 0..2 {
-            let response = RangeResponse::decode(&**first.encoded(|| made += 1)).unwrap();
+            let response = RangeResponse::decode(&**first.encoded(|| on_encode += 1)).unwrap();
             assert_eq!((response.count, response.kvs.len(), response.header), (1, 1, None));
         }
-        assert_eq!(made, 1);
+        assert_eq!(on_encode, 1);
 
         publisher.publish(&[(1, 1), (2, 1)].into());
         let second = lists.get(&publisher.store, &everything()).unwrap();
@@ -112,10 +112,10 @@ mod tests {
 
         let elsewhere = KeyRange::new(Bytes::from_static(b"/q/"), Bytes::from_static(b"/q0"));
         assert_eq!(lists.get(&publisher.store, &elsewhere).unwrap_err(), Refusal::UnknownScope);
-        for part in 0..2 * Lists::MOST {
+        for part in 0..2 * ListCache::MAX_ENTRIES {
             let key = format!("/p/web/k/{part}");
             lists.get(&publisher.store, &KeyRange::new(key, Bytes::from_static(b"/p/web0"))).unwrap();
-            assert!(lists.recent.lock().len() <= Lists::MOST);
+            assert!(lists.recent.lock().len() <= ListCache::MAX_ENTRIES);
         }
     }
 }

@@ -1,40 +1,40 @@
-//! Saying a thing once in a while, however often it happens.
+//! Rate limit of log lines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Remembers what was logged, since clients do the same again every few seconds.
+/// The recently logged messages. Clients repeat the same requests every few seconds.
 #[derive(Debug, Default)]
 pub(super) struct LogLimiter {
     logged: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl LogLimiter {
-    const AGAIN: Duration = Duration::from_mins(1);
-    /// How many things are remembered. What comes beyond them within the time is not news, for clients choose what some
-    /// of them are.
-    const MOST: usize = 64;
+    const INTERVAL: Duration = Duration::from_mins(1);
+    /// Limit of remembered messages. Clients choose the content of some messages, so further ones within the interval
+    /// are suppressed.
+    const MAX_ENTRIES: usize = 64;
 
-    /// Whether `thing` was not logged for a while; it counts as logged from now on.
-    pub(super) fn is_news(&self, thing: &str) -> bool {
-        self.is_news_at(thing, Instant::now())
+    /// Whether `message` was not logged within the interval. The call records it as logged.
+    pub(super) fn should_log(&self, message: &str) -> bool {
+        self.should_log_at(message, Instant::now())
     }
 
-    fn is_news_at(&self, thing: &str, now: Instant) -> bool {
+    fn should_log_at(&self, message: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock();
-        let is_fresh = |at: &Instant| now.duration_since(*at) < Self::AGAIN;
-        if logged.get(thing).is_some_and(is_fresh) {
+        let is_recent = |at: &Instant| now.duration_since(*at) < Self::INTERVAL;
+        if logged.get(message).is_some_and(is_recent) {
             return false;
         }
-        if logged.len() >= Self::MOST {
-            logged.retain(|_, at| is_fresh(at));
+        if logged.len() >= Self::MAX_ENTRIES {
+            logged.retain(|_, at| is_recent(at));
         }
-        if logged.len() >= Self::MOST {
+        if logged.len() >= Self::MAX_ENTRIES {
             return false;
         }
-        logged.insert(thing.to_owned(), now);
+        logged.insert(message.to_owned(), now);
         true
     }
 }
@@ -44,24 +44,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_is_news_again_after_a_while() {
+    fn a_message_is_logged_again_after_the_interval() {
         let (news, start) = (LogLimiter::default(), Instant::now());
-        assert!(news.is_news_at("a", start));
-        assert!(!news.is_news_at("a", start + LogLimiter::AGAIN / 2));
-        assert!(news.is_news_at("b", start + LogLimiter::AGAIN / 2));
-        assert!(news.is_news_at("a", start + LogLimiter::AGAIN));
+        assert!(news.should_log_at("a", start));
+        assert!(!news.should_log_at("a", start + LogLimiter::INTERVAL / 2));
+        assert!(news.should_log_at("b", start + LogLimiter::INTERVAL / 2));
+        assert!(news.should_log_at("a", start + LogLimiter::INTERVAL));
     }
 
     #[test]
-    fn more_things_than_are_remembered_are_not_news_until_the_oldest_is_forgotten() {
+    fn messages_beyond_the_limit_are_suppressed_until_the_oldest_expires() {
         let (news, start) = (LogLimiter::default(), Instant::now());
         let second = Duration::from_secs(1);
-        assert!(news.is_news_at("first", start));
-        let said = (0..1_000).filter(|number| news.is_news_at(&number.to_string(), start + second)).count();
-        assert_eq!(said, LogLimiter::MOST - 1);
-        assert!(!news.is_news_at("first", start + second));
-        assert!(news.is_news_at("another", start + LogLimiter::AGAIN));
-        assert!(!news.is_news_at("one more", start + LogLimiter::AGAIN));
-        assert_eq!(news.logged.lock().len(), LogLimiter::MOST);
+        assert!(news.should_log_at("first", start));
+        let said =
+            (0..1_000).filter(|number| news.should_log_at(&number.to_string(), start + second)).count();
+        assert_eq!(said, LogLimiter::MAX_ENTRIES - 1);
+        assert!(!news.should_log_at("first", start + second));
+        assert!(news.should_log_at("another", start + LogLimiter::INTERVAL));
+        assert!(!news.should_log_at("one more", start + LogLimiter::INTERVAL));
+        assert_eq!(news.logged.lock().len(), LogLimiter::MAX_ENTRIES);
     }
 }

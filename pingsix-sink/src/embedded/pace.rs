@@ -1,11 +1,11 @@
-//! How often a watch is told of changes.
+//! Intervals between the responses to a watch.
 
 use std::time::Duration;
 
-/// The shortest time between two responses to one watch; changes that come meanwhile become one response.
+/// The shortest interval between two responses to one watch; changes within the interval become one response.
 ///
-/// PingSIX reads its whole configuration again for every response, so the time grows with what the watch covers: a
-/// number of documents times what one costs, between two bounds. A watch that was told nothing for that long is told a
+/// PingSIX reads its whole configuration again for every response, so the interval grows with the watched documents:
+/// their number times the cost of one, between two bounds. A watch without a response within the interval receives a
 /// change at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -15,22 +15,22 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// No pause at all: changes become one response only while the one before is on its way.
+    /// No interval: changes become one response only while the previous response is unwritten.
     pub const NONE: Self =
         Self { per_document: Duration::ZERO, shortest: Duration::ZERO, longest: Duration::ZERO };
 
-    /// A pause of `per_document` for each document that the watch covers.
+    /// An interval of `per_document` for each watched document.
     pub const fn per_document(per_document: Duration) -> Self {
         Self { per_document, shortest: Duration::ZERO, longest: Duration::MAX }
     }
 
-    /// The same pace, but never a pause below `shortest` or above `longest`.
+    /// The same pace with an interval between `shortest` and `longest`.
     #[must_use]
     pub const fn between(self, shortest: Duration, longest: Duration) -> Self {
         Self { shortest, longest, ..self }
     }
 
-    /// The pause of a watch that covers this many documents.
+    /// The interval of a watch of this many documents.
     pub(super) fn of(&self, documents: usize) -> Duration {
         let documents = u32::try_from(documents).unwrap_or(u32::MAX);
         self.per_document.saturating_mul(documents).max(self.shortest).min(self.longest)
@@ -38,7 +38,7 @@ impl Pace {
 }
 
 impl Default for Pace {
-    /// 25 µs for each document, which is what PingSIX needs of one core to read it; between 2 ms and 2 s.
+    /// 25 µs for each document, which is the time of one core of PingSIX to read it; between 2 ms and 2 s.
     fn default() -> Self {
         Self::per_document(Duration::from_micros(25))
             .between(Duration::from_millis(2), Duration::from_secs(2))

@@ -1,23 +1,22 @@
-//! From the steps of a plan to commits.
+//! Commits from the steps of a plan.
 //!
 //! A publication is one commit, hence one revision and one watch response, when that response fits a message.
-//! Otherwise it is cut into several commits with revisions of their own, each of which fits.
-//! The cuts lie between units of the plan, unless one is larger than a message, and every prefix of it is valid, so a
-//! client that applies one response after the other is never shown a reference to something missing; a client that lists
-//! sees all of them or none.
+//! Otherwise it is cut into several commits with revisions of their own, each of which fits. The cuts lie between
+//! units of the plan, unless a unit is larger than a message. Every prefix of the plan is valid, so a client that
+//! applies the responses in order never sees a dangling reference. A client that lists sees all commits or none.
 
 use std::sync::Arc;
 
-use super::store::{Change, Commit, Gone, Record, Store};
+use super::store::{Change, Commit, Deletion, Record, Store};
 use crate::desired::{DesiredError, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, at_once, units};
+use crate::plan::{Step, Steps, net_steps, units};
 
-/// The steps in the order in which they are told, and how many of them go into each commit.
+/// The steps in the order of their events, and the number of steps in each commit.
 ///
 /// # Errors
 /// [`DesiredError::DocumentTooLarge`] when a single document does not fit.
-pub(super) fn cut(
+pub(super) fn split(
     scope: &Scope,
     steps: Steps,
     current: &DocumentSet,
@@ -49,7 +48,7 @@ pub(super) fn cut(
             bytes += event_bytes(scope, step);
             bytes <= limit
         });
-        let part = units.whole(taken, fitting.count());
+        let part = units.batch_len(taken, fitting.count());
         parts.push(part);
         taken += part;
     }
@@ -64,7 +63,7 @@ fn event_bytes(scope: &Scope, step: &Step) -> usize {
     scope.as_str().len() + 1 + step.key().as_str().len() + value + super::store::EVENT_OVERHEAD
 }
 
-/// The commits of `steps`, cut as `parts` says, with one of `revisions` each.
+/// The commits of `steps`, cut by `parts`, with one of `revisions` each.
 pub(super) fn commits(
     store: &Store,
     scope: &Scope,
@@ -78,7 +77,7 @@ pub(super) fn commits(
     for (part, revision) in parts.iter().zip(revisions) {
         let (now, later) = rest.split_at(*part);
         rest = later;
-        let changes = at_once(now).zip(&mut ordinals);
+        let changes = net_steps(now).zip(&mut ordinals);
         let changes =
             changes.map(|(step, ordinal)| change(store, scope, step, (revision, ordinal))).collect();
         commits.push(Commit { revision, changes });
@@ -100,6 +99,8 @@ fn change(store: &Store, scope: &Scope, step: &Step, (revision, ordinal): (i64, 
                 Arc::new(Record { key, value, create_revision, mod_revision: revision, version, ordinal });
             Change::Put { record, before }
         }
-        Step::Delete { .. } => Change::Delete { gone: Arc::new(Gone { key, revision, ordinal }), before },
+        Step::Delete { .. } => {
+            Change::Delete { deletion: Arc::new(Deletion { key, revision, ordinal }), before }
+        }
     }
 }

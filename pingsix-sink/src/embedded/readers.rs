@@ -1,4 +1,4 @@
-//! Who reads what: the watches that are open, by the keys they want, and the streams to wake for a change of these.
+//! The open watches by their keys, and the streams to wake for a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -10,14 +10,14 @@ use tokio::sync::{Notify, watch};
 use super::store::KeyRange;
 use crate::desired::Scope;
 
-/// The watches that are open.
+/// The registry of open watches.
 #[derive(Clone, Debug)]
 pub(super) struct Readers(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     open: Mutex<Open>,
-    /// How often a watch has opened or ended.
+    /// Counts the openings and ends of watches.
     changes: watch::Sender<u64>,
 }
 
@@ -25,16 +25,16 @@ struct Inner {
 struct Open {
     last: u64,
     watches: BTreeMap<u64, OpenWatch>,
-    /// Those of ranges that are a [prefix](KeyRange::as_prefix), as a client's that mirrors a scope, by that.
+    /// Watches of [prefix](KeyRange::as_prefix) ranges by their prefix, as of a client that mirrors a scope.
     by_prefix: BTreeMap<Box<str>, BTreeSet<u64>>,
-    /// All others.
+    /// All other watches.
     others: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
 struct OpenWatch {
     range: KeyRange,
-    /// Wakes the stream it belongs to.
+    /// Wakes the stream of the watch.
     stream: Arc<Notify>,
 }
 
@@ -45,8 +45,8 @@ impl Default for Readers {
 }
 
 impl Open {
-    /// The watches that want keys of `scope`. Those of other scopes cost nothing.
-    fn meeting(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
+    /// The watches of keys of `scope`. Watches of other scopes cost nothing.
+    fn overlapping(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
         let path = scope.as_str();
         let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end)).chain([path]);
         let above = above.filter_map(|prefix| self.by_prefix.get(prefix));
@@ -55,7 +55,7 @@ impl Open {
         let below = below.take_while(move |(prefix, _)| prefix.starts_with(first));
         let prefixed = above.chain(below.map(|(_, ids)| ids)).flatten();
         let watch = |id: &u64| self.watches.get(id);
-        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.meets(scope));
+        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.overlaps(scope));
         prefixed.filter_map(watch).chain(others)
     }
 
@@ -78,7 +78,7 @@ impl Open {
 }
 
 impl Readers {
-    /// Counts a watch, and has its stream woken, until what is returned is dropped.
+    /// Registers a watch and its stream until the guard is dropped.
     pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> WatchGuard {
         let mut open = self.0.open.lock();
         open.last += 1;
@@ -93,24 +93,24 @@ impl Readers {
         WatchGuard { readers: self.clone(), id }
     }
 
-    /// Wakes the streams of the watches that want keys of `scope`, and no others: with a stream for each of many scopes, a
-    /// change of all scopes would wake the square of them.
+    /// Wakes the streams that watch keys of `scope` and no others. With one stream for each of many scopes, a change
+    /// of all scopes would otherwise wake a quadratic number of streams.
     pub(super) fn wake(&self, scope: &Scope) {
         let open = self.0.open.lock();
-        for watch in open.meeting(scope) {
+        for watch in open.overlapping(scope) {
             watch.stream.notify_one();
         }
     }
 
-    /// How many watches want keys of `scope`.
+    /// The number of watches of keys of `scope`.
     pub(super) fn of(&self, scope: &Scope) -> usize {
-        self.0.open.lock().meeting(scope).count()
+        self.0.open.lock().overlapping(scope).count()
     }
 
-    /// How many watches want keys of each of these scopes, where any does.
+    /// The number of watches of keys of each of these scopes with any.
     pub(super) fn by_scope(&self, scopes: &[Scope]) -> BTreeMap<Scope, usize> {
         let open = self.0.open.lock();
-        let readers = scopes.iter().map(|scope| (scope.clone(), open.meeting(scope).count()));
+        let readers = scopes.iter().map(|scope| (scope.clone(), open.overlapping(scope).count()));
         readers.filter(|(_, readers)| *readers > 0).collect()
     }
 
@@ -119,7 +119,7 @@ impl Readers {
     }
 }
 
-/// A watch that is open.
+/// Registration of an open watch.
 #[derive(Debug)]
 pub(super) struct WatchGuard {
     readers: Readers,
@@ -177,8 +177,14 @@ mod tests {
                 }
             }
             for scope in PATHS.map(scope) {
-                let of =
-                    readers.0.open.lock().watches.values().filter(|watch| watch.range.meets(&scope)).count();
+                let of = readers
+                    .0
+                    .open
+                    .lock()
+                    .watches
+                    .values()
+                    .filter(|watch| watch.range.overlaps(&scope))
+                    .count();
                 assert_eq!(readers.of(&scope), of, "{scope}");
             }
             drop(open);

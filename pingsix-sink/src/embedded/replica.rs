@@ -8,21 +8,21 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::access::LiveAccess;
-use super::answers::Answers;
-use super::batch::Batches;
+use super::batch::BatchCache;
 use super::builder::Options;
-use super::lists::Lists;
+use super::fair_limit::FairLimit;
+use super::lists::ListCache;
 use super::log_limiter::LogLimiter;
-use super::publication::{commits, cut};
+use super::publication::{commits, split};
 use super::readers::Readers;
-use super::rests::Rests;
-use super::revisions::{Clock, Reservations, ReserveError, Supply};
+use super::responses::PendingResponses;
+use super::resting_watches::RestingWatches;
+use super::revisions::{Clock, Reservations, ReserveError, RevisionAllocator};
 use super::service::lease::LeaseTable;
-use super::shares::Shares;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
-use super::unread::Unread;
+use super::unread_bytes::UnreadBytes;
 use super::{EmbeddedError, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
@@ -31,34 +31,34 @@ use crate::plan::plan;
 use crate::revision::Revision;
 use crate::sink::Published;
 
-/// How many watch streams there may be for each connection that there may be. A client may have more of its own.
+/// Watch streams per allowed connection. One client may have more.
 const STREAMS_PER_CONNECTION: usize = 4;
 
 pub(super) struct Replica {
-    /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
-    /// later publication, and then replace it.
+    /// Held by a publication from its first attempt to its commit. A later publication must not overtake a
+    /// publication that waits for revisions, which would then replace the later one.
     publishing: AsyncMutex<()>,
-    /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
-    held: Mutex<BTreeMap<Scope, PublishedScope>>,
+    /// The last publication of each scope. The lock order is this lock, then the store's.
+    published: Mutex<BTreeMap<Scope, PublishedScope>>,
     store: RwLock<Store>,
-    supply: Supply,
+    allocator: RevisionAllocator,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
-    pub(super) answers: Answers,
-    pub(super) unread: Unread,
+    pub(super) responses: PendingResponses,
+    pub(super) unread: UnreadBytes,
     pub(super) counters: Counters,
-    pub(super) connections: Shares,
-    pub(super) streams: Shares,
-    pub(super) watches: Shares,
+    pub(super) connections: FairLimit,
+    pub(super) streams: FairLimit,
+    pub(super) watches: FairLimit,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
-    /// The watches at rest.
-    pub(super) rests: Rests,
-    pub(super) batches: Batches,
-    pub(super) shared_lists: Lists,
-    /// What was logged of connections.
-    pub(super) news: LogLimiter,
+    /// The resting watches.
+    pub(super) resting_watches: RestingWatches,
+    pub(super) batches: BatchCache,
+    pub(super) shared_lists: ListCache,
+    /// Log messages about connections.
+    pub(super) log_limiter: LogLimiter,
 }
 
 #[derive(Debug)]
@@ -87,105 +87,106 @@ impl Replica {
         tls: Option<Arc<LiveTls>>,
         access: Arc<LiveAccess>,
     ) -> Self {
-        let unread = Unread::new(options.unread_limit);
+        let unread = UnreadBytes::new(options.unread_limit);
         Self {
             publishing: AsyncMutex::default(),
-            held: Mutex::default(),
+            published: Mutex::default(),
             store: RwLock::new(store),
-            supply: Supply::new(reservations, clock),
+            allocator: RevisionAllocator::new(reservations, clock),
             options,
             tls,
             access,
-            answers: Answers::new(options.stall_timeout, unread.clone()),
+            responses: PendingResponses::new(options.stall_timeout, unread.clone()),
             unread,
             counters: Counters::default(),
-            connections: Shares::new(options.connection_limit),
-            streams: Shares::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
-            watches: Shares::new(options.watch_limit),
+            connections: FairLimit::new(options.connection_limit),
+            streams: FairLimit::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
+            watches: FairLimit::new(options.watch_limit),
             leases: LeaseTable::default(),
             readers: Readers::default(),
-            rests: Rests::default(),
-            batches: Batches::default(),
-            shared_lists: Lists::default(),
-            news: LogLimiter::default(),
+            resting_watches: RestingWatches::default(),
+            batches: BatchCache::default(),
+            shared_lists: ListCache::default(),
+            log_limiter: LogLimiter::default(),
         }
     }
 
-    /// Reads the store as it is now. A publication does not wait for `read` to end, and changes nothing that it sees.
+    /// Reads the current store. A publication does not wait for `read` to end and does not change the store that
+    /// `read` sees.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
         let store = self.store.read().clone();
         read(&store)
     }
 
     pub(super) fn open(&self) {
-        let _held = self.held.lock();
+        let _held = self.published.lock();
         self.store.write().complete();
     }
 
     pub(super) fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
-        self.held.lock().get(scope).map(|held| held.documents.clone())
+        self.published.lock().get(scope).map(|published| published.documents.clone())
     }
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let _publishing = self.publishing.lock().await;
-        let passes = self.access.begin_to_pass(desired);
+        let passes = self.access.begin_transfer(desired);
         if passes {
-            self.dispossess(desired);
+            self.close_disowned(desired);
         }
         let published = loop {
             if let Some(published) = self.try_publish(desired)? {
                 break published;
             }
             let next = self.next_revision().map_err(EmbeddedError::from)?;
-            let block = self.supply.take(next).await.map_err(EmbeddedError::from)?;
-            let _held = self.held.lock();
+            let block = self.allocator.take(next).await.map_err(EmbeddedError::from)?;
+            let _held = self.published.lock();
             self.store.write().extend(block);
         };
         if passes {
-            self.access.pass(desired);
+            self.access.complete_transfer(desired);
         }
         Ok(published)
     }
 
-    /// Closes the connections of those who read a scope for another owner, before what is published now could reach them.
-    fn dispossess(&self, desired: &Desired) {
+    /// Closes the connections of other owners of the scope before they could read this publication.
+    fn close_disowned(&self, desired: &Desired) {
         let Some(tls) = &self.tls else { return };
-        let closed = tls.certified().dispossess(desired.scope(), desired.owner());
+        let closed = tls.certificate_connections().close_disowned(desired.scope(), desired.owner());
         if closed > 0 {
             self.counters.connections_lapsed.add(closed);
             let scope = desired.scope();
-            tracing::info!(%scope, closed, "connections were closed: the prefix has another owner than their certificates name");
+            tracing::info!(%scope, closed, "connections closed: their certificates name another owner of the prefix");
         }
     }
 
-    /// Publishes, unless too few revisions are reserved.
+    /// Publishes; `None` if too few revisions are reserved.
     fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
         let scope = desired.scope();
-        let mut held = self.held.lock();
-        let current = held.get(scope);
+        let mut published = self.published.lock();
+        let current = published.get(scope);
         if current.is_none() {
-            scope.beside(held.keys())?;
+            scope.check_overlap(published.keys())?;
         }
         let nothing = DocumentSet::default();
-        let documents = current.map_or(&nothing, |held| &held.documents);
+        let documents = current.map_or(&nothing, |published| &published.documents);
         let steps = plan(documents, desired.documents());
-        // Some room for the header of the response.
+        // The subtracted room is for the header of the response.
         let limit = self.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let (steps, parts) = cut(scope, steps, documents, limit)?;
+        let (steps, parts) = split(scope, steps, documents, limit)?;
 
         let mut store = self.store.read().clone();
         let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
         let commits = commits(&store, scope, &steps, &parts, revisions);
-        store.know(scope);
-        store.commit(scope, commits, self.rests.earliest());
+        store.add_scope(scope);
+        store.commit(scope, commits, self.resting_watches.earliest());
         let changed = steps.changed();
         let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
-        let revision = current.filter(|_| changed.is_empty()).map_or(header, |held| held.revision);
+        let revision = current.filter(|_| changed.is_empty()).map_or(header, |published| published.revision);
         let size = store.size_of(scope).unwrap_or_default();
-        // Whoever moves the revision holds the lock of what is held, so nothing has changed meanwhile.
+        // This call holds the lock of the published scopes, so the store has not changed meanwhile.
         let before = std::mem::replace(&mut *self.store.write(), store);
-        held.insert(scope.clone(), PublishedScope { documents: desired.documents().clone(), revision });
-        drop(held);
+        published.insert(scope.clone(), PublishedScope { documents: desired.documents().clone(), revision });
+        drop(published);
         drop(before);
         if !changed.is_empty() {
             self.counters.publications.add(1);
@@ -200,27 +201,27 @@ impl Replica {
         header.checked_add(1).and_then(Revision::new).ok_or(ReserveError::Exhausted)
     }
 
-    /// Moves the header above everything that any server has handed out, if there may be others.
+    /// Raises the header above every revision that any server may have issued.
     pub(super) async fn fence(&self) -> Result<(), ReserveError> {
-        if self.supply.shared().is_none() {
+        if self.allocator.shared().is_none() {
             return Ok(());
         }
         let fence = async {
-            let block = self.supply.take(self.next_revision()?).await?;
-            let _held = self.held.lock();
+            let block = self.allocator.take(self.next_revision()?).await?;
+            let _held = self.published.lock();
             let mut store = self.store.write();
             store.extend(block);
             store.raise(block.first.get());
             Ok(())
         };
-        self.supply.fenced(fence).await
+        self.allocator.fenced(fence).await
     }
 
-    /// Whether this server has handed out the list that a watch from `start` on continues, or knows that the changes since
-    /// are no longer kept. A start after any other list, or after none, changes nothing here: see
+    /// Whether this server issued the list that a watch from `start` continues, or knows that the changes since are
+    /// compacted. A start after any other list, or after none, changes nothing here: see
     /// [`revisions`](super::revisions).
     pub(super) fn has_listed_before(&self, start: i64) -> bool {
-        self.read(|store| start < store.compacted() || store.has_given(start.saturating_sub(1)))
+        self.read(|store| start < store.compacted() || store.has_issued(start.saturating_sub(1)))
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -228,15 +229,15 @@ impl Replica {
             self.read(|store| (store.header(), store.floor(), store.history_size()));
         let counters = &self.counters;
         Stats {
-            connections: self.connections.taken(),
+            connections: self.connections.occupied(),
             connections_refused: counters.connections_refused.get(),
             connections_displaced: [&self.connections, &self.streams, &self.watches]
                 .iter()
-                .map(|shares| shares.displaced())
+                .map(|fair_limit| fair_limit.displaced())
                 .sum(),
             watches_refused: counters.watches_refused.get(),
-            streams: self.streams.taken(),
-            watches: self.watches.taken(),
+            streams: self.streams.occupied(),
+            watches: self.watches.occupied(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
             answer_bytes_unread: self.unread.bytes() as u64,
@@ -257,10 +258,10 @@ impl Replica {
             tls_rotations: counters.tls_rotations.get(),
             tls_rotations_refused: counters.tls_rotations_refused.get(),
             publications: counters.publications.get(),
-            reservations: self.supply.reserved.get(),
-            reservations_failed: self.supply.failed.get(),
-            revisions_unreserved: self.supply.unreserved.get(),
-            store_away: self.supply.is_away(),
+            reservations: self.allocator.reserved.get(),
+            reservations_failed: self.allocator.failed.get(),
+            revisions_unreserved: self.allocator.unreserved.get(),
+            store_away: self.allocator.is_unreachable(),
             revision,
             compacted,
             history_commits: history_commits as u64,
@@ -275,7 +276,7 @@ fn report(scope: &Scope, revision: Revision, changed: Changed, responses: usize,
         "published"
     );
     if bytes > LIST_LIMIT {
-        tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+        tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large for a list of PingSIX");
     }
 }
 

@@ -1,75 +1,75 @@
-//! Where revisions come from, and why they never go back.
+//! Revisions: their sources, and why they never decrease.
 //!
-//! A PingSIX that reads a lower header revision than it has seen drops what it reads and says nothing, so the numbers a
-//! server hands out must lie above all that any server before it, or beside it, has handed out.
-//! Two sources work together, and neither is trusted alone:
+//! A PingSIX that reads a lower header revision than it has seen drops the response silently. So the numbers of a
+//! server must lie above all numbers that earlier and concurrent servers have issued. Two sources work together, and
+//! neither is trusted alone:
 //!
-//! 1. **Reservations.** Before a number is used it lies in a [`Block`] reserved from a [`Reservations`] store, which
-//!    remembers the highest number it ever gave and has it on disk *before* it gives it. Let `r` be any number seen by a
-//!    client; `r` lies in some block, so the store's ceiling was at least `r` before `r` was used. A server that starts
-//!    takes its first number from a block above the ceiling, hence above `r`. A crash at any point loses the rest of a
-//!    block, nothing else: the numbers have gaps, as etcd's may.
-//! 2. **The clock.** The first block of a server that owns its store starts no lower than the microseconds since 1970. This covers a store that was lost
-//!    or restored from an old copy, as long as the clock has not gone back further than the publications went ahead
-//!    (one publication takes one number, and takes longer than the microsecond it stands for). Without a state file
-//!    this source stands alone, and the server says so when it starts. Microseconds stay below 2^53 until the year
-//!    2255, so tools that read JSON numbers as floats show them exactly.
+//! 1. **Reservations.** Every issued number lies in a [`Block`] that was reserved before from a [`Reservations`]
+//!    store, which has the highest reserved number on disk *before* it returns the block. Let `r` be any number that
+//!    a client has seen; `r` lies in some block, so the store's ceiling was at least `r` before `r` was used. A
+//!    starting server takes its first number from a block above the ceiling, hence above `r`. A crash loses only the
+//!    rest of a block: the numbers have gaps, as etcd's may.
+//! 2. **The clock.** The first block of a server that owns its store starts no lower than the microseconds since
+//!    1970. This covers a store that was lost or restored from an old copy, provided that the clock has not gone back
+//!    further than the publications went ahead (one publication takes one number, and takes longer than a
+//!    microsecond). Without a state file this source stands alone, and the server logs that at its start.
+//!    Microseconds stay below 2^53 until the year 2255, so tools that read JSON numbers as floats show them exactly.
 //!
-//! **Clients are no source.** The start of a watch neither raises the header nor reserves anything, since a client may
-//! invent it. A watch that starts above the header is cancelled as one whose start was compacted, so its client lists
-//! again. That list is answered above everything that this server, and the servers it shares a store with, have handed
-//! out. PingSIX always lists before it watches, and starts its watch right after that list: raising the header for it
-//! would come too late.
+//! **Clients are no source.** The start of a watch neither raises the header nor reserves numbers, because a client
+//! may invent it. A watch that starts above the header is cancelled as compacted, so its client lists again. That
+//! list is answered above all numbers that this server, and the servers with the same store, have issued. PingSIX
+//! always lists before it watches, and starts its watch right after that list: raising the header for the watch would
+//! come too late.
 //!
-//! The header revision may therefore be greater than that of every stored key; every later event is greater than every
-//! header handed out, because both come from the one counter under the store's lock.
+//! The header revision may therefore exceed that of every stored key. Every later event exceeds every issued header,
+//! because both come from one counter under the store's lock.
 //!
-//! **Several servers for the same scopes.** A store shared by them ([`Reservations::shared`]) must give each block above
-//! all blocks given to anybody. A server then takes a fresh block for every list, and answers with a number from it:
-//! above everything any server has handed out until then, whether as a header or as an event, since all of those lie in
-//! blocks reserved earlier. Lists that wait share a reservation: all that came before it was asked for have numbers of it.
-//! A server that starts hands out nothing before its first reservation, so it can start while the store is away.
+//! **Several servers for the same scopes.** A store that they share ([`Reservations::shared`]) must return each block
+//! above all earlier blocks. A server then reserves a fresh block for every list and answers with a number from it.
+//! That number is above all headers and events that any server has issued so far, because all of those lie in earlier
+//! blocks. Waiting lists share a reservation: all that arrived before its request use its numbers. A starting server
+//! issues nothing before its first reservation, so it can start while the store is unreachable.
 //!
-//! **While the store is away** lists are answered all the same, by [`SharedTime`]: a revision that grows by one in a
-//! microsecond, of which every server has a reading. Nothing else could order servers that do not hear of each other.
-//! A reading goes on by the monotonic clock of its machine, and never stands below what its server has reserved, nor below
-//! the readings and reservations of others that it hears of. So readings agree up to how long such news takes, however
-//! far apart the times of day are, and whoever sets them. Let `d` be the [lateness](SharedTime::lateness) that a server
-//! reckons with. A list that gets no reservation within `2.5 d` is answered when that is over, with a number between `d` and
-//! `1.5 d` above the reading of when it came. With readings that differ by less than `d`:
+//! **While the store is unreachable**, lists are answered by [`SharedTime`]: a revision that grows by one in a
+//! microsecond, of which every server has a reading. Nothing else could order servers without communication. A
+//! reading advances by the monotonic clock of its machine, and never falls below the server's own reservations, nor
+//! below observed readings and reservations of others. So readings agree up to the latency of announcements,
+//! independent of the times of day. Let `d` be the [tolerance](SharedTime::tolerance) of a server. A list without a
+//! reservation within `2.5 d` is answered after that time, with a number between `d` and `1.5 d` above the reading at
+//! its arrival. If readings differ by less than `d`:
 //!
-//! - it is above what any server has handed out before it came: no reservation exceeds the reading of who made it by
-//!   more than a block, and other lists without one were asked `2.5 d` before they were answered;
-//! - it is below what any server hands out after it was answered: reservations start no lower than the reading of who
-//!   asks for them, and all readings have passed it by then.
+//! - the number is above all numbers that any server issued before the arrival: no reservation exceeds the reading of
+//!   its server by more than a block, and other unreserved lists arrived `2.5 d` before their answers;
+//! - the number is below all numbers that any server issues after the answer: reservations start no lower than the
+//!   reading of their server, and all readings have passed the number by then.
 //!
-//! News that take longer than `d` break this until they come, and not again: then `d` is what they took, at the server that
-//! was behind as well as at the one that was ahead.
+//! An announcement later than `d` breaks this until it arrives, and not again: `d` then becomes its latency, on both
+//! servers.
 //!
-//! The same holds where some servers reach the store and others do not, and when they do again. What publications and
-//! watches need is had the same way. What remains, and may make a client miss changes until it lists again: the store is
-//! away *and* readings disagree. They do for a server that has not heard of the others since it started, whether from
-//! them or from the store; for one whose machine was suspended; and after hours on machines whose clocks drift. Numbers
-//! may also be had twice when all servers that were there in an outage end in it, and those that follow have clocks
-//! behind theirs. Even then, events of a server exceed the headers of that server.
+//! The same holds where some servers reach the store and others do not, and when they reach it again. Publications
+//! and watches get their numbers in the same way. A client may miss changes until it lists again in the remaining
+//! case: the store is unreachable *and* readings disagree. Readings disagree on a server that has observed neither
+//! another server nor the store since its start, after a suspended machine, and after hours on machines with drifting
+//! clocks. Numbers may also repeat when all servers of an outage end in it and their successors have slower clocks.
+//! Even then, events of a server exceed the headers of that server.
 //!
-//! The numbers of two servers are apart, so each number says who has handed it out, and of the others it says nothing:
-//! a change that one server took at 90 may come to another at 110, and a client that listed there at 100 has not seen
-//! it. A watch goes on from the list it starts at; so it may start only at a number that this server has handed out
-//! itself. Any other, also one from before a restart, is answered as etcd answers a start that was compacted, and the
-//! client lists again, here or elsewhere, until it lists and watches on the same server. Where every request may go to
-//! another of `n` servers, that takes `n` lists on average; where a connection stays with one, the first is enough.
+//! Two servers never issue the same number, so each number identifies its server, and does not order changes across
+//! servers: a change with number 90 on one server may have 110 on another, and a client that listed there at 100 has
+//! not seen it. A watch continues its list, so it may start only at a number of this server. A start at any other
+//! number, also one from before a restart, is answered as compacted, and the client lists again until it lists and
+//! watches on the same server. If every request may reach another of `n` servers, that takes `n` lists on average; if
+//! a connection stays with one server, the first is enough.
 //!
-//! Servers that lag behind one another are each right as of the state they have read. A client that moves to one that
-//! lags sees a state from before, under a higher number, until that server has caught up; it never sees a change that
-//! it then loses.
+//! Servers that lag behind one another each serve a state that is right. A client that moves to a lagging server sees
+//! an older state under a higher number until that server has caught up; it never loses a change that it has seen
+//! afterwards.
 //!
-//! Servers *without* a shared store hand out the same numbers, which nothing tells apart. Let clients read from one of
-//! them at a time.
+//! Servers *without* a shared store issue the same numbers, which clients cannot distinguish. Let clients read from
+//! one of them at a time.
 
+mod allocator;
 mod file;
 mod shared;
-mod supply;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -79,23 +79,23 @@ use parking_lot::Mutex;
 
 use crate::revision::Revision;
 
+pub(super) use allocator::RevisionAllocator;
 pub use file::FileReservations;
-pub use shared::{LATENESS, LONGEST_LATENESS, SharedTime};
-pub(super) use supply::Supply;
+pub use shared::{MAX_TOLERANCE, SharedTime, TOLERANCE};
 
-/// How many numbers a server that owns its store reserves at a time: a little more than a minute of the clock.
+/// Size of a reservation by a server that owns its store: a little more than a minute of the clock.
 pub(super) const BLOCK: u32 = 1 << 26;
 
-/// How many numbers are reserved at a time when the store is shared: four milliseconds of [`SharedTime`], which
-/// reservations must not run ahead of.
+/// Size of a reservation from a shared store: four milliseconds of [`SharedTime`], which reservations must not
+/// outrun.
 pub(super) const SHARED_BLOCK: u32 = 1 << 12;
 
-/// A clock beyond this many microseconds is broken, and is not believed.
+/// The last plausible clock, in microseconds. A later clock is broken and ignored.
 const LAST_PLAUSIBLE_CLOCK: i64 = 1 << 53;
 
 /// The time of day.
 pub trait Clock: Send + Sync {
-    /// Now; it may jump in either direction.
+    /// The current time; it may jump in either direction.
     fn now(&self) -> SystemTime;
 }
 
@@ -119,17 +119,17 @@ pub(super) fn clock_revision(clock: &dyn Clock) -> Revision {
         .unwrap_or(Revision::MIN)
 }
 
-/// Consecutive revisions that nobody else will use.
+/// Consecutive revisions for exclusive use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The lowest.
+    /// The lowest revision.
     pub first: Revision,
-    /// The highest.
+    /// The highest revision.
     pub last: Revision,
 }
 
 impl Block {
-    /// The block of `count` revisions (at least one) that follows `ceiling` and starts no lower than `at_least`.
+    /// The block of `count` revisions (at least one) that follows `ceiling` and starts at `at_least` or later.
     ///
     /// # Errors
     /// [`ReserveError::Exhausted`] when the numbers are used up.
@@ -147,29 +147,28 @@ impl Block {
 /// A future of [`Reservations::reserve`].
 pub type Reserving<'a> = Pin<Box<dyn Future<Output = Result<Block, ReserveError>> + Send + 'a>>;
 
-/// Remembers the highest revision ever given, beyond the life of the process.
+/// A store of the highest issued revision that outlives the process.
 pub trait Reservations: Send + Sync {
-    /// Gives `count` revisions, none below `at_least`, all above every revision given before to anybody.
+    /// Reserves `count` revisions at or above `at_least`, all above every earlier reservation of any server.
     ///
     /// The store must be durable when the future is ready.
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_>;
 
-    /// The time that servers of the same scopes have in common, if they reserve from the same store; `None`, unless told
-    /// otherwise, for a store that belongs to one server.
+    /// The time that all servers with this store share; `None`, the default, for a store of one server.
     ///
-    /// The store then has the time of day in mind where it remembers nothing: revisions start no lower than that.
+    /// A shared store without a ceiling must start at the time of day.
     fn shared(&self) -> Option<&SharedTime> {
         None
     }
 }
 
-/// Remembers nothing beyond the life of the process: the clock alone keeps a restart from going back.
+/// A store that does not outlive the process: the clock alone keeps a restart from going back.
 #[derive(Debug, Default)]
-pub struct Unsaved {
+pub struct MemoryReservations {
     ceiling: Mutex<Option<Revision>>,
 }
 
-impl Reservations for Unsaved {
+impl Reservations for MemoryReservations {
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
         let mut ceiling = self.ceiling.lock();
         let block = Block::above(*ceiling, at_least, count);
@@ -189,13 +188,13 @@ pub enum ReserveError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The state file is not one of ours, or was damaged.
+    /// The state file has another format or is damaged.
     #[error(
         "state file {} is damaged ({problem}); restore it, or remove it to go on from the clock",
         path.display()
@@ -203,7 +202,7 @@ pub enum ReserveError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: &'static str,
     },
     /// Another process holds the state file.
@@ -221,7 +220,7 @@ pub enum ReserveError {
 }
 
 impl ReserveError {
-    /// Whether the same call may succeed later.
+    /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Io { .. } | Self::Store(_) | Self::InUse { .. } => true,
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implausible_clock_is_not_believed() {
+    fn an_implausible_clock_is_ignored() {
         let at = |time| clock_revision(&At(time)).get();
         assert_eq!(at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)), 1_700_000_000_000_000);
         assert_eq!(at(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), 1);

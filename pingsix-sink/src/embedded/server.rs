@@ -1,4 +1,4 @@
-//! The listener and its end.
+//! The listener and its shutdown.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) async fn serve(
         return Err(EmbeddedError::PlaintextBeyondLoopback { address });
     }
 
-    // Watch streams end when the serving ends for whatever reason, also when this future is dropped.
+    // Watch streams end with this future, also when it is dropped.
     let streams = CancellationToken::new();
     let _end_streams = streams.clone().drop_guard();
     let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
@@ -36,7 +36,7 @@ pub(super) async fn serve(
     let tasks = services.tasks();
     let router = Server::builder()
         .max_concurrent_streams(options.stream_limit)
-        // A request may be left half sent, too.
+        // A client may also stop in the middle of a request.
         .timeout(options.stall_timeout.saturating_mul(2))
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
@@ -61,11 +61,11 @@ pub(super) async fn serve(
             (server.boxed(), tls.keep_current(replica).boxed())
         }
     };
-    // Like the rotation, it never ends before the server does.
+    // Like the rotation, this future never ends before the server.
     let access = replica_access.keep_current().then(|()| pending::<Infallible>());
     tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
 
-    // With the last connection ends the last stream; then nothing holds the replica on behalf of this listener.
+    // The last stream ends with the last connection; afterwards the listener holds no reference to the replica.
     let ended = async {
         let ended = server.await;
         streams.cancel();
@@ -82,7 +82,7 @@ pub(super) async fn serve(
         ended = ended => ended.map_err(|error| EmbeddedError::Serve(Box::new(error)))?,
         never = rotation => match never {},
         never = access => match never {},
-        () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
+        () = drained => tracing::info!(%address, "connections are still open after the drain timeout"),
     }
     tracing::info!(%address, "stopped serving");
     Ok(())

@@ -5,9 +5,9 @@ mod cluster;
 mod kv;
 pub(super) mod lease;
 mod maintenance;
-mod own_body;
 mod range;
 mod refusal;
+mod shared_body;
 mod txn;
 mod watch;
 
@@ -26,21 +26,21 @@ use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
-use own_body::WithOwnBodies;
 pub(crate) use refusal::UNKNOWN_SCOPE;
+use shared_body::WithSharedBodies;
 
-/// The number of the one cluster there is: "pingsix" in ASCII.
+/// The id of the only cluster: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
-/// The number of its one member.
+/// The id of its only member.
 const MEMBER_ID: u64 = CLUSTER_ID + 1;
 
-/// The largest request that may read or write keys, as in etcd.
+/// Size limit of a request that may read or write keys, as in etcd.
 const READ_LIMIT: usize = 1_536 * 1024;
 
-/// The largest of any other kind: two keys and a few numbers.
+/// Size limit of any other request: two keys and a few numbers.
 const SMALL_LIMIT: usize = 64 * 1024;
 
-/// What all services of one listener share.
+/// State that all services of one listener share.
 #[derive(Clone, Debug)]
 pub(super) struct Services {
     replica: Arc<Replica>,
@@ -48,11 +48,11 @@ pub(super) struct Services {
     scheme: Scheme,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    /// The unknown prefixes that were logged.
+    /// The logged unknown prefixes.
     unknown: Arc<LogLimiter>,
 }
 
-/// How clients reach a listener.
+/// The URL scheme of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Http,
@@ -83,14 +83,14 @@ impl Services {
         self.tasks.clone()
     }
 
-    pub(super) fn kv(&self) -> WithOwnBodies<KvServer<kv::Kv>> {
+    pub(super) fn kv(&self) -> WithSharedBodies<KvServer<kv::Kv>> {
         let kv = KvServer::new(kv::Kv(self.clone()));
-        WithOwnBodies(kv.max_decoding_message_size(READ_LIMIT))
+        WithSharedBodies(kv.max_decoding_message_size(READ_LIMIT))
     }
 
-    pub(super) fn watch(&self) -> WithOwnBodies<WatchServer<watch::Watch>> {
+    pub(super) fn watch(&self) -> WithSharedBodies<WatchServer<watch::Watch>> {
         let watch = WatchServer::new(watch::Watch(self.clone()));
-        WithOwnBodies(watch.max_decoding_message_size(SMALL_LIMIT))
+        WithSharedBodies(watch.max_decoding_message_size(SMALL_LIMIT))
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {
@@ -109,7 +109,7 @@ impl Services {
         AuthServer::new(auth::Auth(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
-    /// A header with the present revision.
+    /// A header with the current revision.
     fn header(&self) -> ResponseHeader {
         header(self.replica.read(super::store::Store::header))
     }

@@ -1,86 +1,85 @@
-//! What the server counts.
+//! Counters of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of a server, as they were when they were read.
+/// A snapshot of the counters of a server.
 ///
-/// Gauges: `connections`, `streams`, `watches`, `answer_bytes_unread`, `store_away`, `history_commits`, `history_bytes`, `revision`, `compacted`.
-/// All others only grow.
+/// Gauges: `connections`, `streams`, `watches`, `answer_bytes_unread`, `store_away`, `history_commits`,
+/// `history_bytes`, `revision`, `compacted`. All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Connections that are open.
+    /// Open connections.
     pub connections: u64,
-    /// Connections closed at once because there were too many, and their client had most of them.
+    /// Connections closed on arrival at the limit, because their client had the most.
     pub connections_refused: u64,
     /// Connections closed in favour of a client with fewer connections, watch streams or watches.
     pub connections_displaced: u64,
-    /// Watches and watch streams refused because there were too many, and their client had most of them.
+    /// Watches and watch streams refused at the limit, because their client had the most.
     pub watches_refused: u64,
-    /// Watch streams that are open.
+    /// Open watch streams.
     pub streams: u64,
-    /// Watches that are open; a stream carries several.
+    /// Open watches; a stream has several.
     pub watches: u64,
-    /// Range requests answered.
+    /// Answered range requests.
     pub lists: u64,
-    /// Bytes of those answers.
+    /// Bytes of those responses.
     pub list_bytes: u64,
-    /// Distinct bytes of answers to lists and transactions, and of responses of watches, that were made and not yet written
-    /// to all of their clients.
+    /// Distinct bytes of responses to lists, transactions and watches that some client has not read.
     pub answer_bytes_unread: u64,
-    /// Connections closed to keep those bytes within [their bound](super::Builder::unread_limit): those of the clients that
-    /// had left something unread for the longest time.
+    /// Connections closed to keep those bytes within [their limit](super::Builder::unread_limit): those of the
+    /// clients that had left a response unread for the longest time.
     pub connections_evicted: u64,
-    /// How often a list was encoded; clients that list the same share it.
+    /// Encodings of lists; clients with the same list share one.
     pub lists_encoded: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
     pub refused: u64,
-    /// Requests refused to clients that did not prove who they are, or wanted what is not theirs.
+    /// Requests refused for missing authentication or for another client's keys.
     pub denied: u64,
-    /// Watch responses that carried events.
+    /// Watch responses with events.
     pub watch_responses: u64,
     /// Events in those responses.
     pub watch_events: u64,
     /// Bytes of those responses.
     pub watch_bytes: u64,
-    /// Changes that a watch was not told, because a later change of the same key made them void.
+    /// Changes that were not sent because a later change of the same key replaced them.
     pub changes_merged: u64,
-    /// How often the events of a response were encoded; watches that are told the same share them.
+    /// Encodings of events; watches with the same changes share one.
     pub batches: u64,
-    /// Watches cancelled because the changes they still wanted are no longer kept.
+    /// Watches cancelled because their next changes are compacted.
     pub watches_compacted: u64,
-    /// Watches cancelled because their client has listed on another server of the same scopes, or on this one before a
-    /// restart.
+    /// Watches cancelled because their client has listed on another server of the same scopes, or on this one before
+    /// a restart.
     pub watches_from_elsewhere: u64,
-    /// Watch streams and large answers that a client left unread for too long; its connection was closed.
+    /// Watch streams and large responses that a client left unread for too long; its connection was closed.
     pub streams_stalled: u64,
-    /// Connections closed because the certificate of their client had expired, its authority is none any more, or a prefix
-    /// has another owner than it names.
+    /// Connections closed because the client's certificate had expired, its CA was removed, or it names another owner
+    /// of a prefix.
     pub connections_lapsed: u64,
-    /// TLS handshakes that failed, took too long, or were ended because there were too many.
+    /// TLS handshakes that failed, timed out, or were aborted at the limit.
     pub handshakes_failed: u64,
-    /// Changes of the TLS files that new connections got.
+    /// Changes of the TLS files that took effect.
     pub tls_rotations: u64,
     /// Changes of the TLS files that could not be used.
     pub tls_rotations_refused: u64,
-    /// Publications that changed something.
+    /// Publications with changes.
     pub publications: u64,
-    /// Blocks of revisions that were reserved.
+    /// Reserved blocks of revisions.
     pub reservations: u64,
-    /// Reservations that failed, or took too long.
+    /// Reservations that failed or timed out.
     pub reservations_failed: u64,
-    /// Blocks of revisions that were taken by the shared time, for the shared store was away.
+    /// Blocks of revisions that the shared time supplied while the shared store was unreachable.
     pub revisions_unreserved: u64,
-    /// Whether the shared store was away when it was asked last.
+    /// Whether the last request to the shared store failed.
     pub store_away: bool,
-    /// The highest revision handed out.
+    /// The highest issued revision.
     pub revision: i64,
-    /// The oldest revision from which on every change of every scope is kept. A scope that keeps more can be read and watched
-    /// from earlier on.
+    /// The oldest revision since which the history of every scope is complete. A scope with a longer history can be
+    /// read and watched from earlier on.
     pub compacted: i64,
-    /// Commits that are kept of the scope of which most are.
+    /// Commits in the history of the scope with the most.
     pub history_commits: u64,
-    /// Bytes that the commits of all scopes keep in memory, beside what is there now.
+    /// Bytes of the histories of all scopes, besides the current state.
     pub history_bytes: u64,
 }
 
@@ -108,7 +107,7 @@ pub(super) struct Counters {
     pub(super) publications: Counter,
 }
 
-/// A number that grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -122,24 +121,24 @@ impl Counter {
     }
 }
 
-/// How many of something there are; each holds a [`Present`] while it exists.
+/// A gauge; each counted value holds a [`GaugeGuard`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gauge(std::sync::Arc<AtomicU64>);
 
 impl Gauge {
-    /// Enters unless that makes more than `limit`.
-    pub(super) fn enter_below(&self, limit: usize) -> Option<Present> {
+    /// Enters unless the gauge is at `limit`.
+    pub(super) fn try_enter(&self, limit: usize) -> Option<GaugeGuard> {
         let before = self.0.fetch_add(1, Ordering::Relaxed);
-        let present = Present(self.clone());
+        let present = GaugeGuard(self.clone());
         (before < limit as u64).then_some(present)
     }
 }
 
 /// Counted in a [`Gauge`] until dropped.
 #[derive(Debug)]
-pub(super) struct Present(Gauge);
+pub(super) struct GaugeGuard(Gauge);
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

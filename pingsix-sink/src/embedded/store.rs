@@ -1,22 +1,23 @@
-//! The keys as they are, and as they were for a bounded while.
+//! The current keys and their bounded history.
 //!
-//! A store is a value: a copy of it shares everything with it, costs two reference counts, and is not changed by what is
-//! published later. A reader takes a copy and reads that, so it holds no lock, and a publication waits for no reader.
+//! A store is a value: a copy shares everything with it, costs two reference counts, and does not change with later
+//! publications. A reader takes a copy and reads it without a lock, so a publication never waits for readers.
 //!
-//! Every scope has a past of its own ([`Log`]): its commits from a revision on, each with the state that it made. From that
-//! revision on, a watch gets every commit, and a range is answered as of any revision at the cost of finding the state.
-//! Older revisions are refused as etcd refuses them.
+//! Every scope has a history of its own ([`Log`]): its commits from a revision on, each with the state after it. From
+//! that revision on, a watch receives every commit, and a range is answered as of any revision at the cost of finding
+//! the state. Older revisions are refused as in etcd.
 //!
-//! The *last* version of each key is indexed by its revision ([`State::since`]), however old it is. Deleted keys are in the
-//! index while the past has the deletion, or a resting watch needs it. A coalescing watch reads nothing but this index.
+//! The *last* version of each key is indexed by its revision ([`State::since`]), however old it is. Deleted keys are
+//! in the index while the history has the deletion, or a resting watch needs it. A coalescing watch reads only this
+//! index.
 //!
-//! Over the bounds of the past, the scope that keeps the most forgets first.
+//! Above the limits of the history, the scope with the most history forgets first.
 
 mod key_range;
 mod log;
 mod record;
 mod state;
-mod watching;
+mod unseen;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,49 +25,49 @@ use std::sync::Arc;
 
 pub(super) use key_range::KeyRange;
 use log::Log;
-pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Gone, Record};
-pub(super) use state::{ByKey, Last};
-pub(super) use watching::Compacted;
+pub(super) use record::{Change, Commit, Deletion, EVENT_OVERHEAD, Record};
+pub(super) use state::{ByKey, LastVersion};
+pub(super) use unseen::Compacted;
 #[cfg(test)]
-pub(super) use watching::Unseen;
+pub(super) use unseen::Unseen;
 
 use super::revisions::Block;
 use crate::chunks::Chunks;
 use crate::desired::Scope;
 use crate::revision::Revision;
 
-/// How many blocks of revisions are remembered. A server among others takes one for each list, and the client that
-/// listed comes back with a revision of it within moments.
-const MOST_BLOCKS: usize = 4_096;
+/// Limit of remembered blocks of revisions. A server with a shared store takes one for each list, and the client that
+/// listed returns with a revision of it within moments.
+const MAX_BLOCKS: usize = 4_096;
 
-/// How much of the past is kept.
+/// Limits of the history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryBounds {
-    /// The most commits of a scope.
+    /// Limit of the commits of a scope.
     pub(super) commits: usize,
-    /// The most bytes of all scopes. The newest publication is kept whole all the same.
+    /// Byte limit of all scopes. The newest publication is kept whole regardless.
     pub(super) bytes: usize,
 }
 
-/// What a scope weighs when it is listed.
+/// The size of a scope as a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSize {
-    /// How many documents it holds.
+    /// The number of documents.
     pub documents: usize,
     /// The bytes of the response to a list of the whole scope, without its header (about 30 bytes).
     pub bytes: usize,
 }
 
-/// Why a range or a watch is not answered.
+/// Reason why a range or a watch is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The first complete publication is still to come.
+    /// The first complete publication is pending.
     NotComplete,
     /// No known scope has a key in the range.
     UnknownScope,
-    /// The revision asked for is older than what is kept.
+    /// The revision is compacted.
     Compacted,
-    /// The revision asked for is still to come.
+    /// The revision is in the future.
     Future,
 }
 
@@ -74,12 +75,12 @@ pub(super) enum Refusal {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     parts: Vec<(Chunks<ByKey<Record>>, Range<usize>)>,
-    /// How many scopes the range meets.
+    /// The number of scopes that the range overlaps.
     pub(super) scopes: usize,
 }
 
 impl Selection {
-    /// How many records there are.
+    /// The number of records.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().map(|(_, ranks)| ranks.len()).sum()
     }
@@ -96,16 +97,16 @@ impl Selection {
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     complete: bool,
-    /// The highest revision handed out, as a header or as an event.
+    /// The highest issued revision, as a header or as an event.
     header: i64,
-    /// The highest revision that may be handed out before more are reserved.
+    /// The highest reserved revision.
     limit: i64,
-    /// The blocks that revisions were handed out from, oldest first; those that follow one another are one.
+    /// The blocks of issued revisions, oldest first; consecutive blocks are merged.
     blocks: Arc<VecDeque<(i64, i64)>>,
-    /// The header when the gate was opened. What was before belongs to no client.
+    /// The header at the opening of the gate. No client has seen earlier revisions.
     opened: i64,
     scopes: Chunks<Arc<Log>>,
-    /// What the past of all scopes takes of memory.
+    /// The bytes of the histories of all scopes.
     bytes: usize,
     bounds: HistoryBounds,
 }
@@ -125,13 +126,13 @@ impl Store {
         }
     }
 
-    /// One that hands out nothing before [`extend`](Self::extend) gives it revisions.
+    /// A store that issues no revision before [`extend`](Self::extend).
     pub(super) fn without_revisions(bounds: HistoryBounds) -> Self {
         let none = Block { first: Revision::MIN, last: Revision::MIN };
         Self { blocks: Arc::default(), ..Self::new(none, bounds) }
     }
 
-    /// Opens the gate. The past before it belongs to no client, so it is forgotten.
+    /// Opens the gate and drops the history, which no client has seen.
     pub(super) fn complete(&mut self) {
         if !self.complete {
             self.complete = true;
@@ -150,23 +151,23 @@ impl Store {
         self.header
     }
 
-    /// The revision below which nothing is known of any scope: the header when the gate was opened.
+    /// The revision below which every scope is compacted: the header at the opening of the gate.
     pub(super) fn compacted(&self) -> i64 {
         self.opened
     }
 
-    /// The revision from which on every change of every scope is kept.
+    /// The revision since which the history of every scope is complete.
     pub(super) fn floor(&self) -> i64 {
         self.scopes.iter().map(|log| log.floor).fold(self.opened, i64::max)
     }
 
-    /// The next `count` revisions, if they are reserved; nothing is used up by asking.
+    /// The next `count` revisions, if they are reserved. The call does not consume them.
     pub(super) fn next_revisions(&self, count: usize) -> Option<std::ops::RangeInclusive<i64>> {
         let last = self.header.checked_add(i64::try_from(count).ok()?)?;
         (last <= self.limit).then_some(self.header + 1..=last)
     }
 
-    /// Adds reserved revisions. A block that does not follow the present one moves the header into it.
+    /// Adds reserved revisions. A block that does not follow the current one moves the header into it.
     pub(super) fn extend(&mut self, block: Block) {
         let (first, last) = (block.first.get(), block.last.get());
         if last > self.limit {
@@ -174,7 +175,7 @@ impl Store {
             match blocks.back_mut() {
                 Some((_, end)) if first <= *end + 1 => *end = last,
                 before => {
-                    // The rest of it is never handed out.
+                    // The rest of the previous block is never issued.
                     if let Some((_, end)) = before {
                         *end = self.header;
                     }
@@ -182,16 +183,16 @@ impl Store {
                     blocks.push_back((first, last));
                 }
             }
-            if blocks.len() > MOST_BLOCKS {
+            if blocks.len() > MAX_BLOCKS {
                 blocks.pop_front();
             }
             self.limit = last;
         }
     }
 
-    /// Whether `revision` can only have been handed out here. One that another server of the same scopes has handed out
-    /// says nothing of what was told here before.
-    pub(super) fn has_given(&self, revision: i64) -> bool {
+    /// Whether only this server can have issued `revision`. A revision of another server says nothing about earlier
+    /// events of this one.
+    pub(super) fn has_issued(&self, revision: i64) -> bool {
         let later = self.blocks.partition_point(|(_, last)| *last < revision);
         revision <= self.header && self.blocks.get(later).is_some_and(|(first, _)| *first <= revision)
     }
@@ -204,8 +205,8 @@ impl Store {
         revision <= self.limit
     }
 
-    /// Makes a scope known; it holds nothing until a commit says otherwise.
-    pub(super) fn know(&mut self, scope: &Scope) {
+    /// Adds a scope without documents.
+    pub(super) fn add_scope(&mut self, scope: &Scope) {
         if self.log(scope).is_none() {
             self.replace(Log::new(scope.clone()));
         }
@@ -220,9 +221,9 @@ impl Store {
         self.scopes = self.scopes.with_changes([(log.scope.key_prefix().as_bytes(), Some(Arc::clone(&log)))]);
     }
 
-    /// The scopes that `range` has keys of, at the cost of a logarithm and one step for each: their keys are intervals that
-    /// lie apart.
-    fn met(&self, range: &KeyRange) -> impl Iterator<Item = &Arc<Log>> {
+    /// The scopes that `range` overlaps, at the cost of a logarithm and one step for each: their keys are disjoint
+    /// intervals.
+    fn overlapping(&self, range: &KeyRange) -> impl Iterator<Item = &Arc<Log>> {
         let start = self.scopes.partition_point(|log| range.is_after(&log.scope));
         let end = self.scopes.partition_point(|log| range.reaches(&log.scope));
         self.scopes.between(if range.is_empty() { 0..0 } else { start..end.max(start) })
@@ -230,29 +231,29 @@ impl Store {
 
     /// The scopes in the order of their keys.
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
-        self.scopes.iter().map(|log| (&log.scope, log.now.size()))
+        self.scopes.iter().map(|log| (&log.scope, log.current.size()))
     }
 
     pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
-        self.log(scope).map(|log| log.now.size())
+        self.log(scope).map(|log| log.current.size())
     }
 
-    /// How many changes of `scope` there were.
+    /// The number of changes of `scope`.
     pub(super) fn changes_of(&self, scope: &Scope) -> u64 {
-        self.log(scope).map_or(0, |log| log.now.changes())
+        self.log(scope).map_or(0, |log| log.current.changes())
     }
 
     pub(super) fn record(&self, scope: &Scope, key: &[u8]) -> Option<&Arc<Record>> {
-        self.log(scope)?.now.record(key)
+        self.log(scope)?.current.record(key)
     }
 
-    /// How many commits are kept of the scope that keeps the most, and the bytes of the commits of all scopes.
+    /// The number of commits of the scope with the most, and the bytes of all histories.
     pub(super) fn history_size(&self) -> (usize, usize) {
         (self.scopes.iter().map(|log| log.commits()).max().unwrap_or_default(), self.bytes)
     }
 
-    /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on. Deletions
-    /// at the revision `needed` or later stay known.
+    /// Applies the commits of one publication of `scope`; their revisions follow the header. Deletions at the
+    /// revision `needed` or later are kept.
     pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>, needed: i64) {
         let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return };
         let newest = first.revision;
@@ -267,24 +268,25 @@ impl Store {
         log.forget_deletions(needed);
         self.bytes += log.bytes;
         self.replace(log);
-        self.keep_bound(scope, newest, needed);
+        self.enforce_limit(scope, newest, needed);
     }
 
-    /// Forgets the past of the largest scopes until all are within the bound, but no commit of `scope` from `newest` on.
-    fn keep_bound(&mut self, scope: &Scope, newest: i64, needed: i64) {
+    /// Drops history of the largest scopes until the bytes are within the limit, except commits of `scope` from
+    /// `newest` on.
+    fn enforce_limit(&mut self, scope: &Scope, newest: i64, needed: i64) {
         while let Some(excess) = self.bytes.checked_sub(self.bounds.bytes).filter(|excess| *excess > 0) {
             let may_forget = |log: &Log| {
                 if log.scope == *scope { log.commits_before(newest) } else { log.commits() }
             };
             let others = self.scopes.iter().filter(|log| may_forget(log) > 0);
             let Some(largest) = others.max_by_key(|log| log.bytes).cloned() else { break };
-            // Half of what it keeps at most, for then another one may be the largest.
+            // At most half of its history, because another scope may then be the largest.
             let bytes = excess.min(largest.bytes / 2 + 1);
-            self.forget(&largest, largest.commits_of(bytes, may_forget(&largest)), needed);
+            self.forget(&largest, largest.commits_to_free(bytes, may_forget(&largest)), needed);
         }
     }
 
-    /// Forgets the first `count` commits of a scope.
+    /// Drops the first `count` commits of a scope.
     fn forget(&mut self, log: &Log, count: usize, needed: i64) {
         let mut log = log.clone();
         self.bytes -= log.bytes;
@@ -294,18 +296,18 @@ impl Store {
         self.replace(log);
     }
 
-    /// Whether `range` may be answered at all: the gate is open and the range meets a known scope.
+    /// Checks that the gate is open and `range` overlaps a known scope.
     pub(super) fn admit(&self, range: &KeyRange) -> Result<(), Refusal> {
         if !self.complete {
             Err(Refusal::NotComplete)
-        } else if self.met(range).next().is_some() {
+        } else if self.overlapping(range).next().is_some() {
             Ok(())
         } else {
             Err(Refusal::UnknownScope)
         }
     }
 
-    /// The records of `range` as of `revision`, or as they are now.
+    /// The records of `range` as of `revision`, or the current ones.
     pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, Refusal> {
         match revision {
             Some(revision) if revision > self.header => return Err(Refusal::Future),
@@ -313,11 +315,11 @@ impl Store {
             Some(_) | None => {}
         }
         let mut selection = Selection::default();
-        for log in self.met(range) {
+        for log in self.overlapping(range) {
             let known = |revision: &i64| *revision >= log.floor.min(log.changed);
             let state = match revision {
                 Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
-                None => Some(&log.now),
+                None => Some(&log.current),
             };
             let records = state.ok_or(Refusal::Compacted)?.records();
             selection.scopes += 1;
@@ -329,14 +331,15 @@ impl Store {
         Ok(selection)
     }
 
-    /// The revision of the last change of anything that `range` may hold.
+    /// The revision of the last change in `range`.
     pub(super) fn changed(&self, range: &KeyRange) -> i64 {
-        self.met(range).map(|log| log.changed).max().unwrap_or_default()
+        self.overlapping(range).map(|log| log.changed).max().unwrap_or_default()
     }
 
-    /// How many documents the scopes hold that lie in `range` as a whole; `None` when there is no such scope.
+    /// The number of documents in the scopes that `range` covers completely; `None` without such a scope.
     pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
-        let mut covered = self.met(range).filter(|log| range.covers(&log.scope)).map(|log| log.now.size());
+        let mut covered =
+            self.overlapping(range).filter(|log| range.covers(&log.scope)).map(|log| log.current.size());
         covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }

@@ -16,10 +16,10 @@ use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError
 use crate::proto::etcdserverpb::RangeRequest;
 use crate::proto::etcdserverpb::kv_client::KvClient;
 
-/// The time for a connection, and for each request.
+/// Timeout of the connection and of each request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most bytes of a scope. PingSIX itself reads 4 MiB.
+/// Byte limit of a scope. PingSIX itself reads 4 MiB.
 const READ_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The address of an embedded server whose URL has none.
@@ -28,7 +28,7 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALH
 /// The embedded etcd server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddedTarget {
-    /// The address of the server, if the program does not have it: `listen`.
+    /// The listener's address, unless the program has it: `listen`.
     pub listen: Option<SocketAddr>,
 }
 
@@ -38,10 +38,10 @@ impl SinkFactory for EmbeddedTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        if !place.is_empty() {
+        if !location.is_empty() {
             return Err(TargetError::part(
                 scheme,
                 "path",
@@ -65,7 +65,7 @@ impl SinkFactory for EmbeddedTarget {
     }
 }
 
-/// Everything that an embedded server holds under a scope: all of it was published.
+/// All documents of an embedded server under a scope.
 async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, OpenError> {
     let failed = |source: tonic::transport::Error| OpenError::Connect { address, source: source.into() };
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(failed)?;
@@ -78,7 +78,7 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, OpenErr
         Err(status) if status.code() == Code::Unavailable && status.message() == UNKNOWN_SCOPE => {
             return Ok(DocumentSet::default());
         }
-        // What a server says has no source.
+        // A status from the server has no source.
         Err(status) if status.source().is_some() => {
             return Err(OpenError::Connect { address, source: status.into() });
         }

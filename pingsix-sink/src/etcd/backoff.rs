@@ -1,9 +1,9 @@
-//! How long to wait before trying again.
+//! Backoff between retries.
 
 use std::time::Duration;
 
-/// Doubles up to a limit; each pause is a random part of what it could be, at least half of it, so that programs that
-/// failed together do not come back together.
+/// Exponential backoff with a limit. Each delay is random between half and all of its ceiling, so that programs that
+/// failed together do not retry together.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,
@@ -22,7 +22,7 @@ impl Backoff {
         tokio::time::sleep(pause).await;
     }
 
-    /// All is well again.
+    /// Starts over after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }

@@ -1,12 +1,12 @@
-//! Steps as transactions that etcd takes.
+//! Steps as etcd transactions.
 //!
 //! ```text
 //! if    guard, keys and marks are as we saw them
 //! then  put or delete the keys, put the marks of those that come or go, put the guard
 //! ```
 //!
-//! The guard is compared and put as the Admin API of PingSIX does it, so that each of us notices the other; the keys
-//! are compared for the sake of writers that know of no guard.
+//! The guard is compared and put as PingSIX's Admin API does, so that both writers detect each other. The keys are
+//! compared because of writers that ignore the guard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,52 +14,54 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::fence::{self, FENCE};
-use super::mark::{MARKS, Mark, Name, RECORD};
+use super::mark::{KeyDigest, MARK_COUNT, Mark, RECORD_LEN};
 use super::scope_state::{Change, GUARD_VALUES, ScopeState};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DesiredError, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, at_once};
+use crate::plan::{Step, net_steps};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::{Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest};
 
-/// What one transaction may have.
+/// Limits of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Operations, and as many comparisons.
+    /// Limit of operations, and of comparisons.
     pub(super) operations: usize,
-    /// Bytes of the request.
+    /// Byte limit of the request.
     pub(super) bytes: usize,
 }
 
 /// One document, its mark and the guard.
 pub(super) const MIN_OPERATIONS: usize = 3;
 
-/// What the encoding of an operation and its comparison takes beside keys and value, generously.
-const PER_OPERATION: usize = 64;
+/// Upper bound of the encoding of an operation and its comparison, besides keys and value.
+const OPERATION_OVERHEAD: usize = 64;
 
-/// Some steps as one transaction.
+/// Steps as one transaction.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) request: TxnRequest,
     pub(super) change: Change,
 }
 
-/// Refuses documents that no transaction could carry, before anything is written.
+/// Refuses documents that exceed any transaction, before the first write.
 pub(super) fn check(
     scope_state: &ScopeState,
     scope: &Scope,
     steps: &[Step],
     limits: Limits,
 ) -> Result<(), SinkError> {
-    let mut marks: Vec<usize> = (0..MARKS).map(|index| scope_state.mark(index).mark.size()).collect();
-    for name in steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| Name::of(step.key())) {
-        marks[name.mark()] += RECORD;
+    let mut marks: Vec<usize> = (0..MARK_COUNT).map(|index| scope_state.mark(index).mark.size()).collect();
+    for name in
+        steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| KeyDigest::of(step.key()))
+    {
+        marks[name.mark()] += RECORD_LEN;
     }
     for step in steps {
-        let mark = marks[Name::of(step.key()).mark()];
-        let bytes = frame(scope) + cost(scope, step) + cost_of_mark(scope, mark);
+        let mark = marks[KeyDigest::of(step.key()).mark()];
+        let bytes = guard_bytes(scope) + cost(scope, step) + cost_of_mark(scope, mark);
         if bytes > limits.bytes {
             let (scope, key) = (scope.clone(), step.key().clone());
             return Err(DesiredError::DocumentTooLarge { scope, key, bytes, limit: limits.bytes }.into());
@@ -69,15 +71,15 @@ pub(super) fn check(
 }
 
 impl Batch {
-    /// How many of the steps fit into one transaction, from the first on; one at least, if there is any.
+    /// The number of leading steps that fit into one transaction; at least one, if there is any.
     pub(super) fn fitting(scope_state: &ScopeState, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
         let mut touched = BTreeSet::new();
-        let (mut operations, mut bytes) = (1, frame(scope));
+        let (mut operations, mut bytes) = (1, guard_bytes(scope));
         let fitting = steps.iter().take_while(|step| {
             let mut more = (1, cost(scope, step));
             let mark = touched_mark(scope_state, step);
             if let Some(index) = mark {
-                more.1 += RECORD;
+                more.1 += RECORD_LEN;
                 if !touched.contains(&index) {
                     more.0 += 1;
                     more.1 += cost_of_mark(scope, scope_state.mark(index).mark.size());
@@ -91,7 +93,7 @@ impl Batch {
         fitting.count().max(1).min(steps.len())
     }
 
-    /// Takes all of the steps.
+    /// A batch of all steps.
     pub(super) fn of(scope_state: &ScopeState, scope: &Scope, steps: &[Step]) -> Self {
         let touched = touched_marks(scope_state, steps);
         let change = Change { documents: documents(steps), marks: marks(scope_state, steps, &touched) };
@@ -120,7 +122,7 @@ impl Batch {
     }
 }
 
-/// What writes who publishes, or that nobody does, and nothing else.
+/// A transaction that writes or deletes the publisher, and nothing else.
 pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
     let (key, guard) = (beside(scope, PUBLISHER), beside(scope, GUARD));
     let compare = vec![
@@ -135,7 +137,7 @@ pub(super) fn claim(scope_state: &ScopeState, scope: &Scope, publisher: Option<&
     TxnRequest { compare, success, failure: Vec::new() }
 }
 
-/// What takes the fence, and writes nothing else but the guard, which every other transaction compares.
+/// A transaction that takes the fence. It writes nothing else but the guard, which every other transaction compares.
 pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> TxnRequest {
     let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
     let compare = vec![
@@ -147,7 +149,7 @@ pub(super) fn take_fence(scope_state: &ScopeState, scope: &Scope, term: u64) -> 
 }
 
 fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
-    at_once(steps)
+    net_steps(steps)
         .map(|step| match step {
             Step::Create(document) | Step::Update(document) => {
                 (document.key.clone(), Some(document.value.clone()))
@@ -157,7 +159,7 @@ fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
         .collect()
 }
 
-/// The marks after the steps. Being written anyway, they also lose the records of keys that somebody else deleted.
+/// The marks after the steps. Marks that are written also lose the records of keys that other writers deleted.
 fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
     if touched.is_empty() {
         return BTreeMap::new();
@@ -172,7 +174,7 @@ fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) ->
         })
         .collect();
     for step in steps {
-        let name = Name::of(step.key());
+        let name = KeyDigest::of(step.key());
         let Some(mark) = marks.get_mut(&name.mark()) else { continue };
         match step {
             Step::Create(document) | Step::Update(document) => mark.insert(name, document.order),
@@ -182,9 +184,9 @@ fn marks(scope_state: &ScopeState, steps: &[Step], touched: &BTreeSet<usize>) ->
     marks
 }
 
-/// The mark that a step changes: not for a document that is recorded, with the hint it has.
+/// The mark that a step changes; `None` for a document that is recorded with the same hint.
 fn touched_mark(scope_state: &ScopeState, step: &Step) -> Option<usize> {
-    let name = Name::of(step.key());
+    let name = KeyDigest::of(step.key());
     let is_changed = match step {
         Step::Create(document) | Step::Update(document) => scope_state.order(name) != Some(document.order),
         Step::Delete { .. } => true,
@@ -196,14 +198,14 @@ fn touched_marks(scope_state: &ScopeState, steps: &[Step]) -> BTreeSet<usize> {
     steps.iter().filter_map(|step| touched_mark(scope_state, step)).collect()
 }
 
-/// The key of what stands beside the documents.
+/// The full key of an entry beside the documents.
 fn beside(scope: &Scope, key: &str) -> String {
     format!("{scope}/{key}")
 }
 
 /// The bytes of the guard.
-fn frame(scope: &Scope) -> usize {
-    2 * (scope.as_str().len() + 1 + GUARD.len()) + GUARD_VALUES[0].len() + PER_OPERATION
+fn guard_bytes(scope: &Scope) -> usize {
+    2 * (scope.as_str().len() + 1 + GUARD.len()) + GUARD_VALUES[0].len() + OPERATION_OVERHEAD
 }
 
 fn cost(scope: &Scope, step: &Step) -> usize {
@@ -211,14 +213,14 @@ fn cost(scope: &Scope, step: &Step) -> usize {
         Step::Create(document) | Step::Update(document) => document.value.len(),
         Step::Delete { .. } => 0,
     };
-    2 * (scope.as_str().len() + 1 + step.key().as_str().len()) + value + PER_OPERATION
+    2 * (scope.as_str().len() + 1 + step.key().as_str().len()) + value + OPERATION_OVERHEAD
 }
 
 fn cost_of_mark(scope: &Scope, size: usize) -> usize {
-    2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + PER_OPERATION
+    2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + OPERATION_OVERHEAD
 }
 
-/// Holds if a key was last written at this revision; at zero, if it is not there.
+/// A comparison that holds if the key was last written at this revision; zero means an absent key.
 fn unchanged(key: String, modified: i64) -> Compare {
     let (target, operand) = match modified {
         0 => (CompareTarget::Create, TargetUnion::CreateRevision(0)),

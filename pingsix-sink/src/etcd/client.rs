@@ -1,4 +1,4 @@
-//! Requests to an etcd cluster: by whom, to which member, for how long.
+//! Requests to an etcd cluster: authentication, endpoints and timeouts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::proto::etcdserverpb::{
     WatchRequest, WatchResponse,
 };
 
-/// A scope that PingSIX cannot read any more must still be read to be mended.
+/// Byte limit of a list. A scope that is too large for PingSIX must remain readable for its repair.
 const READ_LIMIT: usize = 256 << 20;
 
-/// How many keys are asked for at a time.
-const PAGE: i64 = 1_000;
+/// The number of keys in a page.
+const PAGE_SIZE: i64 = 1_000;
 
 /// Name and password.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What etcd gives for a name and a password; it is shown to nobody.
+/// The token that etcd issues for a name and a password; never shown.
 type Token = MetadataValue<Ascii>;
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Client {
         Self { endpoints, credentials, timeout, token: Mutex::default() }
     }
 
-    /// Everything under the scope, as of one revision that no earlier write is missing from.
+    /// All keys under the scope, as of one linearizable revision.
     pub(super) async fn list(&self, scope: &Scope) -> Result<RangeResponse, EtcdError> {
         let (key, range_end) = scope.key_range();
         let request = RangeRequest { key, range_end, ..RangeRequest::default() };
@@ -68,7 +68,8 @@ impl Client {
         .await
     }
 
-    /// All keys below a prefix whose last segment is `name`, by and by, for there may be many others.
+    /// All keys below a prefix whose last segment is `name`, read in pages, because the prefix may have many other
+    /// keys.
     pub(super) async fn keys(&self, below: &Scope, name: &str) -> Result<Vec<Bytes>, EtcdError> {
         let (mut key, range_end) = below.key_range();
         let mut found = Vec::new();
@@ -77,7 +78,7 @@ impl Client {
                 key: key.clone(),
                 range_end: range_end.clone(),
                 keys_only: true,
-                limit: PAGE,
+                limit: PAGE_SIZE,
                 ..RangeRequest::default()
             };
             let page = self
@@ -88,12 +89,12 @@ impl Client {
             let is_it = |key: &Bytes| key.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes());
             found.extend(page.kvs.iter().map(|kv| &kv.key).filter(|key| is_it(key)).cloned());
             let Some(last) = page.kvs.last().filter(|_| page.more) else { return Ok(found) };
-            // The first one that is greater.
+            // The next key in order.
             key = [&*last.key, &[0]].concat().into();
         }
     }
 
-    /// The value of a key; whoever is told of a fault is told of `scope`.
+    /// The value of a key; errors name `scope`.
     pub(super) async fn get(&self, scope: &Scope, key: Bytes) -> Result<Option<Bytes>, EtcdError> {
         let request = RangeRequest { key, ..RangeRequest::default() };
         let found =
@@ -104,8 +105,8 @@ impl Client {
         Ok(found.kvs.into_iter().next().map(|kv| kv.value))
     }
 
-    /// A transaction. It may be sent again after a failure that leaves its outcome open, so it must compare what it
-    /// changes: the second one then finds the first one's work, and does nothing.
+    /// A transaction. A failure with an unknown outcome repeats the transaction, so it must compare the keys that it
+    /// changes: the repetition then fails its comparisons and changes nothing.
     pub(super) async fn txn(&self, scope: &Scope, request: TxnRequest) -> Result<TxnResponse, EtcdError> {
         self.call(scope, request, |channel, request| async move { KvClient::new(channel).txn(request).await })
             .await
@@ -129,12 +130,12 @@ impl Client {
         .await
     }
 
-    /// The token may have been the reason that a watch was refused.
+    /// Drops the token, which may be the reason of a refused watch.
     pub(super) fn forget_token(&self) {
         *self.token.lock() = None;
     }
 
-    /// Sends a request to one endpoint after the other, and once more with a new token if the old one was refused.
+    /// Sends a request to one endpoint after the other, and repeats it with a new token if the old one was refused.
     async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
         &self,
         scope: &Scope,
@@ -150,7 +151,7 @@ impl Client {
             };
             match &fault {
                 Fault::Endpoint(error) => {
-                    self.endpoints.leave(&channel);
+                    self.endpoints.fail_over(&channel);
                     endpoints -= 1;
                     if endpoints > 0 {
                         tracing::debug!(%error, "an endpoint of etcd failed, trying the next");
@@ -177,12 +178,12 @@ impl Client {
         send: impl Fn(Channel, Request<I>) -> A,
     ) -> Result<O, Fault> {
         let mut request = Request::new(message);
-        // A member that is cut off from the others refuses, or ends the watch, rather than be silent.
+        // With this header, a member without a leader refuses requests and ends watches instead of staying silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
         if let Some(token) = self.token(channel).await? {
             request.metadata_mut().insert("token", token);
         }
-        self.in_time(send(Channel::clone(channel), request)).await
+        self.with_timeout(send(Channel::clone(channel), request)).await
     }
 
     async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, Fault> {
@@ -192,7 +193,7 @@ impl Client {
         }
         let request = AuthenticateRequest { name: user.clone(), password: password.clone() };
         let mut auth = AuthClient::new(Channel::clone(channel));
-        let answer = self.in_time(auth.authenticate(request)).await?;
+        let answer = self.with_timeout(auth.authenticate(request)).await?;
         let mut token: Token = answer.token.parse().map_err(|_| {
             Fault::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
         })?;
@@ -201,7 +202,7 @@ impl Client {
         Ok(Some(token))
     }
 
-    async fn in_time<O>(
+    async fn with_timeout<O>(
         &self,
         answer: impl Future<Output = Result<Response<O>, Status>>,
     ) -> Result<O, Fault> {

@@ -1,4 +1,4 @@
-//! What somebody else changed of what we published.
+//! Drift of published scopes.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::desired::Scope;
 
-/// The scopes that need to be published again.
+/// The scopes that need another publication.
 #[derive(Debug)]
 pub(super) struct Drift(watch::Sender<BTreeSet<Scope>>);
 
@@ -19,7 +19,7 @@ impl Drift {
         self.0.subscribe()
     }
 
-    /// Says whether `scope` still is as it was published; returns whether that is news.
+    /// Records whether `scope` has drifted; returns whether that is a change.
     pub(super) fn set(&self, scope: &Scope, has_drifted: bool) -> bool {
         self.0.send_if_modified(
             |scopes| {

@@ -1,8 +1,8 @@
 //! The members of a cluster, of which one is in use at a time.
 //!
-//! One controller is no load worth spreading, and a balancer goes on sending requests to a member that is down. So the
-//! first endpoint is used until it fails, then the next one, in turn. A connection that failed is made anew, with the
-//! certificates that are in the files by then.
+//! The load of one controller needs no balancing, and a balancer would continue to use a member that is down. So the
+//! first endpoint is used until it fails, then the next one, in turn. A failed connection is made anew, with the
+//! current certificate files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::error::EtcdError;
 use super::tls::ClientTls;
 use crate::loopback::is_loopback;
 
-/// Etcd ends connections that are probed more often than every five seconds, or while nothing is asked of it. A watch
-/// asks all the time.
+/// etcd ends connections with pings more often than every five seconds, or with pings without a request. A watch is a
+/// permanent request.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -35,7 +35,7 @@ struct Current {
 }
 
 impl Endpoints {
-    /// Checks the addresses: `host:port`, `http://host:port` or `https://host:port`, TLS where there is `tls`.
+    /// Parses the addresses: `host:port`, `http://host:port` or `https://host:port`, with TLS if `tls` is set.
     pub(super) fn new(
         addresses: &[String],
         tls: Option<ClientTls>,
@@ -56,7 +56,7 @@ impl Endpoints {
         Ok(endpoints)
     }
 
-    /// Refuses to tell another machine passwords and private keys where everybody can listen.
+    /// Refuses plaintext to another machine, because the connection carries passwords and private keys.
     pub(super) fn refuse_plaintext_beyond_loopback(&self) -> Result<(), EtcdError> {
         let is_beyond = |uri: &&Uri| !uri.host().is_some_and(is_loopback);
         match self.uris.iter().find(is_beyond).and_then(Uri::authority) {
@@ -71,7 +71,7 @@ impl Endpoints {
         self.uris.len()
     }
 
-    /// The connection in use, which may have to be made first; that happens when it is used.
+    /// The current channel, which connects lazily.
     pub(super) fn channel(&self) -> Result<Arc<Channel>, EtcdError> {
         let mut current = self.current.lock();
         if let Some(channel) = &current.channel {
@@ -83,8 +83,8 @@ impl Endpoints {
         Ok(channel)
     }
 
-    /// Goes on to the next endpoint, unless somebody has already done so since `failed` was in use.
-    pub(super) fn leave(&self, failed: &Arc<Channel>) {
+    /// Switches to the next endpoint, unless another caller has already left `failed`.
+    pub(super) fn fail_over(&self, failed: &Arc<Channel>) {
         let mut current = self.current.lock();
         if current.channel.as_ref().is_some_and(|channel| Arc::ptr_eq(channel, failed)) {
             current.channel = None;
@@ -113,7 +113,7 @@ fn parse(address: &str, tls: bool) -> Result<Uri, EtcdError> {
         value: value.to_owned(),
         problem: problem.to_owned(),
     };
-    // A password that was put here by mistake must not be shown.
+    // A password in the wrong place must not be shown.
     if address.contains('@') {
         let (_, host) = address.rsplit_once('@').unwrap_or_default();
         return Err(fault(host, "user and password are options of their own"));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_found_at_once() {
+    fn an_invalid_certificate_is_an_error_at_once() {
         let addresses = ["127.0.0.1:1".to_owned()];
         let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for ca in ["", "no PEM", damaged] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_with_a_file_may_pass_and_what_is_in_the_options_may_not() {
+    async fn a_fault_of_a_file_is_retryable_and_a_fault_of_options_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let issue = || rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
@@ -216,11 +216,11 @@ mod tests {
         let endpoints = Endpoints::new(&addresses, None, Duration::from_secs(1)).unwrap();
         let first = endpoints.channel().unwrap();
         assert!(Arc::ptr_eq(&first, &endpoints.channel().unwrap()));
-        endpoints.leave(&first);
+        endpoints.fail_over(&first);
         let second = endpoints.channel().unwrap();
-        endpoints.leave(&first);
+        endpoints.fail_over(&first);
         assert!(Arc::ptr_eq(&second, &endpoints.channel().unwrap()), "two requests saw the same failure");
-        endpoints.leave(&second);
+        endpoints.fail_over(&second);
         assert_eq!(endpoints.current.lock().index, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between this program and an etcd.
+//! Errors between this program and an etcd.
 
 use std::error::Error as _;
 use std::path::PathBuf;
@@ -9,33 +9,33 @@ use tonic::{Code, Status};
 use crate::desired::Scope;
 use crate::error::SinkFault;
 
-/// Etcd was not reached, refused a request, or holds what must not be written over.
+/// An etcd is unreachable, refused a request, or has content that must not be overwritten.
 ///
-/// Carries neither values, nor passwords, nor tokens.
+/// Errors never contain values, passwords or tokens.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtcdError {
-    /// An option cannot be used as it is.
+    /// An option is invalid.
     #[error("{option} {value} cannot be used: {problem}")]
     Option {
-        /// Which one, such as `endpoint`.
+        /// The option, such as `endpoint`.
         option: &'static str,
-        /// What it was, as far as it may be shown.
+        /// Its value without secrets.
         value: String,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
-    /// A file of the TLS options cannot be used as it is now: it cannot be read, or is being replaced.
+    /// A file of the TLS options cannot be used now: it is unreadable, or is being replaced.
     #[error("{option} {} cannot be used: {problem}", file.display())]
     File {
-        /// Which one, such as `CA`.
+        /// The option, such as `CA`.
         option: &'static str,
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
-    /// Connections would not be encrypted, and one leads to another machine.
+    /// A plaintext connection to another machine.
     #[error(
         "refusing to send private keys in plaintext to {endpoint}: use TLS, a loopback address, or allow it with the \
          option allow_plaintext_beyond_loopback, which is allow-plaintext=true in the URL of a target"
@@ -44,57 +44,57 @@ pub enum EtcdError {
         /// Host and port.
         endpoint: String,
     },
-    /// No endpoint could be reached, or none has a leader.
+    /// No endpoint is reachable, or no endpoint has a leader.
     #[error("etcd cannot be reached: {0}")]
     Unavailable(String),
-    /// An endpoint was reached and did not answer in time; a write may have been done or not.
+    /// A request timed out; a write may have taken effect.
     #[error("etcd did not answer within {0:?}")]
     Timeout(Duration),
-    /// Etcd has reached its quota and takes no writes until it is compacted, defragmented and disarmed.
+    /// etcd has exceeded its quota and refuses writes until it is compacted, defragmented and disarmed.
     #[error("etcd is out of space: compact it, defragment it and disarm the alarm")]
     NoSpace,
-    /// Etcd does not accept who we say we are.
+    /// etcd rejects the credentials.
     #[error("etcd does not accept the user: {0}")]
     Authentication(String),
-    /// The user may not read or write what it has to.
+    /// The user has no permission for the scope.
     #[error("the user may not read and write everything under {scope}/")]
     PermissionDenied {
-        /// What has to be readable and writable as a whole.
+        /// The scope, all of which the user must be able to read and write.
         scope: Scope,
     },
-    /// A transaction is larger than etcd takes, although it is within the limits given to the sink.
+    /// A transaction is larger than etcd accepts, although it is within the limits of the sink.
     #[error("etcd takes no transaction as large as the options of the sink allow: {0}")]
     Limit(String),
-    /// A program of a later term has published to the scope.
+    /// A program with a later term has published to the scope.
     #[error("scope {scope} is published by a later leader: its term is {held}, and ours {own}")]
     Fenced {
-        /// What was to be written.
+        /// The scope.
         scope: Scope,
         /// The term in etcd.
         held: u64,
-        /// That of this program.
+        /// The term of this program.
         own: u64,
     },
-    /// Another writer changed the scope each time between reading and writing it.
+    /// Another writer changed the scope between each read and write.
     #[error("scope {scope} was changed by another writer {attempts} times while it was written")]
     Conflict {
-        /// What was being written.
+        /// The scope.
         scope: Scope,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: usize,
     },
-    /// The guard key has a value of another protocol, whose writers would not notice ours.
+    /// The guard key has a value of another protocol, whose writers would not detect this one.
     #[error("key {key} has an unknown value: the scope is guarded by a protocol this program does not know")]
     Guard {
         /// The guard key.
         key: String,
     },
-    /// Etcd answered something else than it should.
+    /// etcd responded with an unexpected status.
     #[error("etcd refused the request ({code:?}): {message}")]
     Refused {
-        /// The code of the answer.
+        /// The gRPC code.
         code: Code,
-        /// Its text.
+        /// The message.
         message: String,
     },
 }
@@ -102,8 +102,7 @@ pub enum EtcdError {
 impl SinkFault for EtcdError {
     fn is_retryable(&self) -> bool {
         match self {
-            // Users, roles, alarms and the guard are mended at the side of etcd, and files are replaced, while we keep
-            // trying.
+            // An operator mends users, roles, alarms and the guard in etcd and replaces files while the sink retries.
             Self::Unavailable(_)
             | Self::File { .. }
             | Self::Guard { .. }
@@ -139,21 +138,22 @@ impl SinkFault for EtcdError {
     }
 }
 
-/// How one request ended that did not end well.
+/// Failure of one request.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Another endpoint may do better.
+    /// Another endpoint may succeed.
     Endpoint(EtcdError),
-    /// The token is not, or no longer, good.
+    /// The token is invalid or has expired.
     Token(String),
-    /// The user may not.
+    /// The user has no permission.
     Permission,
-    /// It would end so anywhere.
+    /// The request would fail on every endpoint.
     Answer(EtcdError),
 }
 
 impl Fault {
-    /// Reads etcd's answer. Codes alone do not tell its errors apart; its texts are the same in all of its versions.
+    /// Classifies etcd's status. Codes alone do not distinguish its errors; its messages are the same in all
+    /// versions.
     pub(super) fn of(status: &Status) -> Self {
         let text = status.message();
         let says = |part: &str| text.contains(part);
@@ -172,8 +172,8 @@ impl Fault {
         match status.code() {
             Code::PermissionDenied => Self::Permission,
             Code::Unauthenticated => Self::Token(text.to_owned()),
-            // A connection that breaks is `Unknown`, `Internal` or `Cancelled`, according to where it breaks; a member
-            // that is overloaded or has lost its leader says so with one of the others.
+            // A broken connection is `Unknown`, `Internal` or `Cancelled`, depending on the layer at which it breaks.
+            // A member under overload or without a leader responds with one of the others.
             Code::Unavailable
             | Code::Unknown
             | Code::Internal
@@ -194,7 +194,7 @@ impl Fault {
         }
     }
 
-    /// What the caller is told, whose request was about `scope`.
+    /// The error for the caller, whose request was about `scope`.
     pub(super) fn about(self, scope: &Scope) -> EtcdError {
         match self {
             Self::Endpoint(error) | Self::Answer(error) => error,
@@ -204,7 +204,7 @@ impl Fault {
     }
 }
 
-/// The message and its causes, each once, without the words that say nothing.
+/// The message and its causes, each once, without empty phrases.
 fn described(status: &Status) -> String {
     let mut texts = vec![status.message().to_owned()];
     let mut cause = status.source();
@@ -212,20 +212,20 @@ fn described(status: &Status) -> String {
         texts.push(error.to_string());
         cause = error.source();
     }
-    let mut told: Vec<&str> = Vec::new();
+    let mut messages: Vec<&str> = Vec::new();
     for text in texts.iter().map(String::as_str).filter(|text| !["", "transport error"].contains(text)) {
-        if !told.iter().any(|said| said.contains(text)) {
-            told.push(text);
+        if !messages.iter().any(|message| message.contains(text)) {
+            messages.push(text);
         }
     }
-    if told.is_empty() { "the connection failed".to_owned() } else { told.join(": ") }
+    if messages.is_empty() { "the connection failed".to_owned() } else { messages.join(": ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(status: &Status) -> EtcdError {
+    fn messages(status: &Status) -> EtcdError {
         Fault::of(status).about(&Scope::new("/p/web").unwrap())
     }
 
@@ -259,7 +259,7 @@ mod tests {
                 true,
             ),
         ] {
-            let error = told(&status);
+            let error = messages(&status);
             assert_eq!((error.category(), error.is_retryable()), (category, retryable), "{status:?}");
         }
     }

@@ -1,15 +1,14 @@
-//! Which keys of a scope are ours.
+//! Ownership records of the keys of a scope.
 //!
 //! Ownership is written beside the documents, under keys whose last segment starts with a dot, which PingSIX does not
-//! read: `<scope>/.pingsix_sink_owned.0` to `.f`. A key is recorded in the one its digest points at, so that a document
-//! that comes or goes rewrites a sixteenth of the record, in the transaction that puts or deletes it. A document whose
-//! bytes change rewrites none.
+//! read: `<scope>/.pingsix_sink_owned.0` to `.f`. The digest of a key selects its mark, so a new or deleted document
+//! rewrites a sixteenth of the records, in the transaction that puts or deletes it. A changed document rewrites none.
 //!
-//! A record has twelve bytes: eight of the SHA-256 of the key, and the order hint it was written with. The hint is there
-//! because a program that has been restarted must delete in descending order what its predecessor wrote.
+//! A record has twelve bytes: eight of the SHA-256 of the key, and the order hint of its write. A restarted program
+//! needs the hint to delete its predecessor's documents in descending order.
 //!
-//! A record that is damaged or gone claims nothing: what is wanted is taken over by the next publication, and what is no
-//! longer wanted is then somebody else's and stays.
+//! A damaged or missing mark claims nothing: the next publication takes over the desired documents, and other
+//! documents then count as foreign and stay.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +16,20 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use crate::document::{Digest, Key, OrderHint};
 
-/// How many marks there are in a scope: one for each hexadecimal digit.
-pub(super) const MARKS: usize = 16;
+/// The number of marks in a scope: one for each hexadecimal digit.
+pub(super) const MARK_COUNT: usize = 16;
 
 /// The bytes of one record.
-pub(super) const RECORD: usize = 12;
+pub(super) const RECORD_LEN: usize = 12;
 
 const NAME: &str = ".pingsix_sink_owned.";
 const HEADER: &[u8] = b"pingsix-sink-owned/1\n";
 
-/// A key as records have it.
+/// The digest of a key in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Name([u8; 8]);
+pub(super) struct KeyDigest([u8; 8]);
 
-impl Name {
+impl KeyDigest {
     pub(super) fn of(key: &Key) -> Self {
         let digest = Digest::of(key.as_str().as_bytes());
         let mut name = [0; 8];
@@ -38,15 +37,15 @@ impl Name {
         Self(name)
     }
 
-    /// The mark that has the record.
+    /// The mark of this record.
     pub(super) fn mark(self) -> usize {
-        usize::from(self.0[0]) % MARKS
+        usize::from(self.0[0]) % MARK_COUNT
     }
 }
 
-/// One sixteenth of what is ours.
+/// One sixteenth of the ownership records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark(BTreeMap<Name, OrderHint>);
+pub(super) struct Mark(BTreeMap<KeyDigest, OrderHint>);
 
 impl Mark {
     /// The key of a mark inside its scope.
@@ -54,19 +53,19 @@ impl Mark {
         format!("{NAME}{index:x}")
     }
 
-    /// The number of the mark with this key.
+    /// The index of the mark with this key.
     pub(super) fn index(key: &str) -> Option<usize> {
         let digit = key.strip_prefix(NAME)?;
         let index = usize::from_str_radix(digit, 16).ok()?;
-        (index < MARKS && Self::key(index) == key).then_some(index)
+        (index < MARK_COUNT && Self::key(index) == key).then_some(index)
     }
 
-    /// Reads a value; `None` when it was not written by [`encode`](Self::encode).
+    /// Decodes a value; `None` when [`encode`](Self::encode) did not write it.
     pub(super) fn decode(value: &[u8]) -> Option<Self> {
-        let (records, []) = value.strip_prefix(HEADER)?.as_chunks::<RECORD>() else { return None };
-        let record = |bytes: &[u8; RECORD]| {
+        let (records, []) = value.strip_prefix(HEADER)?.as_chunks::<RECORD_LEN>() else { return None };
+        let record = |bytes: &[u8; RECORD_LEN]| {
             let [name @ .., a, b, c, d] = *bytes;
-            (Name(name), OrderHint(u32::from_be_bytes([a, b, c, d])))
+            (KeyDigest(name), OrderHint(u32::from_be_bytes([a, b, c, d])))
         };
         Some(Self(records.iter().map(record).collect()))
     }
@@ -83,23 +82,23 @@ impl Mark {
 
     /// The bytes of the value.
     pub(super) fn size(&self) -> usize {
-        HEADER.len() + self.0.len() * RECORD
+        HEADER.len() + self.0.len() * RECORD_LEN
     }
 
-    pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
+    pub(super) fn order(&self, name: KeyDigest) -> Option<OrderHint> {
         self.0.get(&name).copied()
     }
 
-    pub(super) fn insert(&mut self, name: Name, order: OrderHint) {
+    pub(super) fn insert(&mut self, name: KeyDigest, order: OrderHint) {
         self.0.insert(name, order);
     }
 
-    pub(super) fn remove(&mut self, name: Name) {
+    pub(super) fn remove(&mut self, name: KeyDigest) {
         self.0.remove(&name);
     }
 
-    /// Drops the records of keys that are not there any more.
-    pub(super) fn retain(&mut self, is_there: impl Fn(Name) -> bool) {
+    /// Drops the records of keys that are absent.
+    pub(super) fn retain(&mut self, is_there: impl Fn(KeyDigest) -> bool) {
         self.0.retain(|name, _| is_there(*name));
     }
 }
@@ -108,12 +107,12 @@ impl Mark {
 mod tests {
     use super::*;
 
-    fn name(key: &str) -> Name {
-        Name::of(&Key::new(key).unwrap())
+    fn name(key: &str) -> KeyDigest {
+        KeyDigest::of(&Key::new(key).unwrap())
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_round_trips() {
         let mut mark = Mark::default();
         assert_eq!(Mark::decode(&mark.encode()), Some(mark.clone()));
         mark.insert(name("upstreams/u"), OrderHint(0));
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_claims_nothing() {
+    fn a_damaged_mark_claims_nothing() {
         let mut mark = Mark::default();
         mark.insert(name("upstreams/u"), OrderHint(0));
         let value = mark.encode();
@@ -135,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_marks_are_told_from_others() {
-        for index in 0..MARKS {
+    fn keys_of_marks_are_recognised() {
+        for index in 0..MARK_COUNT {
             assert_eq!(Mark::index(&Mark::key(index)), Some(index));
         }
         for other in [

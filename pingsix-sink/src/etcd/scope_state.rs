@@ -1,11 +1,11 @@
-//! What a scope holds, as far as we have been told.
+//! The known content of a scope.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
 use super::fence::{FENCE, Fence};
-use super::mark::{MARKS, Mark, Name};
+use super::mark::{KeyDigest, MARK_COUNT, Mark};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
@@ -14,58 +14,58 @@ use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 use crate::revision::Revision;
 
-/// The value of the guard that PingSIX's Admin API writes, and that of its first version.
+/// The guard values of PingSIX's Admin API: the current one and that of its first version.
 pub(super) const GUARD_VALUES: [&[u8]; 2] = [b"pingsix-graph-v1", b"1"];
 
-/// A scope as of a list, and of every event and every transaction of ours since.
+/// A scope as of a list, updated by events and own transactions.
 #[derive(Debug)]
 pub(super) struct ScopeState {
     scope: Scope,
-    /// The revision of the list: events up to it say nothing new.
+    /// The revision of the list; earlier events are known.
     listed: i64,
-    /// The revisions of our transactions since, whose events say nothing new either.
+    /// The revisions of own transactions since the list, whose events are known.
     ours: BTreeSet<i64>,
     entries: BTreeMap<Key, Entry>,
-    /// Keys that no document could have: they are somebody else's.
-    strange: BTreeSet<Bytes>,
-    marks: [Marked; MARKS],
+    /// Keys that no document can have; they are foreign.
+    invalid_keys: BTreeSet<Bytes>,
+    marks: [StoredMark; MARK_COUNT],
     guard: Guard,
     publisher: Publisher,
     fence: Fence,
-    settled: Option<Settled>,
+    published: Option<PublishedDocuments>,
 }
 
-/// What the documents became by a publication, for as long as nobody has written since. It shares what it has in common
-/// with the next one, so that telling them apart costs what is different.
+/// The documents after a publication, until another writer changes them. They share memory with the next publication,
+/// so that a diff costs only the changes.
 #[derive(Debug)]
-struct Settled {
+struct PublishedDocuments {
     documents: DocumentSet,
     revision: Revision,
 }
 
-/// A key that is there.
+/// A key of the scope.
 #[derive(Debug)]
 struct Entry {
-    name: Name,
+    name: KeyDigest,
     value: Bytes,
     modified: i64,
 }
 
-/// A mark and when it was written; never, as long as that is zero.
+/// A mark with its last write; zero means absent.
 #[derive(Debug, Default)]
-pub(super) struct Marked {
+pub(super) struct StoredMark {
     pub(super) mark: Mark,
     pub(super) modified: i64,
 }
 
-/// Who has published what is there; not there, as long as `modified` is zero.
+/// The publisher of the scope; absent if `modified` is zero.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     pub(super) name: Option<Bytes>,
     pub(super) modified: i64,
 }
 
-/// The key by which writers of one scope notice each other; not there, as long as `modified` is zero.
+/// The key by which writers of one scope detect each other; absent if `modified` is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guard {
     pub(super) modified: i64,
@@ -73,19 +73,19 @@ pub(super) struct Guard {
 }
 
 impl ScopeState {
-    /// Reads a list.
+    /// The state from a list.
     pub(super) fn of(scope: &Scope, list: &RangeResponse) -> Self {
         let mut scope_state = Self {
             scope: scope.clone(),
             listed: list.header.as_ref().map_or(0, |header| header.revision),
             ours: BTreeSet::new(),
             entries: BTreeMap::new(),
-            strange: BTreeSet::new(),
+            invalid_keys: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
             publisher: Publisher::default(),
             fence: Fence::default(),
-            settled: None,
+            published: None,
         };
         for kv in &list.kvs {
             scope_state.put(kv);
@@ -93,7 +93,7 @@ impl ScopeState {
         scope_state
     }
 
-    /// The revision that a watch goes on after.
+    /// The revision after which a watch continues.
     pub(super) fn listed(&self) -> i64 {
         self.listed
     }
@@ -110,45 +110,44 @@ impl ScopeState {
         self.fence
     }
 
-    /// Takes note that a transaction of ours has taken the fence.
-    pub(super) fn fenced(&mut self, revision: i64, term: u64) {
+    /// Applies an own transaction that took the fence.
+    pub(super) fn apply_fence(&mut self, revision: i64, term: u64) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
         self.fence = Fence { term, modified: revision };
     }
 
-    /// Whether nothing is ours.
+    /// Whether no document is owned.
     pub(super) fn is_empty(&self) -> bool {
         !self.entries.values().any(|held| self.order(held.name).is_some())
     }
 
-    /// Takes note that a transaction of ours has written who publishes.
-    pub(super) fn claimed(&mut self, revision: i64, publisher: Option<Bytes>) {
+    /// Applies an own transaction that wrote the publisher.
+    pub(super) fn apply_claim(&mut self, revision: i64, publisher: Option<Bytes>) {
         self.ours.insert(revision);
         self.guard = Guard { modified: revision, is_known: true };
         let modified = if publisher.is_some() { revision } else { 0 };
         self.publisher = Publisher { name: publisher, modified };
     }
 
-    pub(super) fn mark(&self, index: usize) -> &Marked {
-        &self.marks[index % MARKS]
+    pub(super) fn mark(&self, index: usize) -> &StoredMark {
+        &self.marks[index % MARK_COUNT]
     }
 
-    /// When a key was last written; zero if it is not there.
+    /// The revision of the last write of a key; zero if it is absent.
     pub(super) fn modified(&self, key: &Key) -> i64 {
         self.entries.get(key).map_or(0, |held| held.modified)
     }
 
-    /// The order hint in the record of a key, if it is ours.
-    pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
+    /// The order hint in the record of an owned key.
+    pub(super) fn order(&self, name: KeyDigest) -> Option<OrderHint> {
         self.mark(name.mark()).mark.order(name)
     }
 
-    /// Our documents. What is somebody else's is as if it were not there: a document that is wanted in its place is
-    /// new to us.
+    /// The owned documents. Foreign documents are left out, so a desired document in their place counts as new.
     pub(super) fn documents(&self) -> DocumentSet {
-        if let Some(settled) = &self.settled {
-            return settled.documents.clone();
+        if let Some(published) = &self.published {
+            return published.documents.clone();
         }
         let owner = Owner::new("an earlier publication");
         let ours = self.entries.iter().filter_map(|(key, held)| {
@@ -158,24 +157,24 @@ impl ScopeState {
         DocumentSet::new(ours).expect("keys of a map are different")
     }
 
-    /// The keys under the scope that are somebody else's, without those that PingSIX does not read.
+    /// The foreign keys under the scope, except those that PingSIX does not read.
     pub(super) fn foreign(&self) -> BTreeSet<String> {
         let held = self.entries.iter().filter(|(_, held)| self.order(held.name).is_none());
-        let strange =
-            self.strange.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
+        let invalid_keys =
+            self.invalid_keys.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
         held.map(|(key, _)| self.scope.full_key(key))
-            .chain(strange)
+            .chain(invalid_keys)
             .filter(|key| !key.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')))
             .collect()
     }
 
-    /// The revision that brought our documents to what they are.
+    /// The revision of the last change of the owned documents.
     ///
-    /// A put is told by the document's own revision and a deletion by that of its mark, which is never written alone.
-    /// A scope that was never written has been as it is from the beginning.
+    /// A put has the document's own revision, and a deletion has that of its mark, which is never written alone. A
+    /// scope without a write has the smallest revision.
     pub(super) fn revision(&self) -> Revision {
-        if let Some(settled) = &self.settled {
-            return settled.revision;
+        if let Some(published) = &self.published {
+            return published.revision;
         }
         let documents = self.entries.values().filter(|held| self.order(held.name).is_some());
         let marks = self.marks.iter().map(|marked| marked.modified);
@@ -188,10 +187,10 @@ impl ScopeState {
         let prefix = self.scope.as_str().len() + 1;
         let held: usize = self.entries.iter().map(|(key, held)| key.as_str().len() + held.value.len()).sum();
         let marks: usize = self.marks.iter().map(|marked| marked.mark.size()).sum();
-        held + marks + self.entries.len() * (prefix + PER_KEY)
+        held + marks + self.entries.len() * (prefix + KEY_OVERHEAD)
     }
 
-    /// Takes note of events, and says whether one of them was not our doing.
+    /// Applies events, and returns whether one of them was foreign.
     pub(super) fn apply(&mut self, events: &[Event]) -> bool {
         let mut is_foreign = false;
         for event in events {
@@ -200,7 +199,7 @@ impl ScopeState {
                 continue;
             }
             is_foreign = true;
-            self.settled = None;
+            self.published = None;
             match event.r#type() {
                 EventType::Put => self.put(kv),
                 EventType::Delete => self.delete(&kv.key),
@@ -212,15 +211,15 @@ impl ScopeState {
         is_foreign
     }
 
-    /// Takes note of a transaction of ours.
-    pub(super) fn committed(&mut self, revision: i64, change: Change) {
+    /// Applies an own transaction.
+    pub(super) fn apply_commit(&mut self, revision: i64, change: Change) {
         self.ours.insert(revision);
-        self.settled = None;
+        self.published = None;
         self.guard = Guard { modified: revision, is_known: true };
         for (key, value) in change.documents {
             match value {
                 Some(value) => {
-                    let name = Name::of(&key);
+                    let name = KeyDigest::of(&key);
                     self.entries.insert(key, Entry { name, value, modified: revision });
                 }
                 None => {
@@ -229,23 +228,23 @@ impl ScopeState {
             }
         }
         for (index, mark) in change.marks {
-            self.marks[index % MARKS] = Marked { mark, modified: revision };
+            self.marks[index % MARK_COUNT] = StoredMark { mark, modified: revision };
         }
     }
 
-    /// Takes note that our documents are these now.
-    pub(super) fn settle(&mut self, documents: DocumentSet) {
+    /// Records that the owned documents are now these.
+    pub(super) fn record_published(&mut self, documents: DocumentSet) {
         let revision = self.revision();
-        self.settled = Some(Settled { documents, revision });
+        self.published = Some(PublishedDocuments { documents, revision });
     }
 
-    /// The names of the keys that are there.
-    pub(super) fn names(&self) -> BTreeSet<Name> {
+    /// The digests of the present keys.
+    pub(super) fn names(&self) -> BTreeSet<KeyDigest> {
         self.entries.values().map(|held| held.name).collect()
     }
 
     fn put(&mut self, kv: &KeyValue) {
-        match self.place(&kv.key) {
+        match self.role(&kv.key) {
             KeyRole::Guard => {
                 let is_known = GUARD_VALUES.contains(&&*kv.value);
                 self.guard = Guard { modified: kv.mod_revision, is_known };
@@ -257,37 +256,37 @@ impl ScopeState {
             KeyRole::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
-                    tracing::warn!(scope = %self.scope, %key, "the record of what is ours is damaged");
+                    tracing::warn!(scope = %self.scope, %key, "an ownership record is damaged");
                     Mark::default()
                 });
-                self.marks[index] = Marked { mark, modified: kv.mod_revision };
+                self.marks[index] = StoredMark { mark, modified: kv.mod_revision };
             }
             KeyRole::Document(key) => {
-                let name = Name::of(&key);
+                let name = KeyDigest::of(&key);
                 self.entries.insert(key, Entry { name, value: kv.value.clone(), modified: kv.mod_revision });
             }
-            KeyRole::Strange => {
-                self.strange.insert(kv.key.clone());
+            KeyRole::Invalid => {
+                self.invalid_keys.insert(kv.key.clone());
             }
         }
     }
 
     fn delete(&mut self, key: &Bytes) {
-        match self.place(key) {
+        match self.role(key) {
             KeyRole::Guard => self.guard = Guard { modified: 0, is_known: true },
             KeyRole::Publisher => self.publisher = Publisher::default(),
             KeyRole::Fence => self.fence = Fence::default(),
-            KeyRole::Mark(index) => self.marks[index] = Marked::default(),
+            KeyRole::Mark(index) => self.marks[index] = StoredMark::default(),
             KeyRole::Document(key) => {
                 self.entries.remove(&key);
             }
-            KeyRole::Strange => {
-                self.strange.remove(key);
+            KeyRole::Invalid => {
+                self.invalid_keys.remove(key);
             }
         }
     }
 
-    fn place(&self, key: &[u8]) -> KeyRole {
+    fn role(&self, key: &[u8]) -> KeyRole {
         let inside = std::str::from_utf8(key)
             .ok()
             .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
@@ -298,30 +297,30 @@ impl ScopeState {
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
                 (Some(index), _) => KeyRole::Mark(index),
                 (None, Ok(key)) => KeyRole::Document(key),
-                (None, Err(_)) => KeyRole::Strange,
+                (None, Err(_)) => KeyRole::Invalid,
             },
-            None => KeyRole::Strange,
+            None => KeyRole::Invalid,
         }
     }
 }
 
-/// What a pair costs in a list beside its bytes.
-const PER_KEY: usize = 25;
+/// Bytes of a pair in a list besides key and value.
+const KEY_OVERHEAD: usize = 25;
 
-/// What a transaction changes.
+/// The change of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// Documents put, and deleted.
+    /// Put and deleted documents.
     pub(super) documents: Vec<(Key, Option<Bytes>)>,
     pub(super) marks: BTreeMap<usize, Mark>,
 }
 
-/// What a key under the scope is for.
+/// The role of a key under the scope.
 enum KeyRole {
     Guard,
     Publisher,
     Fence,
     Mark(usize),
     Document(Key),
-    Strange,
+    Invalid,
 }

@@ -20,7 +20,7 @@ const TLS: &str = "etcds://";
 pub struct EtcdTarget {
     /// The members, at least one.
     pub endpoints: Vec<Endpoint>,
-    /// Who to authenticate as.
+    /// The user for authentication.
     pub user: Option<EtcdUser>,
     /// The certificates; `None` for plaintext. The key of the client is `key`.
     pub tls: Option<TargetTls>,
@@ -28,27 +28,27 @@ pub struct EtcdTarget {
     pub domain: Option<String>,
     /// Whether plaintext may leave the machine: `allow-plaintext`.
     pub allow_plaintext: bool,
-    /// Where the keyring is that secrets are encrypted with, an entry on each line: `keyring-env` or `keyring-file`.
+    /// The keyring that encrypts secrets, an entry on each line: `keyring-env` or `keyring-file`.
     pub keyring: Option<Credential>,
-    /// The most operations of a transaction, if etcd's `--max-txn-ops` is not the default: `max-txn-ops`.
+    /// Limit of the operations of a transaction, if etcd's `--max-txn-ops` is not the default: `max-txn-ops`.
     pub max_txn_ops: Option<usize>,
 }
 
 /// Host and port of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// A name or an IP address; one of IPv6 stands in brackets.
+    /// A name or an IP address; an IPv6 address has brackets.
     pub host: String,
     /// The port; 2379 unless given.
     pub port: u16,
 }
 
-/// Who to authenticate as.
+/// The user for authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdUser {
     /// The name.
     pub name: String,
-    /// Where the password is: `password-env`, `password-file`, or [`ETCD_PASSWORD_VARIABLE`].
+    /// The password: `password-env`, `password-file`, or [`ETCD_PASSWORD_VARIABLE`].
     pub password: Credential,
 }
 
@@ -83,12 +83,12 @@ impl SinkFactory for EtcdTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
-        let (user, hosts) = match place.rsplit_once('@') {
+        let (user, hosts) = match location.rsplit_once('@') {
             Some((user, hosts)) => (Some(user), hosts),
-            None => (None, place),
+            None => (None, location),
         };
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         if hosts.contains('/') {
@@ -121,7 +121,7 @@ impl SinkFactory for EtcdTarget {
     fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
         f.write_str(if self.tls.is_some() { TLS } else { "etcd://" })?;
         if let Some(user) = &self.user {
-            // A name may hold the characters that end it.
+            // A name may contain the characters that end it.
             let name = encoded(&user.name).replace('@', "%40").replace(':', "%3A").replace('/', "%2F");
             write!(f, "{name}@")?;
             query.credential("password", &user.password, ETCD_PASSWORD_VARIABLE);
@@ -165,10 +165,10 @@ impl EtcdUser {
     }
 }
 
-/// The text is not shown: where a port should be, somebody may have written a password.
+/// The error does not quote the text, because a misplaced password may be in it.
 fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
     let fault = |problem: &str| TargetError::part(scheme, &format!("host {number}"), problem);
-    // A name of DNS and an IPv4 address have no colon, and an IPv6 address stands in brackets.
+    // A DNS name and an IPv4 address have no colon, and an IPv6 address has brackets.
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         Some(_) | None => (text, None),

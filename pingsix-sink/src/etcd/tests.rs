@@ -17,7 +17,7 @@ use crate::proto::etcdserverpb::{RangeResponse, ResponseHeader, TxnRequest};
 use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 
-/// Keys and revisions as etcd keeps them.
+/// Keys and revisions of an etcd.
 #[derive(Debug, Default)]
 struct Store {
     revision: i64,
@@ -25,7 +25,7 @@ struct Store {
 }
 
 impl Store {
-    /// Does a transaction if its comparisons hold, and gives its events.
+    /// Applies a transaction if its comparisons hold, and returns its events.
     fn txn(&mut self, request: &TxnRequest) -> Option<Vec<Event>> {
         let holds = request.compare.iter().all(|compare| {
             let kv = self.keys.get(&compare.key).cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ fn documents() -> impl Strategy<Value = DocumentSet> {
     })
 }
 
-/// What somebody else does between two publications.
+/// Foreign writes between two publications.
 fn interference() -> impl Strategy<Value = Vec<(u8, u8, Option<u8>)>> {
     prop::collection::vec((0u8..3, 0u8..14, prop::option::of(any::<u8>())), 0..4)
 }
@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn batches_keep_the_limits_and_lead_to_what_is_desired(
+    fn batches_keep_the_limits_and_reach_the_desired_documents(
         states in prop::collection::vec((documents(), interference()), 1..5),
         operations in MIN_OPERATIONS..40,
         bytes in 1_200usize..6_000,
@@ -119,19 +119,19 @@ proptest! {
             while !rest.is_empty() {
                 let fitting = Batch::fitting(&scope_state, &scope, rest, limits);
                 prop_assert!(fitting > 0);
-                // Fewer than fit do as well, as those of one unit are.
+                // A unit may have fewer steps than fit.
                 let (taken, after) = rest.split_at(fitting.div_ceil(1 + rest.len() % 2));
                 let batch = Batch::of(&scope_state, &scope, taken);
                 let request = &batch.request;
                 prop_assert!(request.compare.len() <= operations && request.success.len() <= operations);
                 prop_assert!(request.encoded_len() <= bytes, "{} bytes", request.encoded_len());
                 echoes.push(store.txn(request).expect("the scope_state is right"));
-                scope_state.committed(store.revision, batch.change);
+                scope_state.apply_commit(store.revision, batch.change);
                 rest = after;
             }
             prop_assert_eq!(contents(&scope_state.documents()), contents(&desired));
 
-            // What a watch repeats of our own says nothing new, and a restart finds the same.
+            // Events of own transactions change nothing, and a restart finds the same state.
             for events in &echoes {
                 prop_assert!(!scope_state.apply(events));
             }
@@ -139,7 +139,7 @@ proptest! {
             prop_assert_eq!(listed.documents(), scope_state.documents());
             prop_assert_eq!(listed.revision(), scope_state.revision());
             prop_assert_eq!(listed.foreign(), scope_state.foreign());
-            scope_state.settle(desired.clone());
+            scope_state.record_published(desired.clone());
             prop_assert_eq!(scope_state.revision(), listed.revision());
 
             for (kind, id, value) in interference {
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stale_picture_changes_nothing(
+    fn a_stale_scope_state_changes_nothing(
         before in documents(), other in documents(), after in documents(),
     ) {
         let scope = scope();
@@ -172,7 +172,7 @@ proptest! {
             let batch = Batch::of(scope_state, &scope, steps.as_slice());
             let is_done = store.txn(&batch.request).is_some();
             if is_done {
-                scope_state.committed(store.revision, batch.change);
+                scope_state.apply_commit(store.revision, batch.change);
             }
             Some(is_done)
         };
@@ -187,9 +187,9 @@ proptest! {
     }
 }
 
-/// They share no key and no mark; only the guard tells one of the other.
+/// The writers share neither a key nor a mark; only the guard reveals one to the other.
 #[test]
-fn writers_that_share_no_key_notice_each_other() {
+fn writers_without_a_common_key_detect_each_other() {
     let scope = scope();
     let set = |a: &'static str, b: &'static str| {
         DocumentSet::new([("routes/a", a), ("routes/b", b)].map(|(key, value)| Document {

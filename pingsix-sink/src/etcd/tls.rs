@@ -1,4 +1,4 @@
-//! How an etcd proves itself, and how we do.
+//! TLS options for an etcd.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ fn read(source: &PemSource, option: &'static str) -> Result<Vec<u8>, EtcdError> 
     source.read().map_err(|error| fault(source, option, &error.to_string()))
 }
 
-/// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
+/// Reads certificates, at least one. The error prevents that an unreadable certificate is ignored silently.
 fn read_certificates(source: &PemSource, option: &'static str) -> Result<Vec<u8>, EtcdError> {
     let pem = read(source, option)?;
     match authorities(&pem) {
@@ -20,7 +20,7 @@ fn read_certificates(source: &PemSource, option: &'static str) -> Result<Vec<u8>
     }
 }
 
-/// What is in the options stays as it is; a file may be another one the next time.
+/// The error of an option, or the retryable error of a file, which may be replaced.
 fn fault(source: &PemSource, option: &'static str, problem: &str) -> EtcdError {
     let problem = problem.to_owned();
     match source {
@@ -29,10 +29,10 @@ fn fault(source: &PemSource, option: &'static str, problem: &str) -> EtcdError {
     }
 }
 
-/// Whom an etcd must be vouched for by, and what we prove ourselves with.
+/// CAs of an etcd and the client certificate.
 ///
-/// Files are read when the sink is made and again for every new connection, so that certificates may be replaced while
-/// the sink is in use. Certificates are never left unchecked.
+/// Files are read when the sink is built and again for every new connection, so that certificates may be replaced
+/// while the sink is in use. The server's certificate is always verified.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     pub(super) ca: PemSource,
@@ -41,41 +41,41 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Trusts the authorities in this file of PEM.
+    /// Trusts the CAs in this PEM file.
     pub fn ca_file(path: impl Into<PathBuf>) -> Self {
         Self { ca: PemSource::File(path.into()), identity: None, domain: None }
     }
 
-    /// Trusts these authorities, in PEM.
+    /// Trusts these CAs in PEM.
     pub fn ca_pem(pem: impl Into<Vec<u8>>) -> Self {
         Self { ca: PemSource::Pem(pem.into()), identity: None, domain: None }
     }
 
-    /// Shows a client certificate; chain and key are files of PEM.
+    /// Presents a client certificate from PEM files with chain and key.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some((PemSource::File(certificate.into()), PemSource::File(key.into())));
         self
     }
 
-    /// Shows a client certificate; chain and key are PEM.
+    /// Presents a client certificate with chain and key in PEM.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.identity = Some((PemSource::Pem(certificate.into()), PemSource::Pem(key.into())));
         self
     }
 
-    /// The name that the certificates of all endpoints are for. Default: the host of each.
+    /// The name in the certificates of all endpoints. Default: the host of each.
     #[must_use]
     pub fn domain(mut self, name: impl Into<String>) -> Self {
         self.domain = Some(name.into());
         self
     }
 
-    /// What is wrong with all of it together: a certificate and a key of different editions, for instance.
+    /// The error of the options as a whole, for instance a certificate and a key of different editions.
     pub(super) fn fault(&self, problem: &str) -> EtcdError {
         let (option, pem) = match &self.identity {
-            // Of the two, one may be a file and the other not.
+            // One of the two may be a file and the other bytes.
             Some((certificate @ PemSource::File(_), _)) => ("client certificate", certificate),
             Some((_, key)) => ("client key", key),
             None => ("CA", &self.ca),
@@ -83,7 +83,7 @@ impl ClientTls {
         fault(pem, option, problem)
     }
 
-    /// What a connection is made with, as the files are now. They are small and read only when one is made.
+    /// Client configuration from the current files. They are small and read only for a new connection.
     pub(super) fn load(&self) -> Result<ClientTlsConfig, EtcdError> {
         let ca = Certificate::from_pem(read_certificates(&self.ca, "CA")?);
         let mut config = ClientTlsConfig::new().ca_certificate(ca);

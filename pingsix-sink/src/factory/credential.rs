@@ -1,4 +1,4 @@
-//! Credentials: where they are, and their values.
+//! Credentials: their locations and values.
 
 use std::fmt;
 use std::fs;
@@ -8,22 +8,22 @@ use std::path::PathBuf;
 use super::{TargetError, TargetTls};
 use crate::pem::{IdentityFault, PemSource, authorities, identity};
 
-/// Where a secret is.
+/// The location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// In an environment variable.
     Env(String),
-    /// In a file, without the line end that may follow it.
+    /// In a file, without a trailing line end.
     File(PathBuf),
-    /// The secret itself, which no URL holds.
+    /// The secret itself; never in a URL.
     Value(Secret),
 }
 
-/// A secret, which is not shown by mistake.
+/// A secret with a redacted `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// A secret is not where it should be. Never shows one.
+/// A secret is missing. Messages never contain secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
@@ -35,11 +35,11 @@ pub enum CredentialError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is nothing in it.
+    /// The variable or the file is empty.
     #[error("{0} holds no secret")]
     Empty(String),
 }
@@ -82,16 +82,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The credentials of a server as values. A server ignores those that it has no use for. Never shown.
+/// The credentials of a server as values. A server ignores those that it does not use. `Debug` is redacted.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerCredentials {
-    /// The user of an etcd.
+    /// The etcd user.
     pub user: Option<String>,
     /// The password of the user.
     pub password: Option<String>,
     /// The value of `X-API-KEY`, which an Admin API needs.
     pub api_key: Option<String>,
-    /// The authorities that the server's certificate is verified with, in PEM. TLS needs them.
+    /// PEM certificates of the CAs that verify the server. TLS needs them.
     pub ca: Option<Vec<u8>>,
     /// The chain of the client certificate for TLS, in PEM.
     pub certificate: Option<Vec<u8>>,
@@ -119,8 +119,8 @@ pub enum CredentialPart {
 impl ServerCredentials {
     pub(crate) fn user(&self) -> Result<Option<(String, Credential)>, TargetError> {
         let user = (CredentialPart::User, &self.user);
-        let both = both(user, (CredentialPart::Password, &self.password))?;
-        Ok(both.map(|(user, password)| (user, Credential::Value(Secret(password)))))
+        let paired = paired(user, (CredentialPart::Password, &self.password))?;
+        Ok(paired.map(|(user, password)| (user, Credential::Value(Secret(password)))))
     }
 
     pub(crate) fn api_key(&self) -> Result<Credential, TargetError> {
@@ -136,7 +136,7 @@ impl ServerCredentials {
         let ca = self.ca.clone().ok_or(TargetError::Missing(CredentialPart::Ca))?;
         authorities(&ca).map_err(|fault| unusable(CredentialPart::Ca, fault.as_str()))?;
         let certificate = (CredentialPart::Certificate, &self.certificate);
-        let client = both(certificate, (CredentialPart::Key, &self.key))?;
+        let client = paired(certificate, (CredentialPart::Key, &self.key))?;
         if let Some((certificate, key)) = &client {
             identity(certificate, key).map_err(|fault| match fault {
                 IdentityFault::Certificate(problem) => unusable(CredentialPart::Certificate, problem),
@@ -149,7 +149,7 @@ impl ServerCredentials {
 }
 
 /// Two credentials that need each other.
-fn both<T: Clone>(
+fn paired<T: Clone>(
     (part, value): (CredentialPart, &Option<T>),
     (other_part, other): (CredentialPart, &Option<T>),
 ) -> Result<Option<(T, T)>, TargetError> {

@@ -8,7 +8,7 @@ use super::{CredentialError, CredentialPart};
 use crate::error::SinkError;
 use crate::resource::KeyringError;
 
-/// A URL names no target. Never quotes the URL, which may hold a secret in spite of all.
+/// A URL is no valid target. Messages never quote the URL, because it may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
@@ -34,7 +34,7 @@ pub enum TargetError {
          {parameter}-env=NAME, or a file with {parameter}-file=PATH"
     )]
     Password {
-        /// The scheme of the URL.
+        /// A credential that the server or another credential needs is missing.
         scheme: &'static str,
         /// The name of the parameters.
         parameter: &'static str,
@@ -62,17 +62,17 @@ impl TargetError {
     }
 }
 
-/// A target could not be opened or read. Never shows a value.
+/// A target could not be opened or read. Messages never contain a value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// A credential cannot be read.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// The keyring holds no key.
+    /// The keyring has no key.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
-    /// The API key holds characters that no header may.
+    /// The API key has characters that are invalid in a header.
     #[error("the API key cannot be the value of a header")]
     ApiKey,
     /// The error of the sink.
@@ -81,7 +81,7 @@ pub enum OpenError {
     /// The options of the embedded server are not in the URL.
     #[error("an embedded server is started by its program")]
     Embedded,
-    /// There is no connection to an embedded server; one over TLS ends those that are not.
+    /// An embedded server is unreachable; a TLS server ends plaintext connections.
     #[error("cannot read from {address}: an embedded server is read back in plaintext alone, not over TLS")]
     Connect {
         /// The address of the server.
@@ -90,12 +90,12 @@ pub enum OpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An embedded server has refused.
+    /// An embedded server refused the request.
     #[error("the server at {address} answers {:?}: {}", status.code(), status.message())]
     Status {
         /// The address of the server.
         address: SocketAddr,
-        /// The answer.
+        /// The status of the response.
         status: Box<Status>,
     },
 }

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use super::{Credential, ServerCredentials, TargetError};
 use crate::pem::PemSource;
 
-/// What must be encoded in a path or a value to come back as it was.
+/// The characters that are percent-encoded in a path or a value.
 const SPECIAL: &AsciiSet =
     &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'"').add(b'<').add(b'>');
 
@@ -25,7 +25,7 @@ pub struct Parameters<'a> {
 /// The certificates for connections over TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetTls {
-    /// The authorities that the server's certificate is verified with: `ca`.
+    /// The CAs that verify the server: `ca`.
     pub ca: PemSource,
     /// The certificate chain of the client, `cert`, and its key.
     pub client: Option<(PemSource, PemSource)>,
@@ -44,7 +44,7 @@ impl<'a> Parameters<'a> {
         Ok(Self { scheme, values, credentials: None })
     }
 
-    /// Only the permission of plaintext, beside credentials.
+    /// The permission of plaintext alone, beside credentials.
     pub(crate) fn of(
         scheme: &'static str,
         credentials: &'a ServerCredentials,
@@ -58,7 +58,8 @@ impl<'a> Parameters<'a> {
         self.credentials
     }
 
-    /// The certificates for TLS: `ca`, and `cert` with its key in the parameter `key`. `tls_scheme` is the scheme with TLS.
+    /// The certificates for TLS: `ca`, and `cert` with its key in the parameter `key`. `tls_scheme` is the scheme
+    /// with TLS.
     pub(crate) fn tls(
         &mut self,
         tls_scheme: &'static str,
@@ -114,7 +115,7 @@ impl<'a> Parameters<'a> {
         Ok(self.parsed(name, "true or false")?.unwrap_or(false))
     }
 
-    /// `NAME-env` or `NAME-file`, or else an environment variable that goes without saying.
+    /// `NAME-env` or `NAME-file`, or the default environment variable.
     pub(crate) fn credential(
         &mut self,
         name: &'static str,
@@ -145,7 +146,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Nothing may be left.
+    /// Fails if a parameter is left.
     pub(crate) fn end(self) -> Result<(), TargetError> {
         match self.values.keys().next() {
             Some(name) => {
@@ -156,7 +157,8 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// A name that may be shown: one that is no name may be a part of a secret with an ampersand in it.
+/// A parameter name for an error message. A malformed name is hidden, because it may be the rest of a secret with an
+/// ampersand.
 fn known(name: &str) -> &str {
     let plain = name.len() <= 20 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if plain { name } else { "(not shown)" }

@@ -1,4 +1,4 @@
-//! The configuration that documents are added to.
+//! The base configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +13,9 @@ use crate::resource::ResourceKind;
 #[derive(Debug, Default)]
 pub(super) struct Base {
     pub(super) path: PathBuf,
-    /// What has nothing to do with resources.
+    /// The settings without resources.
     pub(super) settings: Map<String, Value>,
-    /// The resources the user has.
+    /// The user's resources.
     pub(super) lists: BTreeMap<ResourceKind, Vec<Value>>,
 }
 
@@ -65,12 +65,12 @@ pub(super) fn id_of(resource: &Value) -> Option<&str> {
     resource.get("id")?.as_str()
 }
 
-/// Reads one YAML document as PingSIX would; on failure, the line at fault when it is known.
+/// Parses one YAML document as PingSIX would; the error is the line at fault, if known.
 pub(super) fn decode(text: &str) -> Result<Value, Option<u64>> {
     let options = serde_saphyr::options! {
-        // What fails may be a secret.
+        // The text at fault may be a secret.
         with_snippet: false,
-        // To PingSIX, as to YAML 1.2, `yes` is a string.
+        // In PingSIX and YAML 1.2, `yes` is a string.
         strict_booleans: true,
         budget: serde_saphyr::budget! { max_events: 10_000_000, max_nodes: 5_000_000 },
     };

@@ -13,31 +13,32 @@ use crate::error::SinkError;
 use crate::resource::{Resource, ResourceKind};
 use crate::revision::Revision;
 
-/// Whose file it is, and which revision brought its content.
+/// The owner and the revision of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) scope: Scope,
     pub(super) revision: Revision,
 }
 
-const MARK: &str = "# Written by pingsix-sink, and by nobody else: revision ";
-const OF: &str = " of ";
+const MARK_PREFIX: &str = "# Written by pingsix-sink, and by nobody else: revision ";
+const SCOPE_SEPARATOR: &str = " of ";
 
 impl Mark {
     /// The mark of a file that has one.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let (revision, scope) = text.lines().next()?.strip_prefix(MARK)?.split_once(OF)?;
+        let (revision, scope) =
+            text.lines().next()?.strip_prefix(MARK_PREFIX)?.split_once(SCOPE_SEPARATOR)?;
         Some(Self { scope: Scope::new(scope).ok()?, revision: Revision::new(revision.parse().ok()?)? })
     }
 }
 
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{MARK}{}{OF}{}", self.revision, self.scope)
+        write!(f, "{MARK_PREFIX}{}{SCOPE_SEPARATOR}{}", self.revision, self.scope)
     }
 }
 
-/// What comes after the mark.
+/// The text after the mark.
 pub(super) fn body_of(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, body)| body)
 }
@@ -48,7 +49,7 @@ pub(super) fn body(base: &Base, resources: &[Resource<'_>]) -> Result<String, Fi
     for resource in resources {
         let Resource { kind, id, fields, document } = resource;
         if base.has(*kind, id) {
-            return Err(FileError::Clash {
+            return Err(FileError::IdConflict {
                 key: document.key.clone(),
                 owner: document.owner.clone(),
                 base: base.path.clone(),
@@ -56,7 +57,7 @@ pub(super) fn body(base: &Base, resources: &[Resource<'_>]) -> Result<String, Fi
         }
         lists.entry(*kind).or_default().push(Value::Object(with_id(fields, id)));
     }
-    // What serves comes before what it serves, and settings before both.
+    // Settings come first, then lists in the order of their references.
     let mut body = String::new();
     encode(&base.settings, &mut body)?;
     for (kind, list) in lists {
@@ -65,7 +66,7 @@ pub(super) fn body(base: &Base, resources: &[Resource<'_>]) -> Result<String, Fi
     Ok(body)
 }
 
-/// PingSIX knows a resource of its configuration by this field.
+/// A resource with the field by which PingSIX identifies it.
 fn with_id(fields: &Map<String, Value>, id: &str) -> Map<String, Value> {
     let mut fields = fields.clone();
     fields.insert("id".to_owned(), id.into());
@@ -76,16 +77,16 @@ fn encode(mapping: &Map<String, Value>, out: &mut String) -> Result<(), FileErro
     if mapping.is_empty() {
         return Ok(());
     }
-    // Long lines stay as they are: patterns and certificates are not folded.
+    // Long lines stay unfolded, because they are patterns and certificates.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let text = serde_saphyr::to_string_with_options(mapping, options).map_err(|_| FileError::Yaml)?;
     out.push_str(&text);
     Ok(())
 }
 
-/// The documents of a file that are not those of the base configuration.
+/// The documents of a file without those of the base configuration.
 ///
-/// What cannot be read is taken for absent: the file is ours, and about to be put right.
+/// An unreadable resource counts as absent, because the next publication replaces the file.
 pub(super) fn documents(text: &str, base: &Base) -> DocumentSet {
     let Ok(Value::Object(mut lists)) = decode(text) else { return DocumentSet::default() };
     let mut documents = Vec::new();
@@ -104,7 +105,7 @@ pub(super) fn documents(text: &str, base: &Base) -> DocumentSet {
     DocumentSet::new(documents).unwrap_or_default()
 }
 
-/// The resources in the form in which [`documents`] gives those of a file.
+/// The resources in the form of [`documents`].
 pub(super) fn comparable(resources: &[Resource<'_>]) -> Result<DocumentSet, SinkError> {
     DocumentSet::new(resources.iter().map(|Resource { fields, document, .. }| {
         let mut fields = fields.clone();
@@ -119,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Strings that look like other things, and pieces that mean something to YAML.
+    /// Strings that resemble other YAML types, and syntax of YAML.
     fn text() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             proptest::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What can be wrong with the files of a [`FileSink`](super::FileSink).
+//! Errors of the files of a [`FileSink`](super::FileSink).
 
 use std::io;
 use std::path::PathBuf;
@@ -7,37 +7,37 @@ use crate::desired::Scope;
 use crate::document::{Key, Owner};
 use crate::error::SinkFault;
 
-/// A file cannot be published to. Never shows what a file holds.
+/// A file cannot be published to. Messages never contain the content of a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file system said no.
+    /// The file system failed.
     #[error("{} cannot be {action}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The base configuration cannot be used.
+    /// The base configuration is invalid.
     #[error("the base configuration {}{} {problem}", path.display(), line.map_or_else(String::new, |line| format!(", line {line},")))]
     Base {
         /// The file.
         path: PathBuf,
-        /// The line at fault, from 1, when it is known.
+        /// The line at fault, from 1, if known.
         line: Option<u64>,
-        /// What is wrong; its text continues a sentence that begins with the file.
+        /// The fault; its text continues a sentence that begins with the file.
         problem: &'static str,
     },
     /// A document has the id of a resource in the base configuration.
     #[error("document {key} of {owner} has the id of a resource in the base configuration {}", base.display())]
-    Clash {
+    IdConflict {
         /// The key of the document.
         key: Key,
-        /// Who asked for it.
+        /// The owner of the document.
         owner: Owner,
         /// The base configuration.
         base: PathBuf,
@@ -48,25 +48,25 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// There is a file that no sink has written.
+    /// A file exists that no sink has written.
     #[error("{} was not written by this program: move it away, or name it as the base configuration of another file", path.display())]
-    NotOurs {
+    Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A scope has a segment that no file is named by.
+    /// A scope has a segment that is no valid file name.
     #[error("scope {scope} has a segment that begins with a dot, so it has no file")]
     NoFileName {
         /// The scope.
         scope: Scope,
     },
-    /// Whoever asked for the publication has given it up, and the file is as it was.
+    /// The caller abandoned the publication, and the file is unchanged.
     #[error("{} was not written: the publication was given up", path.display())]
-    GivenUp {
+    Abandoned {
         /// The file.
         path: PathBuf,
     },
-    /// The runtime ends, and begins nothing anew.
+    /// The runtime is shutting down and starts no task.
     #[error("the program is shutting down")]
     ShuttingDown,
     /// A document cannot be written as YAML.
@@ -79,9 +79,9 @@ impl SinkFault for FileError {
         match self {
             Self::Io { .. }
             | Self::Base { .. }
-            | Self::Clash { .. }
-            | Self::NotOurs { .. }
-            | Self::GivenUp { .. }
+            | Self::IdConflict { .. }
+            | Self::Foreign { .. }
+            | Self::Abandoned { .. }
             | Self::ShuttingDown => true,
             Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
         }

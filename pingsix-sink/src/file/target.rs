@@ -11,15 +11,15 @@ use crate::factory::{Env, OpenError, Parameters, Query, SinkFactory, TargetError
 /// PingSIX's static configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTarget {
-    /// One file, or with a slash at the end one for each scope.
-    pub place: FileLocation,
-    /// The configuration that documents are added to: `base`.
+    /// One file, or a directory with one file for each scope, with a slash at the end.
+    pub location: FileLocation,
+    /// The configuration to which documents are added: `base`.
     pub base: Option<PathBuf>,
 }
 
 impl FileTarget {
     async fn sink(&self) -> Result<FileSink, OpenError> {
-        Ok(FileSink::open(self.place.clone(), self.base.clone()).await?)
+        Ok(FileSink::open(self.location.clone(), self.base.clone()).await?)
     }
 }
 
@@ -29,33 +29,33 @@ impl SinkFactory for FileTarget {
 
     fn parse(
         scheme: &'static str,
-        place: &str,
+        location: &str,
         parameters: &mut Parameters<'_>,
     ) -> Result<Self, TargetError> {
         let fault = |part, problem| TargetError::part(scheme, part, problem);
-        // `file:///path` is the same as `file:/path`; an authority would be another machine.
-        let path = match place.strip_prefix("//") {
+        // `file:///path` equals `file:/path`; an authority would be another machine.
+        let path = match location.strip_prefix("//") {
             Some(path) if path.starts_with('/') => path,
             Some(_) => {
                 return Err(fault("host", "files of this machine alone can be written; use file:/PATH"));
             }
-            None => place,
+            None => location,
         };
         let path = decoded(path).ok_or_else(|| fault("path", "its percent-encoding is not UTF-8"))?;
-        // Two slashes at the beginning would be shown as those of an authority.
+        // Two slashes at the beginning would be displayed as an authority.
         let rooted = path.trim_start_matches('/');
         let path = if rooted.len() < path.len() { format!("/{rooted}") } else { path };
-        let place = match path.trim_end_matches('/') {
+        let location = match path.trim_end_matches('/') {
             "" if path.is_empty() => return Err(fault("path", "missing")),
             "" => return Err(fault("path", "the root directory is no place for them")),
             directory if directory.len() < path.len() => FileLocation::Directory(directory.into()),
             file => FileLocation::File(file.into()),
         };
-        Ok(Self { place, base: parameters.path("base")? })
+        Ok(Self { location, base: parameters.path("base")? })
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
-        let (path, slash) = match &self.place {
+        let (path, slash) = match &self.location {
             FileLocation::File(path) => (path, ""),
             FileLocation::Directory(path) => (path, "/"),
         };
@@ -73,6 +73,6 @@ impl SinkFactory for FileTarget {
     }
 
     fn is_for_one_scope(&self) -> bool {
-        matches!(self.place, FileLocation::File(_))
+        matches!(self.location, FileLocation::File(_))
     }
 }

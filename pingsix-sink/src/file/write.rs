@@ -1,19 +1,17 @@
-//! A file that is either the old one or the new one, whatever moment the process or the machine dies at.
+//! Atomic replacement of a file: a crash at any time leaves the old file or the new one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Puts `bytes` in the place of what `path` holds, if that `is_wanted` still when everything but that is done. Returns
-/// whether it was.
+/// Replaces the content of `path` by `bytes` if `is_wanted` is still true just before the rename; returns its result.
 ///
-/// A new file beside it is written, synced and renamed over it, and the directory is synced, as are those above it that
-/// are made for it.
-/// Nobody but its owner may read it, or a directory that is made for it, at any moment.
+/// A new file beside it is written, synced and renamed over it, and the directory is synced, as are created parent
+/// directories. Only the owner can ever read the file and created directories.
 ///
-/// Of two that do this at the same time, the later one takes away what the earlier one has not put in its place yet, which
-/// fails then: another replica that led before, on a volume that stood still.
+/// Of two concurrent writers, the later one removes the unfinished file of the earlier one, which then fails: a
+/// former leader on a volume that was stalled.
 pub(super) fn replace(path: &Path, bytes: &[u8], is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
     let directory = parent_of(path);
     let Some(name) = path.file_name() else {
@@ -21,17 +19,17 @@ pub(super) fn replace(path: &Path, bytes: &[u8], is_wanted: impl FnOnce() -> boo
     };
     private_directory(directory)?;
     remove_unfinished(directory, name)?;
-    // A hidden name in the same directory, so that a rename never crosses file systems, and one that nobody else has.
-    let fresh = directory.join(unfinished(name, &format!("{:016x}", fastrand::u64(..))));
-    let replaced = write(&fresh, bytes).and_then(|()| {
+    // A hidden, unique name in the same directory, so that the rename stays within one file system.
+    let temporary = directory.join(unfinished(name, &format!("{:016x}", fastrand::u64(..))));
+    let replaced = write(&temporary, bytes).and_then(|()| {
         if !is_wanted() {
             return Ok(false);
         }
-        fs::rename(&fresh, path).map(|()| true)
+        fs::rename(&temporary, path).map(|()| true)
     });
     if !matches!(replaced, Ok(true)) {
-        // It holds private keys. That it cannot be removed either says nothing new.
-        let _ = fs::remove_file(&fresh);
+        // The file contains private keys. A failed removal adds nothing to the first error.
+        let _ = fs::remove_file(&temporary);
     }
     if replaced? {
         File::open(directory)?.sync_all()?;
@@ -44,20 +42,20 @@ const UNFINISHED: &str = ".new";
 
 /// The name of a file that is being written.
 fn unfinished(name: &OsStr, mark: &str) -> OsString {
-    let mut fresh = OsString::from(".");
+    let mut hidden_name = OsString::from(".");
     for part in [name, OsStr::new("."), OsStr::new(mark), OsStr::new(UNFINISHED)] {
-        fresh.push(part);
+        hidden_name.push(part);
     }
-    fresh
+    hidden_name
 }
 
-/// Removes what a process has left that died, or that stands still.
+/// Removes unfinished files of a process that died or stalled.
 fn remove_unfinished(directory: &Path, name: &OsStr) -> io::Result<()> {
     let is_one = |found: &OsStr| {
         let (found, name) = (found.as_encoded_bytes(), name.as_encoded_bytes());
         let rest = found.strip_prefix(b".").and_then(|found| found.strip_prefix(name));
         let mark = rest.and_then(|rest| rest.strip_suffix(UNFINISHED.as_bytes()));
-        // Without a mark it is that of an earlier version.
+        // An unfinished file without a mark is from an earlier version.
         mark.is_some_and(|mark| {
             mark.is_empty()
                 || mark.len() == 17 && mark[0] == b'.' && mark[1..].iter().all(u8::is_ascii_hexdigit)
@@ -85,8 +83,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a directory that is not there yet, and those above it. Each is synced into the one above it: otherwise a machine
-/// that loses power may lose the directory, and with it a file that was synced.
+/// Creates a missing directory and its parents. Each is synced into its parent: otherwise a power loss may lose the
+/// directory and a synced file in it.
 fn private_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -103,7 +101,7 @@ fn private_directory(directory: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// The directory that a path is in.
+/// The directory of a path.
 fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_any_more_replaces_nothing_and_leaves_nothing() {
+    fn an_abandoned_write_replaces_nothing_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         assert!(replace(&path, b"old", || true).unwrap());
@@ -144,14 +142,14 @@ mod tests {
         for made in [&*above, &above.join("b")] {
             assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
         }
-        // A file in the place of a directory is an error, and stays.
+        // A file in place of a directory is an error, and stays.
         let blocked = path.join("web.yaml");
         assert!(replace(&blocked, b"new", || true).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]
-    fn of_two_at_the_same_time_the_later_one_is_there_in_the_end() {
+    fn the_later_of_two_concurrent_writers_wins() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         let stalled = replace(&path, b"of the one before", || {
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_left_that_died_is_removed_and_nothing_else() {
+    fn unfinished_files_of_a_dead_process_are_removed_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("web.yaml");
         let others = [".web.yaml.bak", ".web.yaml.other.new", ".web2.yaml.new", "web.yaml.new"];

@@ -1,8 +1,8 @@
 //! The order of certificates between which server names move.
 //!
-//! PingSIX refuses a configuration in which a server name stands in two `ssls` documents. When a name moves, the document
-//! that gives it up is therefore written before the one that takes it. Documents that exchange names form a cycle, which
-//! has no such order: one of them is deleted first and created again in its turn.
+//! PingSIX refuses a configuration in which a server name is in two `ssls` documents. The document that loses a name
+//! is therefore written before the one that gains it. Documents that exchange names form a cycle without such an
+//! order: one of them is deleted first and created again in its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
 
-/// Pairs of steps between which a name moves: the one that gives it up, and the one that takes it.
+/// Pairs of steps between which a name moves: from the first to the second.
 pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, usize)> {
     let certificates = || steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key()));
     if certificates().all(|(_, step)| current.get(step.key()).is_none()) {
@@ -35,10 +35,10 @@ pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, u
         taken.extend(after.difference(&before).map(|name| (name.clone(), index)));
         given.extend(before.into_iter().filter(|name| !after.contains(name)).map(|name| (name, index)));
     }
-    taken.into_iter().filter_map(|(name, taker)| Some((*given.get(&name)?, taker))).collect()
+    taken.into_iter().filter_map(|(name, successor)| Some((*given.get(&name)?, successor))).collect()
 }
 
-/// Puts the steps into an order in which no name stands twice. The places of other steps stay theirs.
+/// Orders the steps so that no name occurs twice. Other steps keep their positions.
 pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
     let moves = moves(&steps, current);
     if moves.is_empty() {
@@ -53,14 +53,19 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
         }
         for write in writes.by_ref() {
             match (write, &steps[write.step()]) {
-                (Write::Early(_), Step::Update(document)) => {
+                (ScheduledWrite::DeleteEarly(_), Step::Update(document)) => {
                     let held = current.get(&document.key).unwrap_or(document);
                     let (key, order, owner) = (held.key.clone(), held.order, held.owner.clone());
                     all.push(Step::Delete { key, order, owner });
                     continue;
                 }
-                (Write::Again(_), Step::Update(document)) => all.push(Step::Create(document.clone())),
-                (Write::Early(_) | Write::Again(_) | Write::Once(_), step) => all.push(step.clone()),
+                (ScheduledWrite::Recreate(_), Step::Update(document)) => {
+                    all.push(Step::Create(document.clone()));
+                }
+                (
+                    ScheduledWrite::DeleteEarly(_) | ScheduledWrite::Recreate(_) | ScheduledWrite::Single(_),
+                    step,
+                ) => all.push(step.clone()),
             }
             break;
         }
@@ -68,97 +73,101 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
     all
 }
 
-/// A step in its turn.
+/// A write in the sorted order.
 #[derive(Clone, Copy, Debug)]
-enum Write {
-    Once(usize),
+enum ScheduledWrite {
+    Single(usize),
     /// Its document is deleted before its turn.
-    Early(usize),
-    /// Its document has been deleted early.
-    Again(usize),
+    DeleteEarly(usize),
+    /// Its document was deleted early.
+    Recreate(usize),
 }
 
-impl Write {
+impl ScheduledWrite {
     const fn step(self) -> usize {
         match self {
-            Self::Once(step) | Self::Early(step) | Self::Again(step) => step,
+            Self::Single(step) | Self::DeleteEarly(step) | Self::Recreate(step) => step,
         }
     }
 }
 
-/// Sorts steps topologically.
+/// Topological sort of steps.
 struct TopologicalSort {
-    /// For each step, those that give a name to it and have not done so yet.
-    givers: BTreeMap<usize, BTreeSet<usize>>,
-    /// For each step, those that take a name from it.
-    takers: BTreeMap<usize, BTreeSet<usize>>,
-    /// Steps that wait for nobody.
+    /// For each step, the unwritten steps from which it gains a name.
+    predecessors: BTreeMap<usize, BTreeSet<usize>>,
+    /// For each step, the steps that gain a name from it.
+    successors: BTreeMap<usize, BTreeSet<usize>>,
+    /// Steps without dependencies.
     ready: BTreeSet<usize>,
-    /// Steps that wait for others.
+    /// Steps with dependencies.
     waiting: BTreeSet<usize>,
 }
 
 impl TopologicalSort {
     fn new(steps: &[Step], moves: &BTreeSet<(usize, usize)>) -> Self {
         let mut order = Self {
-            givers: BTreeMap::new(),
-            takers: BTreeMap::new(),
+            predecessors: BTreeMap::new(),
+            successors: BTreeMap::new(),
             ready: BTreeSet::new(),
             waiting: BTreeSet::new(),
         };
-        for &(giver, taker) in moves {
-            order.givers.entry(taker).or_default().insert(giver);
-            order.takers.entry(giver).or_default().insert(taker);
+        for &(predecessor, successor) in moves {
+            order.predecessors.entry(successor).or_default().insert(predecessor);
+            order.successors.entry(predecessor).or_default().insert(successor);
         }
         for (index, _) in steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key())) {
-            let waits = order.givers.contains_key(&index);
+            let waits = order.predecessors.contains_key(&index);
             if waits { &mut order.waiting } else { &mut order.ready }.insert(index);
         }
         order
     }
 
-    fn writes(mut self) -> Vec<Write> {
+    fn writes(mut self) -> Vec<ScheduledWrite> {
         let mut writes = Vec::new();
         let mut early = BTreeSet::new();
         loop {
             if let Some(step) = self.ready.pop_first() {
-                writes.push(if early.contains(&step) { Write::Again(step) } else { Write::Once(step) });
-                self.gives(step);
+                writes.push(if early.contains(&step) {
+                    ScheduledWrite::Recreate(step)
+                } else {
+                    ScheduledWrite::Single(step)
+                });
+                self.complete(step);
             } else if let Some(step) = self.in_cycle() {
-                writes.push(Write::Early(step));
+                writes.push(ScheduledWrite::DeleteEarly(step));
                 early.insert(step);
-                self.gives(step);
+                self.complete(step);
             } else {
                 return writes;
             }
         }
     }
 
-    /// Those who wait for the names of a step wait no more.
-    fn gives(&mut self, step: usize) {
-        for taker in self.takers.remove(&step).unwrap_or_default() {
-            let Some(givers) = self.givers.get_mut(&taker) else { continue };
-            givers.remove(&step);
-            if givers.is_empty() && self.waiting.remove(&taker) {
-                self.ready.insert(taker);
+    /// Removes a written step from the dependencies of others.
+    fn complete(&mut self, step: usize) {
+        for successor in self.successors.remove(&step).unwrap_or_default() {
+            let Some(predecessors) = self.predecessors.get_mut(&successor) else { continue };
+            predecessors.remove(&step);
+            if predecessors.is_empty() && self.waiting.remove(&successor) {
+                self.ready.insert(successor);
             }
         }
     }
 
-    /// A step that waits for itself, when none is ready.
+    /// A step on a cycle, when no step is ready.
     fn in_cycle(&self) -> Option<usize> {
         let mut step = *self.waiting.first()?;
         let mut seen = BTreeSet::new();
         while seen.insert(step) {
-            step = *self.givers.get(&step)?.first()?;
+            step = *self.predecessors.get(&step)?.first()?;
         }
         Some(step)
     }
 }
 
-/// The steps without deletions whose document is created again later. All of them are taken at once, so only the last
-/// step of a key counts.
-pub(crate) fn at_once(steps: &[Step]) -> impl Iterator<Item = &Step> {
+/// The steps for a target that applies all at once: only the last step of a key counts, so early deletions are left
+/// out.
+pub(crate) fn net_steps(steps: &[Step]) -> impl Iterator<Item = &Step> {
     let is_deleted = |step: &Step| matches!(step, Step::Delete { .. }) && is_certificate(step.key());
     let mut created: BTreeSet<&Key> = BTreeSet::new();
     // Most plans delete no certificate.

@@ -1,16 +1,15 @@
-//! Which steps of a plan a target should take at once.
+//! Units: steps of a plan that a target should apply at once.
 //!
-//! A reader asks the Routes of a request's host and then those without a host, and a Route with several hosts answers
-//! for each of them. So while a change is under way a request is answered as before or as after when all Routes change
-//! at once that share a host, directly or through other Routes that change too; those that share none do not matter to
-//! one another. A wildcard (`*.example.com`) shares with every host that it stands for, and a Route without hosts with
-//! all.
+//! PingSIX looks up the Routes of a request's host and then those without a host, and a Route with several hosts
+//! answers for each of them. A request is therefore answered as before or as after if all changed Routes that share a
+//! host, directly or through other changed Routes, change at once. A wildcard (`*.example.com`) shares with every
+//! host that it matches, and a Route without hosts shares with all.
 //!
-//! A client is shown the certificate of the server name it asks for, so `ssls` documents between which a name moves change
-//! at once too.
+//! PingSIX presents the certificate of the requested server name, so `ssls` documents between which a name moves
+//! change at once too.
 //!
-//! Documents of other kinds are in no unit with others. What Routes refer to is written before all of them and deleted
-//! after, and nothing refers to a Route or a certificate, so a plan whose Routes are moved together is as valid as before.
+//! Documents of other kinds belong to no unit with others. Targets of Routes are written before all of them and
+//! deleted after, and no document refers to a Route or a certificate, so grouping Routes keeps a plan valid.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +21,11 @@ use crate::desired::DocumentSet;
 use crate::document::Key;
 use crate::resource::ResourceKind;
 
-/// The steps of a plan, unit after unit.
+/// The steps of a plan by units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     steps: Steps,
-    /// Behind which step each unit ends.
+    /// The index after the last step of each unit.
     ends: Vec<usize>,
 }
 
@@ -47,20 +46,21 @@ impl Units {
         starts.zip(&self.ends).map(|(start, end)| &self.steps.as_slice()[start..*end])
     }
 
-    /// How many steps to take from `start` on when so many of them fit: whole units, unless not even one does.
-    pub fn whole(&self, start: usize, fitting: usize) -> usize {
+    /// The number of steps to apply from `start` on when `fitting` steps fit: whole units, unless the first one does
+    /// not fit.
+    pub fn batch_len(&self, start: usize, fitting: usize) -> usize {
         let ended = self.ends.partition_point(|end| *end <= start + fitting);
         let end = ended.checked_sub(1).map_or(0, |last| self.ends[last]);
         if end > start { end - start } else { fitting }
     }
 }
 
-/// The hosts of a Route that changes, before and after.
+/// The hosts of a changed Route, before and after.
 #[derive(Debug, PartialEq, Eq)]
 enum Hosts {
-    /// It has no hosts, or nobody can tell which.
+    /// The Route has no hosts, or they are unreadable.
     Any,
-    These(Vec<String>),
+    Listed(Vec<String>),
 }
 
 impl Hosts {
@@ -73,26 +73,26 @@ impl Hosts {
         }
         let Ok(Route { host, mut hosts }) = serde_json::from_slice(value) else { return Self::Any };
         hosts.extend(host);
-        if hosts.is_empty() { Self::Any } else { Self::These(hosts) }
+        if hosts.is_empty() { Self::Any } else { Self::Listed(hosts) }
     }
 
     fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::These(mut hosts), Self::These(others)) => {
+            (Self::Listed(mut hosts), Self::Listed(others)) => {
                 hosts.extend(others);
-                Self::These(hosts)
+                Self::Listed(hosts)
             }
             (Self::Any, _) | (_, Self::Any) => Self::Any,
         }
     }
 }
 
-/// Cuts the plan that leads on from `current` into units; each has the place in the plan that its first step has.
+/// Groups a plan from `current` into units, each at the position of its first step.
 pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
-    let mut shared = Shared::of(steps, current);
+    let mut shared = UnionFind::of(steps, current);
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..steps.len() {
-        members.entry(shared.first(index)).or_default().push(index);
+        members.entry(shared.find(index)).or_default().push(index);
     }
     let ordered = members.values().flatten().map(|index| steps.0[*index].clone()).collect();
     let ends = members.values().scan(0, |end, unit| {
@@ -102,14 +102,14 @@ pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
     Units { steps: Steps(ordered), ends: ends.collect() }
 }
 
-/// Steps that belong together, as trees that lead to the first of them.
-struct Shared(Vec<usize>);
+/// Groups of steps as a union-find forest with the first step as root.
+struct UnionFind(Vec<usize>);
 
-impl Shared {
+impl UnionFind {
     fn of(steps: &Steps, current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
-        for (giver, taker) in moves(steps.as_slice(), current) {
-            shared.join(giver, taker);
+        for (predecessor, successor) in moves(steps.as_slice(), current) {
+            shared.union(predecessor, successor);
         }
         let routes: Vec<(usize, Hosts)> = steps
             .iter()
@@ -119,41 +119,41 @@ impl Shared {
             .collect();
         if routes.iter().any(|(_, hosts)| *hosts == Hosts::Any) {
             for pair in routes.windows(2) {
-                shared.join(pair[0].0, pair[1].0);
+                shared.union(pair[0].0, pair[1].0);
             }
             return shared;
         }
-        // Backwards, so that the hosts that a wildcard stands for follow it.
+        // The reverse order lets the hosts of a wildcard follow it.
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, hosts) in &routes {
-            let Hosts::These(hosts) = hosts else { continue };
+            let Hosts::Listed(hosts) = hosts else { continue };
             for host in hosts {
                 let first = *seen.entry(host.chars().rev().collect()).or_insert(*index);
-                shared.join(first, *index);
+                shared.union(first, *index);
             }
         }
         for (wildcard, index) in &seen {
             let Some(suffix) = wildcard.strip_suffix('*') else { continue };
             let covered = seen.range(suffix.to_owned()..).take_while(|(host, _)| host.starts_with(suffix));
             for (_, other) in covered {
-                shared.join(*index, *other);
+                shared.union(*index, *other);
             }
         }
         shared
     }
 
-    fn first(&mut self, index: usize) -> usize {
+    fn find(&mut self, index: usize) -> usize {
         let mut at = index;
         while self.0[at] != at {
-            // Each look shortens the way of the next one.
+            // Path halving.
             self.0[at] = self.0[self.0[at]];
             at = self.0[at];
         }
         at
     }
 
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.first(one), self.first(other));
+    fn union(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.find(one), self.find(other));
         self.0[one.max(other)] = one.min(other);
     }
 }

@@ -1,13 +1,14 @@
-//! PingSIX's `data_encryption`: secrets that lie in etcd encrypted (`src/utils/encryption.rs` of PingSIX).
+//! PingSIX's `data_encryption`: encrypted secrets in etcd (`src/utils/encryption.rs` of PingSIX).
 //!
 //! The envelope is `$pingsix-enc:v1$` and the base64 of a nonce of 12 bytes, the ciphertext and a tag of 16 bytes, by
-//! AES-256-GCM without associated data. Each key is derived from an entry of the keyring by Argon2id with the parameters
-//! that are the default of its crate (19 MiB, two passes, one lane) and the salt `pingsix::data_encryption::v1`.
+//! AES-256-GCM without associated data. Each key is derived from an entry of the keyring by Argon2id with the
+//! parameters that are the default of its crate (19 MiB, two passes, one lane) and the salt
+//! `pingsix::data_encryption::v1`.
 //!
 //! PingSIX draws its nonces at random. Here a nonce is a function of the key, the name of the document and the
-//! plaintext, so that a document that does not change has the same bytes whenever it is written: publishing it again
-//! writes nothing, and several controllers write the same. Two plaintexts never share a nonce but by chance, as unlikely
-//! as with random ones; what an observer learns is that a secret is the same as before.
+//! plaintext. An unchanged document therefore has the same bytes at every write: another publication writes nothing,
+//! and several controllers write the same. Two plaintexts share a nonce only by chance, as rarely as with random
+//! nonces. An observer learns only that a secret is unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use super::ResourceKind;
 use super::secret::{ENVELOPE, Extent, visit};
 use crate::document::Document;
 
-/// What an envelope of the only version begins with.
+/// The prefix of an envelope of version 1, the only version.
 const ENVELOPE_V1: &str = "$pingsix-enc:v1$";
 
 /// The salt of all keys.
 const SALT: &[u8] = b"pingsix::data_encryption::v1";
 
-/// What the key for nonces is derived by.
+/// The label for deriving the key of nonces.
 const NONCE_LABEL: &[u8] = b"pingsix-sink::nonce::v1";
 
 /// The keys of PingSIX's `data_encryption.keyring`: the first one encrypts, all decrypt.
@@ -39,32 +40,32 @@ pub struct Keyring {
     keys: Arc<[Derived]>,
 }
 
-/// An entry, derived.
+/// A derived entry.
 struct Derived {
     cipher: LessSafeKey,
-    /// Makes nonces out of plaintexts.
+    /// Derives nonces from plaintexts.
     nonces: hmac::Key,
 }
 
-/// A keyring cannot be used. Never shows an entry.
+/// A keyring cannot be used. Messages never contain an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyringError {
     /// There is no entry.
     #[error("the keyring has no entry")]
     Empty,
-    /// No key can be derived from an entry.
+    /// An entry is invalid.
     #[error("entry {number} of the keyring {problem}")]
     Entry {
-        /// Which one, from 1.
+        /// The number of the entry, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The fault.
         problem: &'static str,
     },
 }
 
 impl Keyring {
-    /// Derives the keys, each in some 20 ms, from entries as they stand in PingSIX's configuration.
+    /// Derives the keys, each in some 20 ms, from entries in the form of PingSIX's configuration.
     ///
     /// # Errors
     /// [`KeyringError`] when there is no entry, or an empty one.
@@ -76,7 +77,7 @@ impl Keyring {
         if keys.is_empty() { Err(KeyringError::Empty) } else { Ok(Self { keys }) }
     }
 
-    /// [`new`](Self::new) from a text with an entry on each line, the one that encrypts first. Empty lines are none.
+    /// [`new`](Self::new) from a text with an entry on each line; the first one encrypts. Empty lines are ignored.
     ///
     /// # Errors
     /// [`KeyringError::Empty`].
@@ -84,19 +85,20 @@ impl Keyring {
         Self::new(text.lines().filter(|line| !line.is_empty()))
     }
 
-    /// The value of a document in which every secret that PingSIX decrypts is encrypted; `None` when there is none to
-    /// encrypt. Equal documents give equal values.
+    /// The value of a document with every secret encrypted that PingSIX decrypts; `None` without such a secret. Equal
+    /// documents give equal values.
     pub fn seal(&self, document: &Document) -> Option<Bytes> {
         replace(document, |secret| self.encrypted(document.key.as_str(), secret))
     }
 
-    /// The value of a document in which every secret is decrypted that one of the keys can; `None` when there is none.
+    /// The value of a document with every secret decrypted for which the keyring has the key; `None` without such a
+    /// secret.
     pub fn open(&self, document: &Document) -> Option<Bytes> {
         replace(document, |secret| self.decrypted(secret))
     }
 
     fn encrypted(&self, document: &str, secret: &str) -> Option<String> {
-        // PingSIX takes it for encrypted whoever did it.
+        // PingSIX treats any value with this prefix as encrypted.
         if secret.starts_with(ENVELOPE) {
             return None;
         }
@@ -147,7 +149,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// The value of a document in which some of its secrets are replaced; `None` when none is.
+/// The value of a document with replaced secrets; `None` without a replacement.
 fn replace(document: &Document, with: impl Fn(&str) -> Option<String>) -> Option<Bytes> {
     let (kind, _) = ResourceKind::of(&document.key).ok()?;
     if !may_hold_secrets(kind, &document.value) {
@@ -164,7 +166,8 @@ fn replace(document: &Document, with: impl Fn(&str) -> Option<String>) -> Option
     is_changed.then(|| Value::Object(fields).to_string().into())
 }
 
-/// Whether it is worth decoding: a certificate always has a key, and in other kinds a field would be named like one.
+/// Whether decoding is worth it: a certificate always has a key, and other kinds have a field with the name of a
+/// secret.
 fn may_hold_secrets(kind: ResourceKind, value: &[u8]) -> bool {
     const NAMES: [&[u8]; 5] = [b"\"key\"", b"\"keys\"", b"\"client_key\"", b"\"password\"", b"\"secret\""];
     kind == ResourceKind::Ssl
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pingsix_decrypts_is_sealed_and_opened_again_and_nothing_else() {
+    fn exactly_the_secrets_that_pingsix_decrypts_are_sealed_and_opened() {
         let (tls, plugins) = (tls(), plugins());
         let keyring = keyring(&["new", "old"]);
         for (key, value, secrets) in [
@@ -212,11 +215,11 @@ mod tests {
             assert!(!text.contains("sesame"), "{text}");
             assert_eq!(text.matches(ENVELOPE_V1).count(), secrets, "{text}");
             assert_eq!(keyring.open(&sealed).unwrap(), plain.value);
-            // What is sealed stays so, whoever did it.
+            // A sealed secret stays as it is.
             assert_eq!(keyring.seal(&sealed), None);
             assert_eq!(keyring.open(&plain), None);
         }
-        // PingSIX takes these as they are.
+        // PingSIX reads these as they are.
         let split = json!({"plugins": {"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream": {"tls": tls}}]}]}}});
         assert_eq!(keyring.seal(&document("routes/a", &split)), None);
         for key in ["stream_routes/a", "routes/a"] {
@@ -246,13 +249,13 @@ mod tests {
         assert_eq!(rotated.open(&old).unwrap(), plain.value);
         assert_ne!(rotated.seal(&plain).unwrap(), old.value);
         assert_eq!(keyring(&["other"]).open(&old), None);
-        // A tag that does not fit, and a version that nobody knows.
+        // A wrong tag, and an unknown version.
         for damaged in [r#"{"key":"$pingsix-enc:v1$AAAA"}"#, r#"{"key":"$pingsix-enc:v9$AAAA"}"#] {
             assert_eq!(rotated.open(&with(&plain, damaged.into())), None);
         }
     }
 
-    /// An envelope that was made by another implementation of the format: Argon2id by the reference implementation in C,
+    /// An envelope by another implementation of the format: Argon2id by the reference implementation in C,
     /// AES-256-GCM by OpenSSL.
     #[test]
     fn an_envelope_of_another_implementation_is_opened() {

@@ -1,4 +1,4 @@
-//! Documents with their secrets encrypted, as they lie in etcd or are handed out.
+//! Documents with encrypted secrets, as they are stored in etcd or served.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Keyring;
 use crate::desired::{Desired, DocumentSet};
 use crate::document::{Document, Key};
 
-/// Seals one publication of a scope after another; of each only what differs from the one before.
+/// Seals successive publications of a scope; only the difference to the previous one is encrypted anew.
 #[derive(Debug)]
 pub struct Sealer {
     keyring: Keyring,
@@ -15,18 +15,18 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// With the keys of PingSIX's `data_encryption`.
+    /// A sealer with the keys of PingSIX's `data_encryption`.
     pub fn new(keyring: Keyring) -> Self {
         Self { keyring, plain: DocumentSet::default(), sealed: DocumentSet::default() }
     }
 
-    /// What is to be published for `desired` to be read: the same, with every secret that PingSIX decrypts encrypted.
+    /// `desired` with every secret encrypted that PingSIX decrypts.
     pub fn seal(&mut self, desired: &Desired) -> Desired {
         let (gone, new) = self.plain.unshared(desired.documents());
         let mut changes: BTreeMap<Key, Option<Document>> =
             gone.map(|document| (document.key.clone(), None)).collect();
         for document in new {
-            // What is not shared may be equal all the same.
+            // Unshared documents may be equal nevertheless.
             let is_same = self.plain.get(&document.key) == Some(document);
             if is_same {
                 changes.remove(&document.key);
@@ -41,7 +41,7 @@ impl Sealer {
     }
 }
 
-/// What lies in etcd with its secrets decrypted, as far as the keyring can.
+/// Documents of etcd with their secrets decrypted, as far as the keyring allows.
 pub(crate) fn opened(keyring: &Keyring, documents: &DocumentSet) -> DocumentSet {
     let opened = documents.iter().filter_map(|document| {
         let value = keyring.open(document)?;
@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Sealing what differs is sealing everything; and it can be read.
+        /// Sealing the difference equals sealing everything, and the result can be opened.
         #[test]
         fn each_publication_is_sealed_as_if_it_were_the_first(sets in prop::collection::vec(documents(), 1..4)) {
             let keyring = Keyring::new(["key"]).unwrap();

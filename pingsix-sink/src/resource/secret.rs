@@ -1,62 +1,62 @@
-//! Which fields hold secrets: those PingSIX itself encrypts in etcd and masks in its Admin API
-//! (`#[encrypt]` in `src/config/mod.rs` and `src/plugins/{basic_auth,csrf,jwt_auth,key_auth}.rs` of PingSIX).
+//! Fields with secrets: those that PingSIX itself encrypts in etcd and masks in its Admin API (`#[encrypt]` in
+//! `src/config/mod.rs` and `src/plugins/{basic_auth,csrf,jwt_auth,key_auth}.rs` of PingSIX).
 
 use serde_json::{Map, Value};
 
 use super::ResourceKind;
 use crate::document::Key;
 
-/// What stands for a secret in [`shown`], and what PingSIX's Admin API shows in its place.
-pub const SHOWN: &str = "***";
+/// Placeholder of a secret in [`masked`] and in PingSIX's Admin API.
+pub const MASK: &str = "***";
 
-/// What an encrypted secret begins with, whatever the version of its envelope.
+/// The prefix of an encrypted secret in all versions of the envelope.
 pub(super) const ENVELOPE: &str = "$pingsix-enc:";
 
-/// Which secrets of a resource are meant.
+/// Selection of secrets in a resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those that PingSIX decrypts when it reads them.
+    /// Secrets that PingSIX decrypts when it reads them.
     Decrypted,
-    /// Those as well that it takes as they are: the keys of upstreams inside of `traffic-split`.
+    /// Also secrets that PingSIX reads as they are: the keys of upstreams inside of `traffic-split`.
     All,
 }
 
-/// A copy of a resource that may be shown to people: [`SHOWN`] stands for every secret.
-pub fn shown(kind: ResourceKind, resource: &Value) -> Value {
+/// A copy of a resource for display: [`MASK`] replaces every secret.
+pub fn masked(kind: ResourceKind, resource: &Value) -> Value {
     let mut copy = resource.clone();
     if let Value::Object(fields) = &mut copy {
-        visit(Extent::All, kind, fields, &mut |secret| *secret = SHOWN.into());
+        visit(Extent::All, kind, fields, &mut |secret| *secret = MASK.into());
     }
     copy
 }
 
-/// A copy of a document that may be shown. Of a kind that is not known, whatever is called like a secret is one.
-pub(crate) fn shown_by_key(key: &Key, document: &Value) -> Value {
+/// A copy of a document for display. In a document of unknown kind, every field with the name of a secret is masked.
+pub(crate) fn masked_by_key(key: &Key, document: &Value) -> Value {
     if let Ok((kind, _)) = ResourceKind::of(key) {
-        return shown(kind, document);
+        return masked(kind, document);
     }
     let mut copy = document.clone();
-    hide(&mut copy);
+    mask(&mut copy);
     copy
 }
 
-fn hide(value: &mut Value) {
+fn mask(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
                 if matches!(name.as_str(), "client_key" | "key" | "keys" | "password" | "secret") {
-                    *field = SHOWN.into();
+                    *field = MASK.into();
                 } else {
-                    hide(field);
+                    mask(field);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Array(items) => items.iter_mut().for_each(mask),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// `text` with every secret of a resource replaced, however the text came by it.
+/// `text` with every secret of a resource replaced.
 pub(crate) fn conceal(kind: ResourceKind, fields: &Map<String, Value>, text: &str) -> String {
     let mut secrets = Vec::new();
     visit(Extent::All, kind, &mut fields.clone(), &mut |secret| match secret {
@@ -64,44 +64,44 @@ pub(crate) fn conceal(kind: ResourceKind, fields: &Map<String, Value>, text: &st
         Value::Number(number) => secrets.push(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {}
     });
-    // The longest first, for one may hold another.
+    // The longest first, because one may contain another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        // Messages quote strings as Rust does, so a PEM arrives with its line ends escaped.
+        // Messages quote strings as Rust does, so a PEM occurs with escaped line ends.
         for spelling in [secret.clone(), secret.escape_debug().to_string()] {
-            text = text.replace(&spelling, SHOWN);
+            text = text.replace(&spelling, MASK);
         }
     }
     text
 }
 
-/// How a value compares with one that was read back, in which secrets may be masked or encrypted.
+/// Result of comparing a value with one that was read back with masked or encrypted secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agreement {
     /// They are equal.
     Equal,
-    /// They are equal but for what cannot be read.
+    /// The values are equal except for unreadable secrets.
     Unknown,
     /// They differ.
     Different,
 }
 
 /// Compares `ours` with what was read back.
-pub(crate) fn agrees(ours: &Value, read: &Value) -> Agreement {
+pub(crate) fn compare(ours: &Value, read: &Value) -> Agreement {
     match (ours, read) {
         (ours, read) if ours == read => Agreement::Equal,
-        (Value::String(_), Value::String(read)) if read == SHOWN || read.starts_with(ENVELOPE) => {
+        (Value::String(_), Value::String(read)) if read == MASK || read.starts_with(ENVELOPE) => {
             Agreement::Unknown
         }
         (Value::Object(ours), Value::Object(read)) if ours.len() == read.len() => {
             all(ours.iter().map(|(name, ours)| match read.get(name) {
-                Some(read) => agrees(ours, read),
+                Some(read) => compare(ours, read),
                 None => Agreement::Different,
             }))
         }
         (Value::Array(ours), Value::Array(read)) if ours.len() == read.len() => {
-            all(ours.iter().zip(read).map(|(ours, read)| agrees(ours, read)))
+            all(ours.iter().zip(read).map(|(ours, read)| compare(ours, read)))
         }
         (
             Value::Null
@@ -127,7 +127,7 @@ fn all(parts: impl Iterator<Item = Agreement>) -> Agreement {
     whole
 }
 
-/// Visits the secrets of a resource, each element of those that are lists.
+/// Visits the secrets of a resource, also each element of lists.
 pub(super) fn visit(
     extent: Extent,
     kind: ResourceKind,
@@ -182,7 +182,7 @@ fn visit_split(config: &mut Map<String, Value>, with: &mut dyn FnMut(&mut Value)
     }
 }
 
-/// A field, or each element of one that is a list.
+/// Visits a field, or each element of a list.
 fn visit_field(fields: &mut Map<String, Value>, name: &str, with: &mut dyn FnMut(&mut Value)) {
     match fields.get_mut(name) {
         Some(Value::Array(items)) => items.iter_mut().for_each(with),
@@ -197,12 +197,12 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What an upstream shows to its nodes, with one secret.
+    /// An upstream with one secret, its client key.
     pub(in crate::resource) fn tls() -> Value {
         json!({"client_cert": "c", "client_key": "sesame"})
     }
 
-    /// Plugins with six secrets, and one with a field that is called like one.
+    /// Plugins with six secrets, and one with a field that has the name of a secret.
     pub(in crate::resource) fn plugins() -> Value {
         json!({
             "basic-auth": {"username": "u", "password": "sesame"},
@@ -224,10 +224,10 @@ pub(super) mod tests {
             (ResourceKind::Service, json!({"upstream": {"tls": tls}, "plugins": plugins.clone()}), 8),
             (ResourceKind::GlobalRule, json!({"plugins": plugins}), 7),
         ] {
-            let text = shown(kind, &resource).to_string();
+            let text = masked(kind, &resource).to_string();
             assert!(!text.contains("sesame"), "{text}");
-            assert_eq!(text.matches(SHOWN).count(), secrets, "{text}");
-            assert_eq!(text.replace(SHOWN, "sesame"), resource.to_string());
+            assert_eq!(text.matches(MASK).count(), secrets, "{text}");
+            assert_eq!(text.replace(MASK, "sesame"), resource.to_string());
         }
     }
 
@@ -244,14 +244,14 @@ AA==
     }
 
     #[test]
-    fn what_is_masked_may_be_ours() {
+    fn a_masked_secret_may_be_equal() {
         let ours = json!({"key": "k", "keys": ["a", "b"], "n": 1});
-        assert_eq!(agrees(&ours, &ours), Agreement::Equal);
+        assert_eq!(compare(&ours, &ours), Agreement::Equal);
         for read in [
             json!({"key": "***", "keys": ["a", "b"], "n": 1}),
             json!({"key": "$pingsix-enc:v1$AA", "keys": ["a", "***"], "n": 1}),
         ] {
-            assert_eq!(agrees(&ours, &read), Agreement::Unknown, "{read}");
+            assert_eq!(compare(&ours, &read), Agreement::Unknown, "{read}");
         }
         for read in [
             json!({"key": "x", "keys": ["a", "***"], "n": 1}),
@@ -260,7 +260,7 @@ AA==
             json!({"key": "***", "keys": ["a", "b"]}),
             json!({"key": "***", "keys": ["a", "b"], "n": 1, "more": 1}),
         ] {
-            assert_eq!(agrees(&ours, &read), Agreement::Different, "{read}");
+            assert_eq!(compare(&ours, &read), Agreement::Different, "{read}");
         }
     }
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use pingsix_sink::admin::LABEL;
+use pingsix_sink::admin::SCOPE_LABEL;
 use pingsix_sink::{AdminSink, Scope};
 use serde_json::Value;
 
-use crate::admin_double::{Double, KEY};
+use crate::admin_double::{AdminDouble, KEY};
 use crate::resources::{Resources, from_resource, text, to_resource, value};
 use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Admin {
-    double: Double,
-    /// What others wrote to other prefixes, of which the API knows nothing.
+    double: AdminDouble,
+    /// Foreign keys of other prefixes, which the API does not know.
     elsewhere: Mutex<BTreeMap<Scope, Contents>>,
 }
 
@@ -25,13 +25,13 @@ const PREFIX: &str = "/p/web";
 impl Target for Admin {
     type Sink = Resources<AdminSink>;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[
-        (Ability::HoldsScopes, "an Admin API writes below one prefix"),
+    const MISSING: &'static [(Ability, &'static str)] = &[
+        (Ability::HasSeveralScopes, "an Admin API writes below one prefix"),
         (Ability::RemembersRevisions, "an Admin API does not tell the revision of a deletion"),
     ];
 
     async fn start() -> Option<Self> {
-        Some(Self { double: Double::start().await, elsewhere: Mutex::default() })
+        Some(Self { double: AdminDouble::start().await, elsewhere: Mutex::default() })
     }
 
     async fn open(&self) -> Self::Sink {
@@ -52,23 +52,23 @@ impl Target for Admin {
         self.double.history().iter().map(contents).collect()
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, written: Option<&str>) {
+    async fn write_foreign(&self, scope: &Scope, key: &str, written: Option<&str>) {
         if scope.as_str() != PREFIX {
             let mut elsewhere = self.elsewhere.lock();
             let contents = elsewhere.entry(scope.clone()).or_default();
             contents.extend(written.map(|text| (key.to_owned(), text.to_owned())));
             return;
         }
-        // The API takes no other keys.
+        // The API accepts no other keys.
         if key.contains("/.") || key.starts_with("consumers/") {
             return;
         }
         let key = to_resource(key);
         let Some(written) = written else { return self.double.remove(&key) };
         let mut edited = value(written);
-        // Who edits a resource gets it, changes it and puts it back.
+        // A user edits a resource by a read and a write.
         if let Some(labels) = self.double.stored(&key).and_then(|stored| stored.get("labels").cloned()) {
-            assert!(labels.get(LABEL).is_some());
+            assert!(labels.get(SCOPE_LABEL).is_some());
             edited["labels"] = labels;
         }
         self.double.write(&key, edited);
@@ -78,8 +78,8 @@ impl Target for Admin {
         self.double.fail_after(writes);
     }
 
-    fn lose_answers_after(&self, writes: Option<usize>) {
-        self.double.lose_answers_after(writes);
+    fn lose_responses_after(&self, writes: Option<usize>) {
+        self.double.lose_responses_after(writes);
     }
 
     fn stall(&self, is_stalled: bool) {

@@ -7,22 +7,22 @@ use crate::wire::{Served, Watcher, under, watch_under};
 
 pub(crate) struct Embedded {
     served: Served,
-    /// Watches began before everything.
+    /// The revision before the first publication, from which watches start.
     start: i64,
 }
 
 impl Target for Embedded {
     type Sink = EmbeddedEtcd;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[
-        (Ability::Outlives, "the embedded server is the target, and begins empty and closed"),
+    const MISSING: &'static [(Ability, &'static str)] = &[
+        (Ability::IsPersistent, "the embedded server is the target, and begins empty and closed"),
         (Ability::HasOtherWriters, "the embedded server refuses writes"),
-        (Ability::Fails, "the embedded server publishes in its own memory"),
-        (Ability::LosesAnswers, "the embedded server publishes in its own memory"),
-        (Ability::Stalls, "the embedded server waits for no reader"),
+        (Ability::CanFail, "the embedded server publishes in its own memory"),
+        (Ability::LosesResponses, "the embedded server publishes in its own memory"),
+        (Ability::CanStall, "the embedded server waits for no reader"),
     ];
 
-    /// With responses so small that a publication is several.
+    /// Responses are so small that a publication needs several.
     async fn start() -> Option<Self> {
         let served = Served::start(EmbeddedEtcd::builder().response_limit(1_024)).await;
         served.etcd.open();

@@ -1,4 +1,4 @@
-//! The sink for an etcd of the user's, on a real one behind a relay that fails when it is told to.
+//! The sink for an external etcd, on a real one behind a relay with injected failures.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct Etcd {
 }
 
 impl Etcd {
-    /// With the smallest transactions: one document that comes or goes, or two whose bytes change.
+    /// Options with the smallest transactions: one new or deleted document, or two changed ones.
     pub(crate) fn builder(&self) -> Builder {
         let sink = EtcdSink::builder([self.relay.address.to_string()]).max_txn_ops(3);
         sink.timeout(Duration::from_secs(2))
@@ -30,7 +30,7 @@ impl Etcd {
 impl Target for Etcd {
     type Sink = EtcdSink;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[];
+    const MISSING: &'static [(Ability, &'static str)] = &[];
 
     async fn start() -> Option<Self> {
         let server = pingsix_test_programs::Etcd::start().await?;
@@ -64,7 +64,7 @@ impl Target for Etcd {
         .await
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, value: Option<&str>) {
+    async fn write_foreign(&self, scope: &Scope, key: &str, value: Option<&str>) {
         let (mut kv, key) = (KvClient::new(self.channel.clone()), format!("{scope}/{key}").into());
         match value {
             Some(value) => {
@@ -81,8 +81,8 @@ impl Target for Etcd {
         self.relay.fail_after(writes.map(|writes| (writes, Failure::Request)));
     }
 
-    fn lose_answers_after(&self, writes: Option<usize>) {
-        self.relay.fail_after(writes.map(|writes| (writes, Failure::Answer)));
+    fn lose_responses_after(&self, writes: Option<usize>) {
+        self.relay.fail_after(writes.map(|writes| (writes, Failure::Response)));
     }
 
     fn stall(&self, is_stalled: bool) {

@@ -17,38 +17,39 @@ use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct File {
     directory: TempDir,
-    seen: Arc<Seen>,
+    history: Arc<History>,
 }
 
-/// The files that were put in the place of others, each with its content.
+/// The replaced files with their contents.
 #[derive(Default)]
-struct Seen(Mutex<BTreeMap<Scope, Vec<Version>>>);
+struct History(Mutex<BTreeMap<Scope, Vec<Version>>>);
 
-/// A file that was there: when it was written, and what it held.
+/// A version of a file: its time and its content.
 type Version = (Option<SystemTime>, Contents);
 
-/// Notes what readers can see after each publication; a file is replaced in one step, so they see nothing between.
-pub(crate) struct Watched {
+/// Records the content that readers see after each publication; a file is replaced atomically, so there are no states
+/// between.
+pub(crate) struct RecordingSink {
     sink: Resources<FileSink>,
     directory: PathBuf,
-    seen: Arc<Seen>,
+    history: Arc<History>,
 }
 
-/// What is said of the sink itself.
-impl fmt::Debug for Watched {
+/// The fields of the sink.
+impl fmt::Debug for RecordingSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.sink.fmt(f)
     }
 }
 
-impl Sink for Watched {
+impl Sink for RecordingSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let published = self.sink.publish(desired).await;
         let (scope, path) = (desired.scope(), file(&self.directory, desired.scope()));
-        // A file that was written again says so, also when its content is the same.
+        // A rewritten file has a new time even with the same content.
         let written = std::fs::metadata(&path).ok().map(|metadata| metadata.modified().unwrap());
-        let mut seen = self.seen.0.lock();
-        let states = seen.entry(scope.clone()).or_default();
+        let mut history = self.history.0.lock();
+        let states = history.entry(scope.clone()).or_default();
         if states.last().map(|(last, _)| *last) != Some(written) {
             states.push((written, read(&path)));
         }
@@ -57,23 +58,23 @@ impl Sink for Watched {
 }
 
 impl Target for File {
-    type Sink = Watched;
+    type Sink = RecordingSink;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[
+    const MISSING: &'static [(Ability, &'static str)] = &[
         (Ability::HasOtherWriters, "a file is the sink's own but for its base"),
-        (Ability::Fails, "a file is replaced in one step"),
-        (Ability::LosesAnswers, "a file system answers, or fails with the process"),
-        (Ability::Stalls, "a file system that hangs lets nobody go on"),
+        (Ability::CanFail, "a file is replaced in one step"),
+        (Ability::LosesResponses, "a file system answers, or fails with the process"),
+        (Ability::CanStall, "a file system that hangs lets nobody go on"),
     ];
 
     async fn start() -> Option<Self> {
-        Some(Self { directory: tempfile::tempdir().unwrap(), seen: Arc::default() })
+        Some(Self { directory: tempfile::tempdir().unwrap(), history: Arc::default() })
     }
 
-    async fn open(&self) -> Watched {
+    async fn open(&self) -> RecordingSink {
         let directory = self.directory.path().to_owned();
         let sink = FileSink::open(FileLocation::Directory(directory.clone()), None).await.unwrap();
-        Watched { sink: Resources(sink), directory, seen: Arc::clone(&self.seen) }
+        RecordingSink { sink: Resources(sink), directory, history: Arc::clone(&self.history) }
     }
 
     async fn read(&self, scope: &Scope) -> Contents {
@@ -81,8 +82,8 @@ impl Target for File {
     }
 
     async fn states(&self, scope: &Scope) -> Vec<Contents> {
-        let seen = self.seen.0.lock();
-        let written = seen.get(scope).into_iter().flatten().map(|(_, contents)| contents.clone());
+        let history = self.history.0.lock();
+        let written = history.get(scope).into_iter().flatten().map(|(_, contents)| contents.clone());
         [Contents::new()].into_iter().chain(written).collect()
     }
 }
@@ -91,7 +92,7 @@ fn file(directory: &Path, scope: &Scope) -> PathBuf {
     directory.join(format!("{}.yaml", &scope.as_str()[1..]))
 }
 
-/// What PingSIX would find, read by other means than the sink's.
+/// The documents as PingSIX would find them, read independently of the sink.
 fn read(path: &Path) -> Contents {
     let Ok(written) = std::fs::read_to_string(path) else { return Contents::new() };
     let lists: BTreeMap<String, Vec<Value>> = serde_saphyr::from_str(&written).unwrap_or_default();

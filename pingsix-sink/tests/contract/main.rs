@@ -1,7 +1,7 @@
-//! The promises of every sink, checked against each of them.
+//! The contract of every sink, checked against each of them.
 //!
-//! [`suite`] has the assertions, over a [`target::Target`]: a place that a sink writes to, which can also be read,
-//! written by others, and made to fail. Each sink has a module that makes one.
+//! [`suite`] has the assertions over a [`target::Target`]: a place that a sink writes to, which tests can also read,
+//! change as another writer, and make fail. Each sink has a module that creates its target.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -37,14 +37,14 @@ macro_rules! contract {
                 refuses_a_scope_inside_another
                 writes_nothing_for_equal_content
                 is_closed_under_reference_at_every_step
-                completes_what_failed_when_it_is_repeated
-                completes_what_was_made_and_not_answered
+                completes_a_failed_publication_when_repeated
+                completes_a_publication_with_a_lost_response
                 withdraws_nothing_when_it_is_restarted_after_any_step
-                leaves_alone_what_others_wrote
-                repairs_what_others_did_to_its_documents
-                takes_over_a_key_that_is_wanted
-                gives_up_on_a_silent_target_in_time
-                shows_no_value
+                keeps_foreign_documents
+                reverts_foreign_changes_of_its_documents
+                takes_over_a_desired_key
+                fails_in_time_on_a_silent_target
+                never_shows_a_value
             }
         }
     )+};

@@ -10,9 +10,9 @@ pub(crate) struct Memory(MemorySink);
 impl Target for Memory {
     type Sink = MemorySink;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[
-        (Ability::Stalls, "memory always answers"),
-        (Ability::LosesAnswers, "nothing lies between memory and its sink"),
+    const MISSING: &'static [(Ability, &'static str)] = &[
+        (Ability::CanStall, "memory always answers"),
+        (Ability::LosesResponses, "nothing lies between memory and its sink"),
     ];
 
     async fn start() -> Option<Self> {
@@ -48,8 +48,12 @@ impl Target for Memory {
         states
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, value: Option<&str>) {
-        self.0.interfere(scope, &Key::new(key).unwrap(), value.map(|value| Bytes::from(value.to_owned())));
+    async fn write_foreign(&self, scope: &Scope, key: &str, value: Option<&str>) {
+        self.0.write_foreign(
+            scope,
+            &Key::new(key).unwrap(),
+            value.map(|value| Bytes::from(value.to_owned())),
+        );
     }
 
     fn fail_after(&self, writes: Option<usize>) {

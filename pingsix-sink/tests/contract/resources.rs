@@ -1,9 +1,9 @@
-//! For sinks that take PingSIX's resources alone: the texts of the suite as JSON objects, and its kinds as PingSIX's.
+//! For sinks of PingSIX's resources: the texts of the suite as JSON objects, and its kinds as PingSIX's.
 
 use pingsix_sink::{Desired, Document, DocumentSet, Effect, Key, Published, Sink, SinkError};
 use serde_json::{Value, json};
 
-/// A sink that is given what the suite publishes.
+/// A sink that receives the documents of the suite.
 #[derive(Debug)]
 pub(crate) struct Resources<S>(pub(crate) S);
 
@@ -23,7 +23,7 @@ impl<S: Sink> Sink for Resources<S> {
     }
 }
 
-/// The suite has a kind of its own, of documents that refer to others; nothing else that it publishes is of this kind.
+/// The suite has a kind of its own for documents that refer to others; no other document has this kind.
 pub(crate) fn to_resource(key: &str) -> String {
     key.replace("zones/", "global_rules/")
 }

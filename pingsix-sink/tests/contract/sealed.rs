@@ -1,4 +1,4 @@
-//! The sink for an etcd of the user's with a keyring: secrets lie there encrypted, and all promises are kept.
+//! The sink for an external etcd with a keyring: the contract holds with encrypted secrets.
 
 use pingsix_sink::resource::Keyring;
 use pingsix_sink::{Desired, Document, DocumentSet, Effect, EtcdSink, Published, Scope, Sink, SinkError};
@@ -9,7 +9,7 @@ use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Sealed(Etcd);
 
-/// A sink that is given the texts of the suite as upstreams with a private key.
+/// A sink that receives the texts of the suite as upstreams with a private key.
 #[derive(Debug)]
 pub(crate) struct WithSecrets(EtcdSink);
 
@@ -39,7 +39,7 @@ fn value(text: &str) -> String {
 impl Target for Sealed {
     type Sink = WithSecrets;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[];
+    const MISSING: &'static [(Ability, &'static str)] = &[];
 
     async fn start() -> Option<Self> {
         Etcd::start().await.map(Self)
@@ -58,16 +58,16 @@ impl Target for Sealed {
         self.0.states(scope).await.into_iter().map(texts).collect()
     }
 
-    async fn interfere(&self, scope: &Scope, key: &str, written: Option<&str>) {
-        self.0.interfere(scope, key, written.map(value).as_deref()).await;
+    async fn write_foreign(&self, scope: &Scope, key: &str, written: Option<&str>) {
+        self.0.write_foreign(scope, key, written.map(value).as_deref()).await;
     }
 
     fn fail_after(&self, writes: Option<usize>) {
         self.0.fail_after(writes);
     }
 
-    fn lose_answers_after(&self, writes: Option<usize>) {
-        self.0.lose_answers_after(writes);
+    fn lose_responses_after(&self, writes: Option<usize>) {
+        self.0.lose_responses_after(writes);
     }
 
     fn stall(&self, is_stalled: bool) {
@@ -80,7 +80,7 @@ fn texts(contents: Contents) -> Contents {
         let decoded: Value = serde_json::from_str(&value).unwrap();
         let text = decoded["text"].as_str().unwrap().to_owned();
         let is_secret = key.starts_with("upstreams/");
-        // What others wrote is as they wrote it.
+        // Foreign values are unchanged.
         assert!(!is_secret || !value.contains("the secret of") || value == self::value(&text));
         (key, text)
     };

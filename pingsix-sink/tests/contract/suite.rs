@@ -1,4 +1,4 @@
-//! The promises.
+//! The contract.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use crate::documents::{desired, document, scope};
 use crate::graph::{assert_closed, graph};
 use crate::target::{Ability, Contents, Target};
 
-/// Longer than anything takes that is bound to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of all waits, longer than any of them takes.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a reader finds when all is as desired.
-fn wanted(desired: &Desired) -> Contents {
+/// The contents of the target in the desired state.
+fn expected_contents(desired: &Desired) -> Contents {
     let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
     desired.documents().iter().map(|document| (document.key.to_string(), text(&document.value))).collect()
 }
 
-/// Whether it is a fault of this category.
-fn is_of(error: &SinkError, category: &str) -> bool {
+/// Whether the error has this category.
+fn has_category(error: &SinkError, category: &str) -> bool {
     error.category() == category
 }
 
-/// How many documents are not as desired.
+/// Number of documents that differ from the desired ones.
 fn missing(held: &Contents, desired: &Desired) -> usize {
-    let wanted = wanted(desired);
-    let gone = held.keys().filter(|key| !wanted.contains_key(*key)).count();
-    gone + wanted.iter().filter(|(key, value)| held.get(*key) != Some(*value)).count()
+    let expected_contents = expected_contents(desired);
+    let gone = held.keys().filter(|key| !expected_contents.contains_key(*key)).count();
+    gone + expected_contents.iter().filter(|(key, value)| held.get(*key) != Some(*value)).count()
 }
 
 pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
@@ -35,13 +35,13 @@ pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
     let first = sink.publish(&web).await.unwrap();
     assert_eq!(first.changed, Changed { created: 2, updated: 0, deleted: 0 });
-    assert_eq!(target.read(web.scope()).await, wanted(&web));
+    assert_eq!(target.read(web.scope()).await, expected_contents(&web));
 
     let web = desired("/p/web", &[("upstreams/u", "2"), ("routes/s", "1")]);
     let second = sink.publish(&web).await.unwrap();
     assert_eq!(second.changed, Changed { created: 1, updated: 1, deleted: 1 });
     assert!(second.revision > first.revision);
-    assert_eq!(target.read(web.scope()).await, wanted(&web));
+    assert_eq!(target.read(web.scope()).await, expected_contents(&web));
 
     let empty = sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
     assert_eq!(empty.changed, Changed { created: 0, updated: 0, deleted: 2 });
@@ -50,11 +50,15 @@ pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
 
     let again = sink.publish(&web).await.unwrap();
     assert!(again.revision > empty.revision);
-    assert_eq!(target.read(web.scope()).await, wanted(&web), "an emptied scope can be filled again");
+    assert_eq!(
+        target.read(web.scope()).await,
+        expected_contents(&web),
+        "an emptied scope can be filled again"
+    );
 }
 
 pub(crate) async fn touches_no_other_scope<T: Target>(target: T) {
-    if !T::can(Ability::HoldsScopes) {
+    if !T::can(Ability::HasSeveralScopes) {
         return;
     }
     let sink = target.open().await;
@@ -69,20 +73,20 @@ pub(crate) async fn touches_no_other_scope<T: Target>(target: T) {
     assert_eq!(target.read(&scope("/p/web")).await, Contents::new());
     for prefix in &scopes[1..] {
         let held = desired(prefix, &[("routes/r", prefix)]);
-        assert_eq!(target.read(held.scope()).await, wanted(&held));
+        assert_eq!(target.read(held.scope()).await, expected_contents(&held));
         assert!(sink.publish(&held).await.unwrap().changed.is_empty());
     }
 }
 
 pub(crate) async fn refuses_a_scope_inside_another<T: Target>(target: T) {
-    if !T::can(Ability::HoldsScopes) {
+    if !T::can(Ability::HasSeveralScopes) {
         return;
     }
     let sink = target.open().await;
     sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
     for overlapping in ["/p", "/p/web/inner"] {
         let error = sink.publish(&Desired::empty(scope(overlapping))).await.unwrap_err();
-        assert!(is_of(&error, "scope_overlap"), "{overlapping}: {error}");
+        assert!(has_category(&error, "scope_overlap"), "{overlapping}: {error}");
         assert!(!error.is_retryable());
     }
     sink.publish(&desired("/p/webinar", &[("routes/r", "1")])).await.unwrap();
@@ -97,11 +101,11 @@ pub(crate) async fn writes_nothing_for_equal_content<T: Target>(target: T) {
     ];
     for web in states {
         let first = sink.publish(&web).await.unwrap();
-        if T::can(Ability::HoldsScopes) {
+        if T::can(Ability::HasSeveralScopes) {
             let api = desired("/p/api", &[("routes/r", &first.revision.to_string())]);
             assert!(sink.publish(&api).await.unwrap().revision > first.revision);
         }
-        let seen = target.states(web.scope()).await;
+        let history = target.states(web.scope()).await;
         let equal =
             DocumentSet::new(web.documents().iter().map(|one| document(one.key.as_str(), one.value.clone())));
         for _ in 0..3 {
@@ -111,14 +115,14 @@ pub(crate) async fn writes_nothing_for_equal_content<T: Target>(target: T) {
             assert!(same.changed.is_empty());
             assert_eq!(same.revision, first.revision, "the revision that brought the content");
         }
-        if T::can(Ability::Outlives) {
+        if T::can(Ability::IsPersistent) {
             let same = target.open().await.publish(&web).await.unwrap();
             assert!(same.changed.is_empty());
             if T::can(Ability::RemembersRevisions) {
                 assert_eq!(same.revision, first.revision, "also after a restart");
             }
         }
-        assert_eq!(target.states(web.scope()).await, seen);
+        assert_eq!(target.states(web.scope()).await, history);
     }
 }
 
@@ -130,7 +134,7 @@ pub(crate) async fn is_closed_under_reference_at_every_step<T: Target>(target: T
         let published = sink.publish(&graph).await.unwrap();
         assert!(Some(published.revision) > last);
         last = Some(published.revision);
-        assert_eq!(target.read(graph.scope()).await, wanted(&graph));
+        assert_eq!(target.read(graph.scope()).await, expected_contents(&graph));
     }
     let states = target.states(&scope("/p/web")).await;
     assert!(states.len() > 12, "the target saw steps");
@@ -139,8 +143,8 @@ pub(crate) async fn is_closed_under_reference_at_every_step<T: Target>(target: T
     }
 }
 
-pub(crate) async fn completes_what_failed_when_it_is_repeated<T: Target>(target: T) {
-    if !T::can(Ability::Fails) {
+pub(crate) async fn completes_a_failed_publication_when_repeated<T: Target>(target: T) {
+    if !T::can(Ability::CanFail) {
         return;
     }
     let sink = target.open().await;
@@ -148,19 +152,19 @@ pub(crate) async fn completes_what_failed_when_it_is_repeated<T: Target>(target:
     let mut writes = 0;
     loop {
         let first = sink.publish(&before).await.unwrap();
-        let seen = target.states(before.scope()).await.len();
+        let history = target.states(before.scope()).await.len();
         target.fail_after(Some(writes));
         let Err(error) = sink.publish(&after).await else { break };
         assert!(error.is_retryable(), "{error}");
         assert!(sink.publish(&after).await.is_err(), "it still fails");
         target.fail_after(None);
-        assert_eq!(target.states(before.scope()).await.len(), seen + writes, "a prefix of the plan");
+        assert_eq!(target.states(before.scope()).await.len(), history + writes, "a prefix of the plan");
 
         let rest = missing(&target.read(after.scope()).await, &after);
         let second = sink.publish(&after).await.unwrap();
         assert_eq!(second.changed.total(), rest, "the rest of the plan");
         assert!(second.revision > first.revision);
-        assert_eq!(target.read(after.scope()).await, wanted(&after));
+        assert_eq!(target.read(after.scope()).await, expected_contents(&after));
         writes += 1;
     }
     assert!(writes > 5, "it was interrupted");
@@ -169,9 +173,9 @@ pub(crate) async fn completes_what_failed_when_it_is_repeated<T: Target>(target:
     }
 }
 
-/// Whoever hears nothing does not know whether it was made: repeating finds out.
-pub(crate) async fn completes_what_was_made_and_not_answered<T: Target>(target: T) {
-    if !T::can(Ability::LosesAnswers) {
+/// A client without a response does not know the outcome of its write: a repetition finds out.
+pub(crate) async fn completes_a_publication_with_a_lost_response<T: Target>(target: T) {
+    if !T::can(Ability::LosesResponses) {
         return;
     }
     let sink = target.open().await;
@@ -179,15 +183,15 @@ pub(crate) async fn completes_what_was_made_and_not_answered<T: Target>(target: 
     let mut writes = 0;
     loop {
         let first = sink.publish(&before).await.unwrap();
-        let seen = target.states(before.scope()).await.len();
-        target.lose_answers_after(Some(writes));
+        let history = target.states(before.scope()).await.len();
+        target.lose_responses_after(Some(writes));
         let lost = sink.publish(&after).await;
-        target.lose_answers_after(None);
+        target.lose_responses_after(None);
         let Err(error) = lost else { break };
         assert!(error.is_retryable(), "{error}");
         assert_eq!(
             target.states(before.scope()).await.len(),
-            seen + writes + 1,
+            history + writes + 1,
             "one more than was answered"
         );
 
@@ -195,7 +199,7 @@ pub(crate) async fn completes_what_was_made_and_not_answered<T: Target>(target: 
         let second = sink.publish(&after).await.unwrap();
         assert_eq!(second.changed.total(), rest, "the rest of the plan");
         assert!(second.revision > first.revision);
-        assert_eq!(target.read(after.scope()).await, wanted(&after));
+        assert_eq!(target.read(after.scope()).await, expected_contents(&after));
         writes += 1;
     }
     assert!(writes > 5, "answers were lost");
@@ -205,17 +209,19 @@ pub(crate) async fn completes_what_was_made_and_not_answered<T: Target>(target: 
 }
 
 pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Target>(target: T) {
-    if !T::can(Ability::Fails) || !T::can(Ability::Outlives) {
+    if !T::can(Ability::CanFail) || !T::can(Ability::IsPersistent) {
         return;
     }
     let (before, after) = (graph(3), graph(4));
-    let in_both: BTreeSet<String> =
-        wanted(&before).into_keys().filter(|key| wanted(&after).contains_key(key)).collect();
+    let in_both: BTreeSet<String> = expected_contents(&before)
+        .into_keys()
+        .filter(|key| expected_contents(&after).contains_key(key))
+        .collect();
     assert!(!in_both.is_empty());
     let mut writes = 0;
     loop {
         target.open().await.publish(&before).await.unwrap();
-        let seen = target.states(before.scope()).await.len();
+        let history = target.states(before.scope()).await.len();
         target.fail_after(Some(writes));
         let is_complete = target.open().await.publish(&after).await.is_ok();
         target.fail_after(None);
@@ -223,12 +229,12 @@ pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Tar
             break;
         }
 
-        // The next one goes on, or finds that all has changed again and goes back.
+        // The next publication continues, or goes back to the previous state.
         let next = if writes % 2 == 0 { &after } else { &before };
         target.open().await.publish(next).await.unwrap();
-        assert_eq!(target.read(next.scope()).await, wanted(next));
+        assert_eq!(target.read(next.scope()).await, expected_contents(next));
         let states = target.states(before.scope()).await;
-        for state in &states[seen..] {
+        for state in &states[history..] {
             assert_closed(state);
             assert!(in_both.iter().all(|key| state.contains_key(key)), "withdrawn in {state:?}");
         }
@@ -237,7 +243,7 @@ pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Tar
     assert!(writes > 5, "it was interrupted");
 }
 
-pub(crate) async fn leaves_alone_what_others_wrote<T: Target>(target: T) {
+pub(crate) async fn keeps_foreign_documents<T: Target>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
@@ -245,14 +251,14 @@ pub(crate) async fn leaves_alone_what_others_wrote<T: Target>(target: T) {
         [("routes/manual", "m"), ("routes/.note", "n"), ("consumers/c", "c"), ("upstreams/zz", "z")];
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
     let outside = scope("/p/other");
-    target.interfere(&outside, "routes/r", Some("o")).await;
+    target.write_foreign(&outside, "routes/r", Some("o")).await;
     for (key, value) in &foreign[..2] {
-        target.interfere(web.scope(), key, Some(value)).await;
+        target.write_foreign(web.scope(), key, Some(value)).await;
     }
     let sink = target.open().await;
     sink.publish(&web).await.unwrap();
     for (key, value) in &foreign[2..] {
-        target.interfere(web.scope(), key, Some(value)).await;
+        target.write_foreign(web.scope(), key, Some(value)).await;
     }
     let before = target.read(&scope("/p/web")).await;
     for state in [desired("/p/web", &[("upstreams/u", "2")]), web, Desired::empty(scope("/p/web"))] {
@@ -268,7 +274,7 @@ pub(crate) async fn leaves_alone_what_others_wrote<T: Target>(target: T) {
     assert_eq!(target.read(&outside).await, Contents::from([("routes/r".to_owned(), "o".to_owned())]));
 }
 
-pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: T) {
+pub(crate) async fn reverts_foreign_changes_of_its_documents<T: Target>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
@@ -276,10 +282,10 @@ pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: 
     let sink = target.open().await;
     sink.publish(&web).await.unwrap();
     for (key, value) in [("upstreams/u", Some("hacked")), ("services/s", None), ("routes/r", Some("1 "))] {
-        target.interfere(web.scope(), key, value).await;
-        // A sink that keeps itself informed may learn of it a little later.
-        tokio::time::timeout(PATIENCE, async {
-            while target.read(web.scope()).await != wanted(&web) {
+        target.write_foreign(web.scope(), key, value).await;
+        // A sink with a watch may learn of the change a little later.
+        tokio::time::timeout(WAIT_TIMEOUT, async {
+            while target.read(web.scope()).await != expected_contents(&web) {
                 sink.publish(&web).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -288,35 +294,35 @@ pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: 
         .expect("it is repaired");
     }
     for key in ["upstreams/u", "services/s"] {
-        target.interfere(web.scope(), key, None).await;
+        target.write_foreign(web.scope(), key, None).await;
     }
-    if T::can(Ability::Outlives) {
+    if T::can(Ability::IsPersistent) {
         let repaired = target.open().await.publish(&web).await.unwrap();
         assert_eq!(repaired.changed.total(), 2);
-        assert_eq!(target.read(web.scope()).await, wanted(&web));
-        target.interfere(web.scope(), "routes/r", Some("hacked")).await;
+        assert_eq!(target.read(web.scope()).await, expected_contents(&web));
+        target.write_foreign(web.scope(), "routes/r", Some("hacked")).await;
         let gone = target.open().await.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
         assert_eq!(gone.changed.deleted, 3, "what others edited is still the sink's");
         assert_eq!(target.read(web.scope()).await, Contents::new());
     }
 }
 
-pub(crate) async fn takes_over_a_key_that_is_wanted<T: Target>(target: T) {
+pub(crate) async fn takes_over_a_desired_key<T: Target>(target: T) {
     if !T::can(Ability::HasOtherWriters) {
         return;
     }
     let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
-    target.interfere(web.scope(), "upstreams/u", Some("1")).await;
-    target.interfere(web.scope(), "routes/r", Some("other")).await;
+    target.write_foreign(web.scope(), "upstreams/u", Some("1")).await;
+    target.write_foreign(web.scope(), "routes/r", Some("other")).await;
     let sink = target.open().await;
     assert_eq!(sink.publish(&web).await.unwrap().changed.created, 2);
-    assert_eq!(target.read(web.scope()).await, wanted(&web));
+    assert_eq!(target.read(web.scope()).await, expected_contents(&web));
     assert_eq!(sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap().changed.deleted, 2);
     assert_eq!(target.read(web.scope()).await, Contents::new());
 }
 
-pub(crate) async fn gives_up_on_a_silent_target_in_time<T: Target>(target: T) {
-    if !T::can(Ability::Stalls) {
+pub(crate) async fn fails_in_time_on_a_silent_target<T: Target>(target: T) {
+    if !T::can(Ability::CanStall) {
         return;
     }
     let sink = target.open().await;
@@ -324,11 +330,11 @@ pub(crate) async fn gives_up_on_a_silent_target_in_time<T: Target>(target: T) {
     let web = desired("/p/web", &[("routes/r", "2"), ("routes/s", "1")]);
     target.stall(true);
     for _ in 0..2 {
-        let answer = tokio::time::timeout(PATIENCE, sink.publish(&web)).await.expect("it gives up");
+        let answer = tokio::time::timeout(WAIT_TIMEOUT, sink.publish(&web)).await.expect("it gives up");
         assert!(answer.unwrap_err().is_retryable());
     }
     target.stall(false);
-    let second = tokio::time::timeout(PATIENCE, async {
+    let second = tokio::time::timeout(WAIT_TIMEOUT, async {
         loop {
             match sink.publish(&web).await {
                 Ok(published) => return published,
@@ -339,16 +345,16 @@ pub(crate) async fn gives_up_on_a_silent_target_in_time<T: Target>(target: T) {
     .await
     .expect("it comes back");
     assert!(second.revision > first.revision);
-    assert_eq!(target.read(web.scope()).await, wanted(&web));
+    assert_eq!(target.read(web.scope()).await, expected_contents(&web));
 }
 
-pub(crate) async fn shows_no_value<T: Target>(target: T) {
+pub(crate) async fn never_shows_a_value<T: Target>(target: T) {
     const SECRET: &str = "-----BEGIN PRIVATE KEY-----";
     let sink = target.open().await;
     let web = desired("/p/web", &[("ssls/s", SECRET), ("routes/r", SECRET)]);
     let published = sink.publish(&web).await.unwrap();
     assert!(!format!("{sink:?} {published:?}").contains("BEGIN"));
-    if T::can(Ability::Fails) {
+    if T::can(Ability::CanFail) {
         target.fail_after(Some(0));
         let error = sink.publish(&desired("/p/web", &[("ssls/t", SECRET)])).await.unwrap_err();
         let mut cause: Option<&dyn std::error::Error> = Some(&error);

@@ -1,4 +1,4 @@
-//! What the promises are checked on.
+//! Targets of the contract.
 
 use std::collections::BTreeMap;
 
@@ -8,72 +8,72 @@ use pingsix_sink::{Scope, Sink};
 
 use crate::wire::Watcher;
 
-/// What a reader finds under a scope: keys without the scope, and values. Without what no reader looks at.
+/// The keys and values of a scope, without the scope prefix and without keys that readers ignore.
 pub(crate) type Contents = BTreeMap<String, String>;
 
-/// Something that not every target can do or suffer.
+/// An ability that some targets lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "a sink yet to come may lack what all have now")]
 pub(crate) enum Ability {
-    /// It holds several scopes.
-    HoldsScopes,
-    /// It knows after a restart of the sink which revision brought its content.
+    /// The target holds several scopes.
+    HasSeveralScopes,
+    /// A restarted sink knows the revision of the last change.
     RemembersRevisions,
-    /// It keeps what was written when the sink is gone.
-    Outlives,
-    /// Others can write to it.
+    /// The documents outlive the sink.
+    IsPersistent,
+    /// Other writers can write to the target.
     HasOtherWriters,
-    /// It can fail in the middle of a publication.
-    Fails,
-    /// It can do what it was asked for, and its answer be lost.
-    LosesAnswers,
-    /// It can stop answering.
-    Stalls,
+    /// The target can fail in the middle of a publication.
+    CanFail,
+    /// The target can write and lose its response.
+    LosesResponses,
+    /// The target can stop responding.
+    CanStall,
 }
 
 /// A place that a sink writes to.
 pub(crate) trait Target: Sized {
     type Sink: Sink + std::fmt::Debug;
 
-    /// What it cannot do, and why. Promises about that are not checked.
-    const LACKS: &'static [(Ability, &'static str)];
+    /// The missing abilities with reasons. Assertions that need them are skipped.
+    const MISSING: &'static [(Ability, &'static str)];
 
-    /// One that holds nothing; `None`, with a message, if this machine has none.
+    /// An empty target; `None`, with a message, if a program is missing.
     async fn start() -> Option<Self>;
 
-    /// A new sink, such as a program that was restarted makes.
+    /// A new sink, as after a restart of its program.
     async fn open(&self) -> Self::Sink;
 
     async fn read(&self, scope: &Scope) -> Contents;
 
-    /// Every state that a reader could have seen since the beginning, oldest first, but for others' keys.
+    /// Every state that a reader could have seen since the start, oldest first, without foreign keys.
     async fn states(&self, scope: &Scope) -> Vec<Contents>;
 
-    /// Writes a key, or deletes it, as somebody else does. Needs [`Ability::HasOtherWriters`].
-    async fn interfere(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
+    /// Writes or deletes a key as another writer. Needs [`Ability::HasOtherWriters`].
+    async fn write_foreign(&self, _scope: &Scope, _key: &str, _value: Option<&str>) {
         unreachable!("nobody else can write");
     }
 
-    /// Fails when so many writes more were taken, each of which has as few steps as can be; `None`: is well again.
-    /// Needs [`Ability::Fails`].
+    /// Fails after so many more writes, each with as few steps as possible; `None` ends the failure. Needs
+    /// [`Ability::CanFail`].
     fn fail_after(&self, _writes: Option<usize>) {
         unreachable!("it cannot fail");
     }
 
-    /// Makes all writes, and tells nobody of those after so many more; `None`: is well again. Needs
-    /// [`Ability::LosesAnswers`].
-    fn lose_answers_after(&self, _writes: Option<usize>) {
+    /// Writes everything, but loses the responses after so many more; `None` ends the failure. Needs
+    /// [`Ability::LosesResponses`].
+    fn lose_responses_after(&self, _writes: Option<usize>) {
         unreachable!("its answers are not lost");
     }
 
-    /// Stops to answer, and goes on. Needs [`Ability::Stalls`].
+    /// Stops responding, or resumes. Needs [`Ability::CanStall`].
     fn stall(&self, _is_stalled: bool) {
         unreachable!("it cannot stall");
     }
 
-    /// Whether it can; says why not.
+    /// Whether the target has the ability; prints the reason if not.
     fn can(ability: Ability) -> bool {
-        match Self::LACKS.iter().find(|(lacked, _)| *lacked == ability) {
+        match Self::MISSING.iter().find(|(lacked, _)| *lacked == ability) {
             None => true,
             Some((_, why)) => {
                 pingsix_test_programs::skipped(&format!("a promise, since {why}"));
@@ -83,13 +83,13 @@ pub(crate) trait Target: Sized {
     }
 }
 
-/// What a list of etcd's protocol says to PingSIX, which looks at no key whose last segment starts with a dot.
+/// The contents of an etcd list as PingSIX reads them, without keys whose last segment starts with a dot.
 pub(crate) fn contents(list: &RangeResponse, scope: &Scope) -> Contents {
     let pairs = list.kvs.iter().filter_map(|kv| Some((read_key(&kv.key, scope)?, text(&kv.value))));
     pairs.collect()
 }
 
-/// The states that a watch from the beginning shows, up to the response that is the last one.
+/// The states that a watch from the start shows, up to the last response.
 pub(crate) async fn replay(
     watcher: &mut Watcher,
     scope: &Scope,

@@ -1,9 +1,9 @@
-//! What one client can take of the server, and what it cannot.
+//! Limits of one client's use of the server.
 
 use std::time::{Duration, Instant};
 
 use crate::documents::desired;
-use crate::wire::{PATIENCE, Served, Watcher, under, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, under, watch_under};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -18,7 +18,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
-/// As much as one connection may leave unread.
+/// The limit of unread bytes per connection.
 const PER_CONNECTION: u64 = 16 << 20;
 
 async fn served(builder: Builder, value: &str) -> Served {
@@ -29,14 +29,14 @@ async fn served(builder: Builder, value: &str) -> Served {
     served
 }
 
-/// A connection whose client takes so many bytes of each answer before it has read what it got.
-async fn narrow(served: &Served, window: u32) -> Channel {
+/// A connection whose client receives so many bytes of each response before it reads.
+async fn slow_channel(served: &Served, window: u32) -> Channel {
     let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();
     endpoint.initial_stream_window_size(window).connect().await.unwrap()
 }
 
-/// Asks, and comes back with the answer unread.
-async fn ask<Q, A>(channel: Channel, method: &'static str, question: Q) -> Result<Streaming<A>, Status>
+/// Sends a request, and returns its unread response.
+async fn send_unread<Q, A>(channel: Channel, method: &'static str, request: Q) -> Result<Streaming<A>, Status>
 where
     Q: prost::Message + 'static,
     A: prost::Message + Default + 'static,
@@ -45,14 +45,14 @@ where
     client.ready().await.map_err(|_| Status::unavailable("the connection is closed"))?;
     let codec = tonic_prost::ProstCodec::<Q, A>::default();
     let path = PathAndQuery::from_static(method);
-    Ok(client.server_streaming(Request::new(question), path, codec).await?.into_inner())
+    Ok(client.server_streaming(Request::new(request), path, codec).await?.into_inner())
 }
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
 const TXN: &str = "/etcdserverpb.KV/Txn";
 
-/// A list that is made for whoever asks for it.
-fn sorted() -> RangeRequest {
+/// A list that is encoded for each client.
+fn sorted_list() -> RangeRequest {
     RangeRequest { sort_target: SortTarget::Mod.into(), ..under("/p/web/") }
 }
 
@@ -61,33 +61,33 @@ fn txn() -> TxnRequest {
     TxnRequest { success: vec![read], ..TxnRequest::default() }
 }
 
-/// Waits for what the counters will say.
+/// Waits until the counters satisfy the condition.
 async fn until(served: &Served, reached: impl Fn(&Stats) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !reached(&served.etcd.stats()) {
         assert!(Instant::now() < deadline, "{:?}", served.etcd.stats());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Has a client ask twenty times for three megabytes and read none.
-async fn greedy<Q, A>(method: &'static str, question: Q)
+/// Lets a client request three megabytes twenty times without reading.
+async fn request_without_reading<Q, A>(method: &'static str, request: Q)
 where
     Q: prost::Message + Clone + 'static,
     A: prost::Message + Default + 'static,
 {
     const TIMES: usize = 20;
     let served = served(EmbeddedEtcd::builder(), &"x".repeat(1 << 20)).await;
-    let channel = narrow(&served, 65_535).await;
+    let channel = slow_channel(&served, 65_535).await;
     let mut asking: FuturesUnordered<_> =
-        (0..TIMES).map(|_| ask::<Q, A>(channel.clone(), method, question.clone())).collect();
+        (0..TIMES).map(|_| send_unread::<Q, A>(channel.clone(), method, request.clone())).collect();
     let mut unread = Vec::new();
     let filling = async {
         while let Some(answer) = asking.next().await {
             unread.push(answer.unwrap());
         }
     };
-    // There is no sign of what does not come.
+    // The absence of a response has no event to wait for.
     assert!(
         tokio::time::timeout(Duration::from_secs(2), filling).await.is_err(),
         "{:?}",
@@ -95,11 +95,11 @@ where
     );
     assert!((1..=5).contains(&unread.len()), "{} answers are unread", unread.len());
     assert!(served.etcd.stats().answer_bytes_unread <= PER_CONNECTION, "{:?}", served.etcd.stats());
-    // Nobody else notices.
+    // Other clients are not affected.
     assert_eq!(served.list("/p/web/").await.unwrap().count, 3);
     assert_eq!(served.kv().await.txn(txn()).await.unwrap().get_ref().responses.len(), 1);
 
-    // One that reads gets all of it.
+    // A client that reads receives all responses.
     let mut read = 0;
     let reading = async {
         loop {
@@ -111,37 +111,37 @@ where
             unread.push(answer.unwrap());
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("each has its turn");
+    tokio::time::timeout(WAIT_TIMEOUT, reading).await.expect("each has its turn");
     assert_eq!(read, TIMES);
     until(&served, |stats| stats.answer_bytes_unread == 0).await;
 }
 
 #[tokio::test]
 async fn lists_that_are_not_read_are_made_as_far_as_there_is_room_for_them() {
-    greedy::<_, RangeResponse>(RANGE, sorted()).await;
+    request_without_reading::<_, RangeResponse>(RANGE, sorted_list()).await;
 }
 
 #[tokio::test]
 async fn lists_that_are_shared_are_too() {
-    greedy::<_, RangeResponse>(RANGE, under("/p/web/")).await;
+    request_without_reading::<_, RangeResponse>(RANGE, under("/p/web/")).await;
 }
 
 #[tokio::test]
 async fn transactions_are_too() {
-    greedy::<_, TxnResponse>(TXN, txn()).await;
+    request_without_reading::<_, TxnResponse>(TXN, txn()).await;
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_an_answer_unread_is_let_go() {
+async fn a_client_that_leaves_a_response_unread_is_closed() {
     const TIMEOUT: Duration = Duration::from_millis(500);
     let builder = EmbeddedEtcd::builder().stall_timeout(TIMEOUT);
     let served = served(builder, &"x".repeat(20_000)).await;
     for (place, method) in [RANGE, TXN].into_iter().enumerate() {
-        let (channel, from) = (narrow(&served, 1_024).await, Instant::now());
+        let (channel, from) = (slow_channel(&served, 1_024).await, Instant::now());
         let unread = if method == RANGE {
-            ask::<_, RangeResponse>(channel, method, under("/p/web/")).await.map(drop_nothing)
+            send_unread::<_, RangeResponse>(channel, method, under("/p/web/")).await.map(keep_alive)
         } else {
-            ask::<_, TxnResponse>(channel, method, txn()).await.map(drop_nothing)
+            send_unread::<_, TxnResponse>(channel, method, txn()).await.map(keep_alive)
         };
         let unread = unread.unwrap();
         until(&served, |stats| stats.streams_stalled == place as u64 + 1 && stats.connections == 0).await;
@@ -149,7 +149,7 @@ async fn a_client_that_leaves_an_answer_unread_is_let_go() {
         drop(unread);
     }
     assert_eq!(served.etcd.stats().answer_bytes_unread, 0);
-    // Whoever reads may take as long as it likes to ask again.
+    // A client that reads may wait arbitrarily long before its next request.
     let mut kv = served.kv().await;
     for _ in 0..2 {
         assert_eq!(kv.range(under("/p/web/")).await.unwrap().get_ref().count, 3);
@@ -158,7 +158,7 @@ async fn a_client_that_leaves_an_answer_unread_is_let_go() {
     assert_eq!(served.etcd.stats().streams_stalled, 2);
 }
 
-fn drop_nothing<T: Send + 'static>(unread: Streaming<T>) -> Box<dyn std::any::Any + Send> {
+fn keep_alive<T: Send + 'static>(unread: Streaming<T>) -> Box<dyn std::any::Any + Send> {
     Box::new(unread)
 }
 
@@ -181,8 +181,8 @@ async fn a_key_that_is_longer_than_any_is_refused_as_a_request_that_is_too_large
     let compare = vec![Compare { key: longer.clone(), ..Compare::default() }];
     refusals.push(kv.txn(TxnRequest { compare, ..TxnRequest::default() }).await.unwrap_err());
     for refusal in refusals {
-        let said = (refusal.code(), refusal.message());
-        assert_eq!(said, (Code::InvalidArgument, "etcdserver: request is too large"));
+        let output = (refusal.code(), refusal.message());
+        assert_eq!(output, (Code::InvalidArgument, "etcdserver: request is too large"));
     }
     let mut watcher = served.watch().await;
     let mut create = watch_under("/p/web/", 0);
@@ -217,70 +217,70 @@ async fn a_connection_has_so_many_watches_on_all_of_its_streams() {
     until(&served, |stats| stats.watches == 1).await;
 }
 
-/// What all clients of a server have unread in the tests below, and the most of one response there.
+/// The limit of all unread bytes in the tests below, and the size of one response there.
 const ALL_UNREAD: u64 = 8 << 20;
 const LARGE: usize = 200_000;
 
-/// Publishes a document that is large, and different each time.
+/// Publishes a large document with new content.
 async fn publish_large(served: &Served, round: usize) {
     let value = format!("{round:0>3}{}", "x".repeat(LARGE - 3));
     served.etcd.publish(&desired("/p/web", &[("routes/a", &value)])).await.unwrap();
 }
 
-/// Waits until no more connections are left than the bound leaves room for, and some that read.
-async fn until_let_go(served: &Served, reading: u64) {
+/// Waits until the remaining connections are within the limit, and some read.
+async fn wait_for_closed_connections(served: &Served, reading: u64) {
     let most = ALL_UNREAD / LARGE as u64 + reading;
     until(served, |stats| stats.connections <= most && stats.answer_bytes_unread <= ALL_UNREAD).await;
 }
 
-fn with_pairs() -> WatchCreateRequest {
+fn watch_with_previous() -> WatchCreateRequest {
     WatchCreateRequest { prev_kv: true, ..watch_under("/p/web/", 0) }
 }
 
-/// The response of a watch that asks for the pairs before is made for that watch alone.
+/// The response of a watch with previous values is encoded for that watch alone.
 #[tokio::test]
-async fn of_a_hundred_stalled_watches_with_pairs_the_slowest_are_let_go() {
+async fn the_slowest_of_a_hundred_stalled_watches_with_previous_values_are_closed() {
     const WATCHES: u64 = 100;
     let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
     let mut stalled = Vec::new();
     for _ in 0..WATCHES {
-        let mut watcher = Watcher::open(narrow(&served, 1_024).await).await.unwrap();
-        assert!(!watcher.create(with_pairs()).await.canceled);
+        let mut watcher = Watcher::open(slow_channel(&served, 1_024).await).await.unwrap();
+        assert!(!watcher.create(watch_with_previous()).await.canceled);
         stalled.push(watcher);
     }
     publish_large(&served, 0).await;
-    until_let_go(&served, 0).await;
+    wait_for_closed_connections(&served, 0).await;
     let evicted = served.etcd.stats().connections_evicted;
     assert!(evicted >= WATCHES - ALL_UNREAD / LARGE as u64, "{evicted}");
 
-    // A client that reads is told every change, whoever else does not.
-    let mut lively = served.watch().await;
-    lively.create(with_pairs()).await;
+    // A client that reads receives every change, whatever others do.
+    let mut reading_watch = served.watch().await;
+    reading_watch.create(watch_with_previous()).await;
     for round in 1..5 {
         publish_large(&served, round).await;
-        let response = lively.next().await;
+        let response = reading_watch.next().await;
         assert_eq!(response.events[0].prev_kv.as_ref().unwrap().value.len(), LARGE);
         assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
     }
-    until_let_go(&served, 1).await;
+    wait_for_closed_connections(&served, 1).await;
     drop(stalled);
     until(&served, |stats| stats.answer_bytes_unread == 0).await;
 }
 
-/// Clients share the bytes of a list, but not those of two states.
+/// Clients share the bytes of one list, and lists of different states share none.
 #[tokio::test]
-async fn of_three_hundred_stalled_lists_of_as_many_states_the_slowest_are_let_go() {
+async fn the_slowest_of_three_hundred_stalled_lists_are_closed() {
     const LISTS: usize = 300;
     let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
     let mut stalled = Vec::new();
     for round in 0..LISTS {
         publish_large(&served, round).await;
-        let channel = narrow(&served, 1_024).await;
-        stalled.push(ask::<_, RangeResponse>(channel, RANGE, under("/p/web/")).await.unwrap());
+        let channel = slow_channel(&served, 1_024).await;
+        stalled.push(send_unread::<_, RangeResponse>(channel, RANGE, under("/p/web/")).await.unwrap());
         assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
         assert_eq!(served.list("/p/web/").await.unwrap().count, 1, "whoever reads gets its list");
     }
-    until_let_go(&served, 1).await;
+    wait_for_closed_connections(&served, 1).await;
     let evicted = served.etcd.stats().connections_evicted;
     assert!(evicted >= LISTS as u64 - ALL_UNREAD / LARGE as u64 - 1, "{evicted}");
     drop(stalled);

@@ -1,4 +1,4 @@
-//! How changes become responses: at once when nothing else is on its way, together when something is.
+//! Coalescing: a change is sent at once to an idle watch, and changes during a response become one.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use prost::Message;
 
-/// The pace of a client that needs this long for each of its documents.
+/// The pace of a client that needs this time for each document.
 fn pace(per_document: Duration) -> Pace {
     Pace::per_document(per_document)
 }
 
-/// Documents of which the first ones have a value of their own.
+/// Documents of which the first ones have values of their own.
 fn numbered(values: &[usize], others: usize) -> Desired {
     let changing =
         values.iter().enumerate().map(|(id, value)| document(&format!("routes/{id}"), value.to_string()));
@@ -44,7 +44,7 @@ fn revision(response: &WatchResponse) -> i64 {
 }
 
 #[tokio::test]
-async fn an_idle_watch_is_told_at_once_and_a_burst_in_one_response_after_its_rest() {
+async fn an_idle_watch_receives_a_change_at_once_and_a_burst_as_one_response() {
     const REST: Duration = Duration::from_millis(600);
     let served = served(EmbeddedEtcd::builder().pace(pace(REST / 10))).await;
     let mut watcher = watcher(&served).await;
@@ -66,7 +66,7 @@ async fn an_idle_watch_is_told_at_once_and_a_burst_in_one_response_after_its_res
     let stats = served.etcd.stats();
     assert_eq!((stats.watch_responses, stats.watch_events, stats.changes_merged), (2, 2, 99));
 
-    // What nobody watches neither speaks nor rests.
+    // A scope without watches causes neither a response nor a rest.
     served.etcd.publish(&desired("/p/api", &[("routes/a", "1")])).await.unwrap();
     watcher.settle().await;
     tokio::time::sleep(REST).await;
@@ -77,13 +77,13 @@ async fn an_idle_watch_is_told_at_once_and_a_burst_in_one_response_after_its_res
 }
 
 #[tokio::test]
-async fn a_watch_at_rest_is_told_what_is_though_nothing_of_the_past_is_kept() {
+async fn a_resting_watch_receives_the_state_without_a_history() {
     const REST: Duration = Duration::from_millis(600);
     let served = served(EmbeddedEtcd::builder().pace(pace(REST / 11)).history(1, 1)).await;
     let mut watcher = watcher(&served).await;
     served.etcd.publish(&numbered(&[0, 0], 9)).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/1=0"]);
-    // A route goes at first, and hundreds come and go.
+    // The first route is deleted, and hundreds are created and deleted.
     served.etcd.publish(&numbered(&[0], 9)).await.unwrap();
     for value in 1..=100 {
         served.etcd.publish(&numbered(&[value], 9)).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_watch_at_rest_is_told_what_is_though_nothing_of_the_past_is_kept() {
 }
 
 #[tokio::test]
-async fn progress_is_not_told_before_what_rests() {
+async fn progress_does_not_precede_resting_changes() {
     let served = served(EmbeddedEtcd::builder().pace(pace(Duration::from_millis(20)))).await;
     let mut watcher = watcher(&served).await;
     for value in 1..20 {
@@ -117,7 +117,7 @@ async fn progress_is_not_told_before_what_rests() {
 }
 
 #[tokio::test]
-async fn what_comes_and_goes_during_a_rest_is_told_only_where_nothing_else_tells_the_revision() {
+async fn a_short_lived_key_is_sent_only_as_the_last_event() {
     let served = served(EmbeddedEtcd::builder().pace(pace(Duration::from_millis(30)))).await;
     let mut watcher = watcher(&served).await;
     served.etcd.publish(&numbered(&[1], 9)).await.unwrap();
@@ -127,7 +127,7 @@ async fn what_comes_and_goes_during_a_rest_is_told_only_where_nothing_else_tells
     served.etcd.publish(&numbered(&[2], 9)).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/0=2"]);
 
-    // PingSIX reports the highest revision of its events, and whoever published waits for that.
+    // PingSIX reports the highest revision of its events, and the publisher waits for that.
     served.etcd.publish(&numbered(&[2, 5], 9)).await.unwrap();
     let last = served.etcd.publish(&numbered(&[2], 9)).await.unwrap().revision.get();
     let response = watcher.next().await;
@@ -141,7 +141,7 @@ async fn while_a_response_is_unread_the_changes_after_it_become_one() {
     const ROUNDS: usize = 60;
     let served = served(EmbeddedEtcd::builder().pace(Pace::NONE)).await;
     let mut watcher = watcher(&served).await;
-    // Several times what HTTP/2 sends to a client that does not read.
+    // Several times the data that HTTP/2 sends to a client that does not read.
     let large = |round: usize| desired("/p/web", &[("routes/a", &format!("{round}{}", "x".repeat(500_000)))]);
     let mut last = 0;
     for round in 0..ROUNDS {
@@ -220,7 +220,7 @@ async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
                 mirror.insert(kv.key.clone(), kv)
             };
         }
-        // A publication above the limit has revisions inside, at which no list was made.
+        // A publication above the limit has intermediate revisions without a list.
         if let Some(listed) = states.get(&seen) {
             assert_eq!(mirror, *listed, "at {seen}");
         }
@@ -233,7 +233,7 @@ async fn a_backlog_above_the_message_limit_comes_in_states_that_were() {
 
 #[tokio::test]
 async fn without_coalescing_every_change_is_a_response() {
-    let served = served(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served(EmbeddedEtcd::builder().send_each_change()).await;
     let mut watcher = watcher(&served).await;
     for value in 1..=50 {
         served.etcd.publish(&numbered(&[value], 9)).await.unwrap();

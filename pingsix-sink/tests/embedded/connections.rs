@@ -1,9 +1,9 @@
-//! Clients that do not behave: they are let go in time, and nobody else notices.
+//! Misbehaving clients: the server closes them in time, and other clients are not affected.
 
 use std::time::{Duration, Instant};
 
 use crate::documents::desired;
-use crate::wire::{PATIENCE, Served, Watcher, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, watch_under};
 use pingsix_sink::embedded::{Builder, Pace, Stats};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,20 +16,20 @@ async fn served(builder: Builder) -> Served {
     served
 }
 
-/// Waits for what the counters will say.
+/// Waits until the counters satisfy the condition.
 async fn until(served: &Served, reached: impl Fn(&Stats) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !reached(&served.etcd.stats()) {
         assert!(Instant::now() < deadline, "{:?}", served.etcd.stats());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Reads until the other end closes.
+/// Reads until the server closes.
 async fn closed(mut connection: TcpStream) -> Duration {
     let started = Instant::now();
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut bytes)).await;
+    let read = tokio::time::timeout(WAIT_TIMEOUT, connection.read_to_end(&mut bytes)).await;
     drop(read.expect("the server closes the connection"));
     started.elapsed()
 }
@@ -43,11 +43,11 @@ async fn a_connection_that_never_begins_to_speak_is_closed() {
     hesitant.write_all(b"PRI * HTTP/2.0\r\n\r\nSM").await.unwrap();
     let (silent, hesitant) = tokio::join!(closed(silent), closed(hesitant));
     for taken in [silent, hesitant] {
-        assert!(taken >= TIMEOUT / 2 && taken < PATIENCE / 2, "{taken:?}");
+        assert!(taken >= TIMEOUT / 2 && taken < WAIT_TIMEOUT / 2, "{taken:?}");
     }
     until(&served, |stats| stats.connections == 0).await;
 
-    // Whoever spoke in time may be silent afterwards.
+    // A client that has sent its preface may be silent afterwards.
     let mut watcher = served.watch().await;
     watcher.create(watch_under("/p/web/", 0)).await;
     tokio::time::sleep(2 * TIMEOUT).await;
@@ -74,7 +74,7 @@ async fn one_connection_too_many_is_closed_and_those_before_it_stay() {
     served.list("/p/web/").await.unwrap();
 }
 
-/// Publishes until `enough`, and returns how long the readers waited for each change.
+/// Publishes until `enough`, and returns the latency of each change for the readers.
 async fn publish_and_read(
     served: &Served,
     readers: &mut [Watcher],
@@ -103,7 +103,7 @@ fn median(mut waits: Vec<Duration>) -> Duration {
 
 /// A client that leaves its stream unread, and one that leaves its whole socket unread, beside ten that read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_do_not_read_are_let_go_and_those_that_do_never_notice() {
+async fn unread_clients_are_closed_and_others_are_not_affected() {
     const TIMEOUT: Duration = Duration::from_secs(2);
     let builder = EmbeddedEtcd::builder().stall_timeout(TIMEOUT).pace(Pace::NONE);
     let served = served(builder.keepalive(Duration::from_hours(1), Duration::from_hours(1))).await;
@@ -125,7 +125,7 @@ async fn clients_that_do_not_read_are_let_go_and_those_that_do_never_notice() {
     let beside = median(beside);
     assert!(beside < alone * 2 + Duration::from_millis(5), "{beside:?} beside them, {alone:?} alone");
 
-    // Their connections are closed, so HTTP/2 keeps nothing for them, though they still do not read.
+    // Their connections are closed although they still do not read, so HTTP/2 keeps no data for them.
     until(&served, |stats| stats.watches == 10 && stats.connections == 10).await;
     let mut ended = false;
     while !ended {
@@ -135,7 +135,7 @@ async fn clients_that_do_not_read_are_let_go_and_those_that_do_never_notice() {
     drop(blocked);
 }
 
-/// A watch whose connection passes through a proxy that stops reading from the server once the watch is there.
+/// A watch over a proxy that stops reading from the server once the watch exists.
 async fn blocked_watch(served: &Served) -> (Watcher, tokio::task::AbortHandle) {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, behind) = (proxy.local_addr().unwrap(), served.address);
@@ -157,7 +157,7 @@ async fn blocked_watch(served: &Served) -> (Watcher, tokio::task::AbortHandle) {
         let (_, ()) = tokio::join!(upwards, downwards);
     });
     let endpoint = tonic::transport::Channel::from_shared(format!("http://{address}")).unwrap();
-    // The windows of HTTP/2 are wide, so that it is the socket that blocks.
+    // Large HTTP/2 windows, so that the socket blocks first.
     let endpoint = endpoint.initial_stream_window_size(1 << 30).initial_connection_window_size(1 << 30);
     let mut watcher = Watcher::open(endpoint.connect().await.unwrap()).await.unwrap();
     watcher.create(watch_under("/p/web/", 0)).await;

@@ -1,4 +1,4 @@
-//! What `etcdctl` makes of the server. Runs when `etcdctl` is on the PATH.
+//! Compatibility with `etcdctl`. Runs when `etcdctl` is on the PATH.
 
 use crate::authority;
 use crate::documents;
@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use crate::authority::Authority;
 use crate::documents::{desired, document, scope};
-use crate::wire::{PATIENCE, Served};
+use crate::wire::{Served, WAIT_TIMEOUT};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{Desired, EmbeddedEtcd, Key, Sink};
-use pingsix_test_programs::{Said, find, run};
+use pingsix_test_programs::{Output, find, run};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
-struct Ctl {
+struct Etcdctl {
     program: PathBuf,
     served: Served,
 }
 
-impl Ctl {
-    /// A server with one scope, unless there is no etcdctl.
+impl Etcdctl {
+    /// A server with one scope; `None` without etcdctl.
     async fn new() -> Option<Self> {
         let program = find("etcdctl")?;
         let served = Served::start(EmbeddedEtcd::builder()).await;
@@ -41,17 +41,17 @@ impl Ctl {
         arguments
     }
 
-    async fn run(&self, command: &str) -> Said {
+    async fn run(&self, command: &str) -> Output {
         run(&self.program, self.arguments(command)).await
     }
 
     async fn out(&self, command: &str) -> String {
-        let said = self.run(command).await;
-        assert!(said.ok, "{command}: {said:?}");
-        said.out
+        let output = self.run(command).await;
+        assert!(output.ok, "{command}: {output:?}");
+        output.out
     }
 
-    async fn txn(&self, input: &str) -> Said {
+    async fn txn(&self, input: &str) -> Output {
         let mut child = Command::new(&self.program)
             .args(self.arguments("txn"))
             .env("ETCDCTL_API", "3")
@@ -62,8 +62,8 @@ impl Ctl {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
-        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
-        Said {
+        let output = tokio::time::timeout(WAIT_TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
+        Output {
             ok: output.status.success(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -73,7 +73,7 @@ impl Ctl {
 
 #[tokio::test]
 async fn get_reads_prefixes_ranges_and_single_keys() {
-    let Some(ctl) = Ctl::new().await else { return };
+    let Some(ctl) = Etcdctl::new().await else { return };
     let all = "/p/web/routes/a\nA\n/p/web/routes/b\nB\n/p/web/upstreams/u\nU\n";
     assert_eq!(ctl.out("get --prefix /p/web/").await, all);
     assert_eq!(ctl.out("get --prefix /p").await, all);
@@ -101,7 +101,7 @@ async fn get_reads_prefixes_ranges_and_single_keys() {
 
 #[tokio::test]
 async fn watch_prints_history_and_changes() {
-    let Some(ctl) = Ctl::new().await else { return };
+    let Some(ctl) = Etcdctl::new().await else { return };
     let listed = ctl.served.etcd.revision().get();
     ctl.served.etcd.publish(&desired("/p/web", &[("upstreams/u", "U"), ("routes/a", "2")])).await.unwrap();
     let mut child = Command::new(&ctl.program)
@@ -115,7 +115,8 @@ async fn watch_prints_history_and_changes() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut expect = async |expected: &[&str]| {
         for line in expected {
-            let printed = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line in time");
+            let printed =
+                tokio::time::timeout(WAIT_TIMEOUT, lines.next_line()).await.expect("a line in time");
             assert_eq!(printed.unwrap().unwrap(), *line);
         }
     };
@@ -140,13 +141,13 @@ async fn watch_prints_history_and_changes() {
     assert!(compacted.err.contains("required revision has been compacted"), "{compacted:?}");
 }
 
-/// How long changes go on, at a hundred a second.
+/// Duration of the changes at a hundred a second.
 fn churn() -> Duration {
     let seconds = std::env::var("CHURN_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(3))
 }
 
-/// What a reader makes of the events that `etcdctl watch` prints as JSON, one response in a line.
+/// A reader of the events that `etcdctl watch` prints as JSON, one response per line.
 fn parse(line: &str, mirror: &mut BTreeMap<String, Vec<u8>>) {
     let response: serde_json::Value = serde_json::from_str(line).unwrap();
     assert!(response["Canceled"] != true, "{response}");
@@ -162,7 +163,7 @@ fn parse(line: &str, mirror: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// The past that is kept is much shorter than what happens during a rest of the watch. `just churn` has it go on for a minute.
+/// The history is much shorter than the changes during a rest of the watch. `just churn` runs this for a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
     const CREATES: usize = 3_000;
@@ -171,7 +172,7 @@ async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
     let mut published = Desired::empty(scope("/p/web"));
     served.etcd.publish(&published).await.unwrap();
     served.etcd.open();
-    let ctl = Ctl { program, served };
+    let ctl = Etcdctl { program, served };
     let mut child = Command::new(&ctl.program)
         .args(ctl.arguments("watch --prefix /p/web/ -w json"))
         .env("ETCDCTL_API", "3")
@@ -185,13 +186,13 @@ async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
         let mut mirror = BTreeMap::new();
         while !mirror.contains_key("/p/web/routes/last") {
             let line =
-                tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line in time").unwrap();
+                tokio::time::timeout(WAIT_TIMEOUT, lines.next_line()).await.expect("a line in time").unwrap();
             parse(&line.expect("etcdctl goes on"), &mut mirror);
         }
         mirror
     });
     let etcd = ctl.served.etcd.clone();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while etcd.stats().watches == 0 {
         assert!(Instant::now() < deadline, "etcdctl watches");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -223,7 +224,7 @@ async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
             break;
         }
         ticks.tick().await;
-        // Of ten routes one comes or goes, and another one changes.
+        // One of ten steps creates or deletes a route, and the others change one.
         let turn = (step % 20 < 10).then(|| step.to_string());
         publish(vec![
             (format!("routes/{}", step % 10), turn),
@@ -246,7 +247,7 @@ async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
 
 #[tokio::test]
 async fn transactions_read_and_writes_are_refused() {
-    let Some(ctl) = Ctl::new().await else { return };
+    let Some(ctl) = Etcdctl::new().await else { return };
     let read =
         ctl.txn("value(\"/p/web/routes/a\") = \"A\"\n\nget /p/web/routes/a\n\nget /p/web/routes/b\n\n").await;
     assert!(
@@ -273,7 +274,7 @@ async fn transactions_read_and_writes_are_refused() {
 
 #[tokio::test]
 async fn health_status_members_and_leases_are_answered() {
-    let Some(ctl) = Ctl::new().await else { return };
+    let Some(ctl) = Etcdctl::new().await else { return };
     let health = ctl.run("endpoint health").await;
     assert!(health.ok && format!("{}{}", health.out, health.err).contains("is healthy"), "{health:?}");
     let status = ctl.out("endpoint status -w json").await;
@@ -288,7 +289,7 @@ async fn health_status_members_and_leases_are_answered() {
     assert!(ctl.out(&format!("lease keep-alive --once {id}")).await.contains("keepalived with TTL(60)"));
     assert!(ctl.out(&format!("lease revoke {id}")).await.contains("revoked"));
     assert!(ctl.out("alarm list").await.is_empty());
-    // The Go client goes on without a token when it is told in etcd's words that authentication is off.
+    // The Go client continues without a token when it receives etcd's error for disabled authentication.
     let login = ctl.run("--user root:secret get --prefix /p/web/").await;
     assert!(login.ok && login.err.contains("authentication is not enabled"), "{login:?}");
     let snapshot = ctl.run("snapshot save /dev/null").await;
@@ -359,7 +360,7 @@ async fn a_user_logs_in_and_reads_its_prefix() {
     served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
     served.etcd.publish(&desired("/p/api", &[("routes/a", "A")])).await.unwrap();
     served.etcd.open();
-    let ctl = Ctl { program, served };
+    let ctl = Etcdctl { program, served };
     assert_eq!(ctl.out("--user=web:s3cret get --prefix /p/web/").await, "/p/web/routes/a\nA\n");
     for (command, expected) in [
         ("--user=web:s3cret get --prefix /p/", "permission denied"),
@@ -367,8 +368,8 @@ async fn a_user_logs_in_and_reads_its_prefix() {
         ("--user=web:wrong get --prefix /p/web/", "authentication failed"),
         ("get --prefix /p/web/", "user name is empty"),
     ] {
-        let said = ctl.run(command).await;
-        assert!(!said.ok && said.err.contains(expected), "{command}: {said:?}");
+        let output = ctl.run(command).await;
+        assert!(!output.ok && output.err.contains(expected), "{command}: {output:?}");
     }
     assert!(ctl.run("--user=web:s3cret endpoint health").await.ok, "etcdctl takes a refusal as health");
 }

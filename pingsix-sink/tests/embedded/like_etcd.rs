@@ -1,11 +1,11 @@
-//! The same requests to a real etcd and to the embedded server get the same answers.
-//! Runs when `etcd` is on the PATH.
+//! The same requests to a real etcd and to the embedded server have the same responses. Runs when `etcd` is on the
+//! PATH.
 //!
-//! Revisions differ in value; they are compared as the number of the publication they belong to.
+//! Revisions differ in value; they are compared as the number of their publication.
 
 use crate::documents;
 use crate::documents::desired;
-use crate::wire::{PATIENCE, Served, Watcher, channel, under, watch_under, with_token};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, channel, under, watch_under, with_token};
 use bytes::Bytes;
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::proto::etcdserverpb::AuthenticateRequest;
@@ -23,13 +23,13 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 /// One of the two servers, and the revision of each publication on it.
-struct Side {
+struct ServerUnderTest {
     channel: Channel,
     revisions: Vec<i64>,
 }
 
-impl Side {
-    /// The number of the publication that has this revision; what is between two belongs to neither.
+impl ServerUnderTest {
+    /// The number of the publication with this revision; revisions between two publications have none.
     fn number(&self, revision: i64) -> Option<usize> {
         self.revisions.iter().position(|known| *known == revision)
     }
@@ -86,7 +86,7 @@ fn states() -> Vec<Desired> {
 }
 
 /// Writes the states to etcd, each in one transaction with the operations of its plan.
-async fn write(channel: Channel) -> Side {
+async fn write(channel: Channel) -> ServerUnderTest {
     let mut kv = KvClient::new(channel.clone());
     let mut revisions = Vec::new();
     let mut current = DocumentSet::default();
@@ -110,21 +110,21 @@ async fn write(channel: Channel) -> Side {
         revisions.push(kv.txn(request).await.unwrap().into_inner().header.unwrap().revision);
         current = state.documents().clone();
     }
-    Side { channel, revisions }
+    ServerUnderTest { channel, revisions }
 }
 
-async fn publish(served: &Served) -> Side {
+async fn publish(served: &Served) -> ServerUnderTest {
     let mut revisions = Vec::new();
     served.etcd.publish(&desired("/p/web", &[])).await.unwrap();
     served.etcd.open();
     for state in states() {
         revisions.push(served.etcd.publish(&state).await.unwrap().revision.get());
     }
-    Side { channel: served.channel().await, revisions }
+    ServerUnderTest { channel: served.channel().await, revisions }
 }
 
-/// Requests over the keys, with revisions of the side they are for.
-fn requests(side: &Side) -> Vec<RangeRequest> {
+/// Requests over the keys, with revisions of one side.
+fn requests(server: &ServerUnderTest) -> Vec<RangeRequest> {
     let all = || under("/p/web/");
     let mut requests = vec![
         all(),
@@ -142,7 +142,7 @@ fn requests(side: &Side) -> Vec<RangeRequest> {
         RangeRequest { count_only: true, ..all() },
         RangeRequest { count_only: true, limit: 1, ..all() },
         RangeRequest { serializable: true, ..all() },
-        RangeRequest { revision: side.revisions[4] + 1_000_000_000_000, ..all() },
+        RangeRequest { revision: server.revisions[4] + 1_000_000_000_000, ..all() },
     ];
     for limit in 0..6 {
         requests.push(RangeRequest { limit, ..all() });
@@ -158,7 +158,7 @@ fn requests(side: &Side) -> Vec<RangeRequest> {
             });
         }
     }
-    for revision in &side.revisions {
+    for revision in &server.revisions {
         let revision = *revision;
         requests.extend([
             RangeRequest { revision, ..all() },
@@ -175,7 +175,7 @@ fn requests(side: &Side) -> Vec<RangeRequest> {
 #[tokio::test]
 async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
     let Some(real) = Etcd::start().await else { return };
-    let served = Served::start(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = Served::start(EmbeddedEtcd::builder().send_each_change()).await;
     let theirs = write(channel(real.address()).await).await;
     let ours = publish(&served).await;
 
@@ -197,10 +197,10 @@ async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
 
     for start in 0..4 {
         for (prev_kv, filters) in [(false, vec![]), (true, vec![]), (true, vec![1])] {
-            let request = |side: &Side| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
+            let request = |server: &ServerUnderTest| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
                 prev_kv,
                 filters: filters.clone(),
-                ..watch_under("/p/web/", side.revisions[start])
+                ..watch_under("/p/web/", server.revisions[start])
             };
             let expected = theirs.watched(request(&theirs)).await;
             assert_eq!(
@@ -212,7 +212,7 @@ async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
     }
 }
 
-/// The control answers of a watch stream, revisions left out.
+/// The control responses of a watch stream without revisions.
 async fn controls(channel: Channel) -> Vec<String> {
     let with_id = |watch_id| pingsix_sink::proto::etcdserverpb::WatchCreateRequest {
         watch_id,
@@ -252,7 +252,7 @@ async fn a_watch_stream_is_controlled_like_one_of_etcd() {
     assert_eq!(controls(served.channel().await).await, controls(channel(real.address()).await).await);
 }
 
-/// Makes users of etcd, of whom each may read one prefix, and enables its authentication.
+/// Creates etcd users with one prefix each, and enables authentication.
 async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
     let Some(_) = find("etcdctl") else { return false };
     let mut commands = vec!["user add root:root".to_owned(), "user grant-role root root".to_owned()];
@@ -269,12 +269,12 @@ async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
     true
 }
 
-fn verdict<T>(answer: Result<T, Status>) -> Result<(), (Code, String)> {
+fn result_of<T>(answer: Result<T, Status>) -> Result<(), (Code, String)> {
     answer.map(drop).map_err(|status| (status.code(), status.message().to_owned()))
 }
 
-/// What clients are told who prove themselves well, badly, or not at all.
-async fn admissions(channel: Channel) -> Vec<(String, Result<(), (Code, String)>)> {
+/// Responses to clients with good, bad and no credentials.
+async fn authentication_results(channel: Channel) -> Vec<(String, Result<(), (Code, String)>)> {
     let mut told = Vec::new();
     let mut tokens = vec![("nobody".to_owned(), None), ("a guess".to_owned(), Some("guess.12".to_owned()))];
     for (name, password) in [
@@ -288,7 +288,7 @@ async fn admissions(channel: Channel) -> Vec<(String, Result<(), (Code, String)>
         if let Ok(answer) = &answer {
             tokens.push((name.to_owned(), Some(answer.get_ref().token.clone())));
         }
-        told.push((format!("{name} with {password}"), verdict(answer)));
+        told.push((format!("{name} with {password}"), result_of(answer)));
     }
     for (who, token) in tokens {
         let mut kv = KvClient::new(channel.clone());
@@ -306,16 +306,16 @@ async fn admissions(channel: Channel) -> Vec<(String, Result<(), (Code, String)>
             ("health", one("health")),
         ] {
             let answer = kv.range(with_token(token.as_deref(), range.clone())).await;
-            told.push((format!("{who} reads {what}"), verdict(answer)));
+            told.push((format!("{who} reads {what}"), result_of(answer)));
             let request = RequestOp { request: Some(Operation::RequestRange(range)) };
             let txn = TxnRequest { success: vec![request], ..TxnRequest::default() };
             let answer = kv.txn(with_token(token.as_deref(), txn)).await;
-            told.push((format!("{who} reads {what} in a transaction"), verdict(answer)));
+            told.push((format!("{who} reads {what} in a transaction"), result_of(answer)));
         }
         for (what, prefix) in [("its prefix", "/p/web/"), ("all prefixes", "/p/")] {
             let request = Some(watch_under(prefix, 0));
             let opening = Watcher::open_as(channel.clone(), token.as_deref(), request);
-            let response = match tokio::time::timeout(PATIENCE, opening).await.unwrap() {
+            let response = match tokio::time::timeout(WAIT_TIMEOUT, opening).await.unwrap() {
                 Ok(mut watcher) => watcher.next().await,
                 Err(status) => panic!("{who} watches {what}: {status}"),
             };
@@ -340,9 +340,9 @@ async fn clients_are_admitted_like_etcd_admits_them() {
     );
     let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
     publish(&served).await;
-    let expected = admissions(channel(real.address()).await).await;
+    let expected = authentication_results(channel(real.address()).await).await;
     assert!(expected.len() > 60);
-    for (answer, expected) in admissions(served.channel().await).await.into_iter().zip(expected) {
+    for (answer, expected) in authentication_results(served.channel().await).await.into_iter().zip(expected) {
         assert_eq!(answer, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The embedded etcd server, as a client sees it.
+//! The embedded etcd server from a client's view.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 #[path = "../support/authority.rs"]

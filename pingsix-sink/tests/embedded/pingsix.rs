@@ -21,7 +21,7 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
     let served = Served::serve_on(etcd, address).await;
     let pingsix = PingSix::start(&binary, directory.path(), address);
 
-    // Published, but not yet complete: PingSIX gets nothing.
+    // The publication is not complete yet: PingSIX gets no response.
     let first = state(&backends, &[("a", "one"), ("b", "one")]);
     let published = served.etcd.publish(&first).await.unwrap().revision.get();
     let mut tries = tokio::time::interval(Duration::from_millis(50));
@@ -44,7 +44,7 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
     assert_eq!(pingsix.get("/c").await.0, 200);
     assert_eq!(served.etcd.stats().lists, lists, "it came by the watch");
 
-    // The server restarts; meanwhile and afterwards every route is there.
+    // The server restarts; during and after the restart every route is served.
     drop(served.stop().await);
     assert_eq!(pingsix.get("/a").await, (200, "two".to_owned()));
     let etcd = EmbeddedEtcd::builder().state_file(&revisions).start().await.unwrap();
@@ -60,7 +60,7 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
     assert_eq!(pingsix.get("/a").await, (200, "two".to_owned()));
     assert_eq!(pingsix.get("/b").await.0, 404);
 
-    // The watch goes on at the new server, and a withdrawn scope is empty.
+    // The watch continues at the new server, and a withdrawn scope is empty.
     let published = served.etcd.publish(&first).await.unwrap().revision.get();
     pingsix.wait_published(published).await;
     assert_eq!(pingsix.get("/b").await, (200, "one".to_owned()));
@@ -108,7 +108,7 @@ async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     let responses = after.watch_responses - before.watch_responses;
     assert!(responses < CHANGES as u64 / 2, "{responses} responses for {CHANGES} changes");
 
-    // The token that PingSIX has is good at the next server, which has never seen it.
+    // The new server accepts PingSIX's token although it did not issue it.
     drop(served.stop().await);
     let etcd = start().await;
     let published = etcd.publish(&state(&backends, &[("a", "two")])).await.unwrap().revision.get();

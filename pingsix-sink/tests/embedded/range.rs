@@ -322,7 +322,7 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
     assert_eq!(kv.txn(many).await.unwrap_err().message(), "etcdserver: too many operations in txn request");
 }
 
-/// Levels that are nested multiply what each of them may ask for.
+/// Nested levels multiply the number of their operations.
 #[tokio::test]
 async fn a_nested_transaction_is_bounded_by_all_of_its_levels() {
     let served = served().await;
@@ -332,7 +332,7 @@ async fn a_nested_transaction_is_bounded_by_all_of_its_levels() {
         success: vec![RequestOp { request: Some(Operation::RequestTxn(inner.clone())) }; times],
         ..Default::default()
     };
-    // 8 times 127 reads, beside the 8 transactions they stand in.
+    // 8 times 127 reads, besides the 8 transactions around them.
     let inner = TxnRequest { success: vec![read("/p/webinar/"); 127], ..Default::default() };
     assert_eq!(kv.txn(nest(&inner, 8)).await.unwrap().get_ref().responses.len(), 8);
     for txn in [nest(&inner, 9), nest(&nest(&inner, 4), 4)] {

@@ -1,4 +1,4 @@
-//! Revisions never go back: over restarts, with a clock that jumps, and between servers.
+//! Revisions never decrease: over restarts, with a clock that jumps, and between servers.
 
 use crate::wire;
 use std::path::Path;
@@ -112,8 +112,8 @@ async fn a_damaged_or_taken_state_file_is_named() {
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
 }
 
-/// Opens a watch at each of these starts, on a server that has handed out none of them, and expects it to be cancelled.
-async fn invent(served: &Served, starts: impl IntoIterator<Item = i64>) {
+/// Opens a watch at each of these starts, none of which the server has issued, and expects its cancellation.
+async fn watch_invented_starts(served: &Served, starts: impl IntoIterator<Item = i64>) {
     let mut watcher = served.watch().await;
     for start in starts {
         let id = watcher.create(watch_under("/p/web/", start)).await.watch_id;
@@ -123,8 +123,8 @@ async fn invent(served: &Served, starts: impl IntoIterator<Item = i64>) {
     }
 }
 
-/// Starts right above the header, a block ahead, an hour, a day, and as far as numbers go.
-fn invented(header: i64) -> impl Iterator<Item = i64> {
+/// Starts right above the header, a block ahead, an hour, a day, and at the end of the numbers.
+fn invented_starts(header: i64) -> impl Iterator<Item = i64> {
     let ahead = [2, 1 << 12, 1 << 26, 3_600_000_000, 86_400_000_000, i64::MAX - header];
     ahead
         .into_iter()
@@ -134,20 +134,20 @@ fn invented(header: i64) -> impl Iterator<Item = i64> {
 
 #[tokio::test]
 async fn invented_start_revisions_move_nothing_and_reserve_nothing() {
-    let store = Arc::<Ceiling>::default();
-    let alone = Arc::new(Way { store: Arc::default(), time: None });
-    for way in [Way::shared(&store), alone] {
-        let served = Served::serve(server(Arc::clone(&way), &FakeClock::new()).await).await;
+    let store = Arc::<SharedStore>::default();
+    let alone = Arc::new(StoreLink { store: Arc::default(), time: None });
+    for link in [StoreLink::shared(&store), alone] {
+        let served = Served::serve(server(Arc::clone(&link), &FakeClock::new()).await).await;
         let mut other = served.watch().await;
         other.create(watch_under("/p/web/", 0)).await;
-        let (before, asked) = (served.etcd.stats(), way.store.asked.load(Ordering::Relaxed));
-        invent(&served, invented(before.revision)).await;
+        let (before, requests) = (served.etcd.stats(), link.store.requests.load(Ordering::Relaxed));
+        watch_invented_starts(&served, invented_starts(before.revision)).await;
         let after = served.etcd.stats();
         assert_eq!((after.revision, after.reservations), (before.revision, before.reservations));
-        assert_eq!(way.store.asked.load(Ordering::Relaxed), asked);
+        assert_eq!(link.store.requests.load(Ordering::Relaxed), requests);
         assert!(after.watches_from_elsewhere > 100, "{after:?}");
 
-        // The next list and the next publication go on from where the server was, or from the shared time.
+        // The next list and the next publication continue from the server's header or the shared time.
         let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
         let published = publish(&served.etcd, 2).await;
         assert!(
@@ -163,43 +163,43 @@ async fn a_negative_start_is_in_the_past() {
     let served = Served::start(EmbeddedEtcd::builder()).await;
     publish(&served.etcd, 1).await;
     served.etcd.open();
-    invent(&served, [i64::MIN, -1]).await;
+    watch_invented_starts(&served, [i64::MIN, -1]).await;
 }
 
-/// A store that several servers reserve from, and that can fail.
+/// A store that several servers share, with injected failures.
 #[derive(Debug, Default)]
-struct Ceiling {
+struct SharedStore {
     highest: Mutex<Option<Revision>>,
-    down: AtomicBool,
-    /// How often it was asked, and how long it takes to answer.
-    asked: AtomicUsize,
-    takes: Duration,
+    is_down: AtomicBool,
+    /// The number of requests, and their latency.
+    requests: AtomicUsize,
+    latency: Duration,
 }
 
-/// The way of one server to it.
+/// The link of one server to the store.
 #[derive(Debug)]
-struct Way {
-    store: Arc<Ceiling>,
+struct StoreLink {
+    store: Arc<SharedStore>,
     time: Option<SharedTime>,
 }
 
-impl Way {
-    /// That of one server among several.
-    fn shared(store: &Arc<Ceiling>) -> Arc<Self> {
+impl StoreLink {
+    /// The link of one server among several.
+    fn shared(store: &Arc<SharedStore>) -> Arc<Self> {
         Arc::new(Self { store: Arc::clone(store), time: Some(SharedTime::default()) })
     }
 }
 
-impl Reservations for Way {
+impl Reservations for StoreLink {
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
         Box::pin(async move {
-            self.store.asked.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(self.store.takes).await;
-            if self.store.down.load(Ordering::Relaxed) {
+            self.store.requests.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(self.store.latency).await;
+            if self.store.is_down.load(Ordering::Relaxed) {
                 return Err(ReserveError::Store("the store is down".into()));
             }
             let mut highest = self.store.highest.lock();
-            // A small block, so that servers run out of numbers and skip over those of the others.
+            // A small block, so that servers run out of numbers and skip those of the others.
             let block = Block::above(*highest, at_least, count.min(7))?;
             *highest = Some(block.last);
             Ok(block)
@@ -211,8 +211,8 @@ impl Reservations for Way {
     }
 }
 
-async fn server(way: Arc<Way>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
-    let builder = EmbeddedEtcd::builder().reservations(way);
+async fn server(link: Arc<StoreLink>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
+    let builder = EmbeddedEtcd::builder().reservations(link);
     let etcd = builder.clock(Arc::clone(clock) as Arc<dyn Clock>).start().await.unwrap();
     publish(&etcd, 0).await;
     etcd.open();
@@ -221,26 +221,26 @@ async fn server(way: Arc<Way>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
 
 #[tokio::test]
 async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
-    let store = Arc::<Ceiling>::default();
+    let store = Arc::<SharedStore>::default();
     let clocks = [FakeClock::new(), FakeClock::new(), FakeClock::new()];
     clocks[1].forward(Duration::from_mins(10));
     clocks[2].back(Duration::from_mins(10));
     let mut servers = Vec::new();
     for clock in &clocks {
-        servers.push(Served::serve(server(Way::shared(&store), clock).await).await);
+        servers.push(Served::serve(server(StoreLink::shared(&store), clock).await).await);
     }
     let mut seen = 0;
     for round in 0..60_usize {
         let at = (round * 7 + round / 5) % 3;
         if round % 11 == 10 {
             clocks[at].back(Duration::from_hours(1));
-            servers[at] = Served::serve(server(Way::shared(&store), &clocks[at]).await).await;
+            servers[at] = Served::serve(server(StoreLink::shared(&store), &clocks[at]).await).await;
         }
         if seen > 0 {
-            // Another server has told it this, perhaps a later one than this server has told anybody.
-            invent(
+            // Another server issued this revision, perhaps above all of this server.
+            watch_invented_starts(
                 &servers[at],
-                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_given(Revision::new(seen).unwrap())),
+                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_issued(Revision::new(seen).unwrap())),
             )
             .await;
         }
@@ -268,20 +268,20 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
 
 #[tokio::test]
 async fn without_the_shared_store_lists_are_answered_above_all_that_were() {
-    let store = Arc::<Ceiling>::default();
-    let ways = [Way::shared(&store), Way::shared(&store)];
+    let store = Arc::<SharedStore>::default();
+    let links = [StoreLink::shared(&store), StoreLink::shared(&store)];
     let mut servers = Vec::new();
-    // The second one's clock is behind, and it has heard of the first.
+    // The clock of the second server is behind, and it has observed the first.
     let clocks = [FakeClock::new(), FakeClock::new()];
     clocks[1].back(Duration::from_mins(10));
-    for (way, clock) in ways.iter().zip(&clocks) {
-        servers.push(Served::serve(server(Arc::clone(way), clock).await).await);
+    for (link, clock) in links.iter().zip(&clocks) {
+        servers.push(Served::serve(server(Arc::clone(link), clock).await).await);
     }
-    let time = |at: usize| ways[at].time.as_ref().unwrap();
+    let time = |at: usize| links[at].time.as_ref().unwrap();
     time(1).raise(time(0).now().unwrap());
     let mut seen = 0;
     for (at, is_down) in [(0, false), (1, false), (0, true), (1, true), (0, true), (1, false), (0, false)] {
-        store.down.store(is_down, Ordering::Relaxed);
+        store.is_down.store(is_down, Ordering::Relaxed);
         let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
         assert!(listed > seen, "{listed} after {seen}");
         assert_eq!(servers[at].etcd.stats().store_away, is_down);
@@ -297,9 +297,9 @@ async fn without_the_shared_store_lists_are_answered_above_all_that_were() {
 
 #[tokio::test]
 async fn a_server_starts_while_the_shared_store_is_away() {
-    let store = Arc::new(Ceiling { down: AtomicBool::new(true), ..Ceiling::default() });
-    let etcd = EmbeddedEtcd::builder().reservations(Way::shared(&store)).start().await.unwrap();
-    assert_eq!(store.asked.load(Ordering::Relaxed), 0);
+    let store = Arc::new(SharedStore { is_down: AtomicBool::new(true), ..SharedStore::default() });
+    let etcd = EmbeddedEtcd::builder().reservations(StoreLink::shared(&store)).start().await.unwrap();
+    assert_eq!(store.requests.load(Ordering::Relaxed), 0);
     let before = etcd.revision();
     assert!(publish(&etcd, 1).await > before.get());
     assert_eq!(etcd.stats().revisions_unreserved, 1);
@@ -307,24 +307,24 @@ async fn a_server_starts_while_the_shared_store_is_away() {
 
 #[tokio::test]
 async fn a_hundred_lists_at_once_make_a_few_reservations() {
-    let store = Arc::new(Ceiling { takes: Duration::from_millis(100), ..Ceiling::default() });
-    let served = Served::serve(server(Way::shared(&store), &FakeClock::new()).await).await;
-    let before = store.asked.load(Ordering::Relaxed);
+    let store = Arc::new(SharedStore { latency: Duration::from_millis(100), ..SharedStore::default() });
+    let served = Served::serve(server(StoreLink::shared(&store), &FakeClock::new()).await).await;
+    let before = store.requests.load(Ordering::Relaxed);
     let lists = (0..100).map(|_| served.list("/p/web/"));
     for listed in futures::future::join_all(lists).await {
         listed.unwrap();
     }
-    let asked = store.asked.load(Ordering::Relaxed) - before;
-    assert!((1..=4).contains(&asked), "{asked}");
-    assert_eq!(served.etcd.stats().reservations, store.asked.load(Ordering::Relaxed) as u64);
+    let requests = store.requests.load(Ordering::Relaxed) - before;
+    assert!((1..=4).contains(&requests), "{requests}");
+    assert_eq!(served.etcd.stats().reservations, store.requests.load(Ordering::Relaxed) as u64);
 }
 
 #[tokio::test]
 async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
-    let store = Arc::<Ceiling>::default();
-    let alone = Arc::new(Way { store: Arc::clone(&store), time: None });
+    let store = Arc::<SharedStore>::default();
+    let alone = Arc::new(StoreLink { store: Arc::clone(&store), time: None });
     let served = Served::serve(server(alone, &FakeClock::new()).await).await;
-    store.down.store(true, Ordering::Relaxed);
+    store.is_down.store(true, Ordering::Relaxed);
     let mut refused = None;
     for value in 1..20 {
         let web = desired("/p/web", &[("routes/a", &value.to_string())]);
@@ -344,26 +344,26 @@ async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
         [format!("/p/web/routes/a={}", value - 1)],
         "what was there is still served"
     );
-    store.down.store(false, Ordering::Relaxed);
+    store.is_down.store(false, Ordering::Relaxed);
     let revision = served.etcd.publish(&web).await.unwrap().revision.get();
     assert!(revision > list.header.unwrap().revision);
 }
 
-/// What may happen to a server and its one client.
+/// Events of a server and its one client.
 #[derive(Clone, Debug)]
-enum Happening {
+enum Event {
     Publish,
     List,
     Restart { clock_moves_by_ms: i64 },
-    ClientFromElsewhere { ahead_by: i64 },
+    ClientOfAnotherServer { ahead_by: i64 },
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        4 => Just(Happening::Publish),
-        3 => Just(Happening::List),
-        2 => (-7_200_000i64..10_000).prop_map(|clock_moves_by_ms| Happening::Restart { clock_moves_by_ms }),
-        1 => (1i64..1 << 40).prop_map(|ahead_by| Happening::ClientFromElsewhere { ahead_by }),
+        4 => Just(Event::Publish),
+        3 => Just(Event::List),
+        2 => (-7_200_000i64..10_000).prop_map(|clock_moves_by_ms| Event::Restart { clock_moves_by_ms }),
+        1 => (1i64..1 << 40).prop_map(|ahead_by| Event::ClientOfAnotherServer { ahead_by }),
     ]
 }
 
@@ -371,7 +371,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn headers_and_events_only_grow_whatever_happens(happenings in prop::collection::vec(happening(), 1..16)) {
+    fn headers_and_events_only_grow_whatever_happens(events in prop::collection::vec(event(), 1..16)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let directory = tempfile::tempdir().unwrap();
@@ -386,26 +386,26 @@ proptest! {
             let mut served = start().await;
             let mut seen = 0;
             let mut value = 0;
-            for happening in happenings {
-                match happening {
-                    Happening::Publish => {
+            for event in events {
+                match event {
+                    Event::Publish => {
                         value += 1;
                         let revision = publish(&served.etcd, value).await;
                         prop_assert!(revision > seen, "an event is above every header");
                         seen = revision;
                     }
-                    Happening::List => {
+                    Event::List => {
                         let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
                         prop_assert!(listed >= seen, "a header is not below anything seen");
                         seen = listed;
                     }
-                    Happening::Restart { clock_moves_by_ms } => {
+                    Event::Restart { clock_moves_by_ms } => {
                         let by = Duration::from_millis(clock_moves_by_ms.unsigned_abs());
                         if clock_moves_by_ms < 0 { clock.back(by) } else { clock.forward(by) }
                         drop(served.stop().await);
                         served = start().await;
                     }
-                    Happening::ClientFromElsewhere { ahead_by } => {
+                    Event::ClientOfAnotherServer { ahead_by } => {
                         let start = served.etcd.revision().get() + ahead_by;
                         let mut watcher = served.watch().await;
                         watcher.create(watch_under("/p/web/", start)).await;
@@ -419,35 +419,35 @@ proptest! {
     }
 }
 
-/// What may happen to two servers of the same documents, and to a client that moves between them.
+/// Events of two servers with the same documents, and of a client that moves between them.
 #[derive(Clone, Debug)]
-enum Move {
-    /// A server takes over the next state of the documents.
+enum Action {
+    /// A server publishes the next state of the documents.
     Advance { server: usize },
     /// The client lists on a server.
     List { server: usize },
-    /// The client watches, from its list on, on a server.
+    /// The client watches on a server from its list on.
     Watch { server: usize },
     /// Another client lists, which takes revisions.
     Other { server: usize },
-    /// The client reads what its watch has to say.
+    /// The client reads the pending events of its watch.
     Read,
-    /// A server is replaced by a new process, which begins with the present state.
+    /// A server is replaced by a new process with the current state.
     Restart { server: usize },
 }
 
-fn moves() -> impl Strategy<Value = Move> {
+fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
-        5 => (0usize..2).prop_map(|server| Move::Advance { server }),
-        3 => (0usize..2).prop_map(|server| Move::List { server }),
-        3 => (0usize..2).prop_map(|server| Move::Watch { server }),
-        2 => (0usize..2).prop_map(|server| Move::Other { server }),
-        3 => Just(Move::Read),
-        1 => (0usize..2).prop_map(|server| Move::Restart { server }),
+        5 => (0usize..2).prop_map(|server| Action::Advance { server }),
+        3 => (0usize..2).prop_map(|server| Action::List { server }),
+        3 => (0usize..2).prop_map(|server| Action::Watch { server }),
+        2 => (0usize..2).prop_map(|server| Action::Other { server }),
+        3 => Just(Action::Read),
+        1 => (0usize..2).prop_map(|server| Action::Restart { server }),
     ]
 }
 
-/// The documents in their n-th state: each step changes one of four, or takes it away.
+/// The documents in their n-th state: each step changes or deletes one of four.
 fn state(step: usize) -> std::collections::BTreeMap<String, String> {
     let mut documents = std::collections::BTreeMap::new();
     for step in 0..=step {
@@ -461,14 +461,14 @@ fn state(step: usize) -> std::collections::BTreeMap<String, String> {
     documents
 }
 
-struct Member {
+struct TestServer {
     served: Served,
     step: usize,
 }
 
-impl Member {
-    async fn start(store: &Arc<Ceiling>, step: usize) -> Self {
-        let builder = EmbeddedEtcd::builder().reservations(Way::shared(store));
+impl TestServer {
+    async fn start(store: &Arc<SharedStore>, step: usize) -> Self {
+        let builder = EmbeddedEtcd::builder().reservations(StoreLink::shared(store));
         let etcd = builder.start().await.unwrap();
         let member = Self { served: Served::serve(etcd).await, step };
         member.publish().await;
@@ -484,16 +484,16 @@ impl Member {
     }
 }
 
-/// A client as PingSIX is one: it lists, then watches from there, and lists again when it is told to.
+/// A client that behaves as PingSIX: it lists, watches from there, and lists again when the watch is cancelled.
 #[derive(Default)]
-struct Mover {
+struct TestClient {
     seen: i64,
     mirror: std::collections::BTreeMap<String, String>,
     watch: Option<(usize, wire::Watcher)>,
 }
 
-impl Mover {
-    async fn list(&mut self, server: &Member) -> Result<(), TestCaseError> {
+impl TestClient {
+    async fn list(&mut self, server: &TestServer) -> Result<(), TestCaseError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let listed = server.served.list("/p/web/").await.unwrap();
         let revision = listed.header.unwrap().revision;
@@ -504,7 +504,7 @@ impl Mover {
         Ok(())
     }
 
-    async fn watch(&mut self, servers: &[Member; 2], server: usize) {
+    async fn watch(&mut self, servers: &[TestServer; 2], server: usize) {
         if self.seen > 0 {
             let mut watcher = servers[server].served.watch().await;
             watcher.create(watch_under("/p/web/", self.seen + 1)).await;
@@ -512,10 +512,10 @@ impl Mover {
         }
     }
 
-    /// Reads all there is; what is mirrored then is what the server has.
-    async fn read(&mut self, servers: &[Member; 2]) -> Result<(), TestCaseError> {
+    /// Reads all pending events; the mirror then equals the server's state.
+    async fn read(&mut self, servers: &[TestServer; 2]) -> Result<(), TestCaseError> {
         let Some((server, mut watcher)) = self.watch.take() else { return Ok(()) };
-        // A server that was replaced has ended the stream.
+        // A replaced server has ended the stream.
         if !watcher.try_request(RequestUnion::ProgressRequest(WatchProgressRequest {})).await {
             return Ok(());
         }
@@ -552,31 +552,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_client_that_lists_here_and_watches_there_misses_nothing(moves in prop::collection::vec(moves(), 4..30)) {
+    fn a_client_that_lists_here_and_watches_there_misses_nothing(actions in prop::collection::vec(actions(), 4..30)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = Arc::<Ceiling>::default();
-            let mut servers = [Member::start(&store, 0).await, Member::start(&store, 0).await];
-            let mut client = Mover::default();
-            for step in moves {
+            let store = Arc::<SharedStore>::default();
+            let mut servers = [TestServer::start(&store, 0).await, TestServer::start(&store, 0).await];
+            let mut client = TestClient::default();
+            for step in actions {
                 match step {
-                    Move::Advance { server } => {
+                    Action::Advance { server } => {
                         servers[server].step += 1;
                         servers[server].publish().await;
                     }
-                    Move::List { server } => client.list(&servers[server]).await?,
-                    Move::Watch { server } => client.watch(&servers, server).await,
-                    Move::Other { server } => {
+                    Action::List { server } => client.list(&servers[server]).await?,
+                    Action::Watch { server } => client.watch(&servers, server).await,
+                    Action::Other { server } => {
                         servers[server].served.list("/p/web/").await.unwrap();
                     }
-                    Move::Read => client.read(&servers).await?,
-                    Move::Restart { server } => {
+                    Action::Read => client.read(&servers).await?,
+                    Action::Restart { server } => {
                         let step = servers[server].step;
-                        servers[server] = Member::start(&store, step).await;
+                        servers[server] = TestServer::start(&store, step).await;
                     }
                 }
             }
-            // In the end both have the same; wherever the client goes, it soon has it too.
+            // Finally both servers have the same state, and the client soon has it on either.
             let last = servers[0].step.max(servers[1].step) + 1;
             for server in &mut servers {
                 server.step = last;
@@ -597,7 +597,7 @@ proptest! {
     }
 }
 
-/// A store that takes longer for the first request after the start than for later ones.
+/// A store whose first request after the start takes longer than later ones.
 #[derive(Debug, Default)]
 struct SlowStore {
     ceiling: Mutex<Option<Revision>>,
@@ -607,7 +607,7 @@ struct SlowStore {
 impl Reservations for SlowStore {
     fn reserve(&self, at_least: Revision, _: u32) -> Reserving<'_> {
         Box::pin(async move {
-            // The start is answered at once.
+            // The request at the start succeeds at once.
             match self.requests.fetch_add(1, Ordering::Relaxed) {
                 0 => {}
                 1 => tokio::time::sleep(Duration::from_secs(2)).await,

@@ -123,9 +123,9 @@ async fn a_connection_whose_client_answers_no_ping_is_closed() {
     let keepalive = Duration::from_millis(100);
     let served = Served::start(EmbeddedEtcd::builder().keepalive(keepalive, keepalive)).await;
     let mut connection = TcpStream::connect(served.address).await.unwrap();
-    // The preface of HTTP/2 and an empty SETTINGS frame; after them the client is as good as gone.
+    // The preface of HTTP/2 and an empty SETTINGS frame; afterwards the client is silent.
     connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let mut received = Vec::new();
-    let closed = tokio::time::timeout(wire::PATIENCE, connection.read_to_end(&mut received)).await;
+    let closed = tokio::time::timeout(wire::WAIT_TIMEOUT, connection.read_to_end(&mut received)).await;
     assert!(closed.is_ok(), "the server gives up on the connection");
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::documents::{desired, document, scope};
-use crate::wire::{PATIENCE, Served, Watcher, events, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::proto::etcdserverpb::watch_create_request::FilterType;
 use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
@@ -67,7 +67,7 @@ async fn a_publication_is_one_response_in_the_order_of_its_plan() {
 
 #[tokio::test]
 async fn a_watch_from_the_past_gets_every_change_since() {
-    let served = served_by(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().send_each_change()).await;
     let listed = served.etcd.revision().get();
     for value in ["1", "2", "3"] {
         served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_watch_from_the_past_gets_every_change_since() {
 
 #[tokio::test]
 async fn a_watch_from_before_the_kept_past_is_cancelled_with_the_compaction_revision() {
-    let served = served_by(EmbeddedEtcd::builder().history(2, 1 << 20).tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().history(2, 1 << 20).send_each_change()).await;
     let listed = served.etcd.revision().get();
     for value in ["1", "2", "3"] {
         served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
@@ -151,7 +151,7 @@ async fn one_stream_carries_several_watches_with_ids_of_their_own() {
 
 #[tokio::test]
 async fn filters_previous_pairs_and_single_keys_are_honoured() {
-    let served = served_by(EmbeddedEtcd::builder().tell_each_change()).await;
+    let served = served_by(EmbeddedEtcd::builder().send_each_change()).await;
     let mut watcher = served.watch().await;
     let with = |filter: FilterType| WatchCreateRequest {
         filters: vec![filter.into()],
@@ -195,7 +195,7 @@ async fn filters_previous_pairs_and_single_keys_are_honoured() {
 }
 
 #[tokio::test]
-async fn progress_is_told_on_request_and_by_itself_to_those_who_asked() {
+async fn progress_is_sent_on_request_and_periodically() {
     let served = served_by(EmbeddedEtcd::builder().progress_interval(Duration::from_millis(40))).await;
     let mut watcher = served.watch().await;
     watcher.create(watch_under("/p/web/", 0)).await;
@@ -208,7 +208,8 @@ async fn progress_is_told_on_request_and_by_itself_to_those_who_asked() {
         assert_eq!(revision(&progress), served.etcd.revision().get());
     }
     let elsewhere = served.etcd.publish(&desired("/p/api", &[])).await.unwrap().revision.get();
-    let told = tokio::time::timeout(PATIENCE, async { while revision(&watcher.next().await) < elsewhere {} });
+    let told =
+        tokio::time::timeout(WAIT_TIMEOUT, async { while revision(&watcher.next().await) < elsewhere {} });
     told.await.expect("progress follows the changes of other scopes");
 }
 
@@ -272,7 +273,7 @@ async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_a
         Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
     };
     let published = served.etcd.publish(&large(b'x')).await.unwrap();
-    let (mut count, mut last, mut orders, mut responses) = (0, 0, Vec::new(), 0);
+    let (mut count, mut last, mut commands, mut responses) = (0, 0, Vec::new(), 0);
     while count < 201 {
         let response = watcher.next().await;
         assert!(response.encoded_len() <= LIMIT, "{}", response.encoded_len());
@@ -280,18 +281,18 @@ async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_a
         last = revision(&response);
         count += response.events.len();
         responses += 1;
-        orders.extend(response.events.iter().map(|event| {
+        commands.extend(response.events.iter().map(|event| {
             let key = String::from_utf8_lossy(&event.kv.as_ref().unwrap().key).into_owned();
             ["upstreams", "services", "routes"].iter().position(|kind| key.contains(kind)).unwrap()
         }));
     }
     assert_eq!((last, responses), (published.revision.get(), 4));
-    assert_eq!(orders.pop(), Some(2), "the delete comes last");
-    assert!(orders.is_sorted());
+    assert_eq!(commands.pop(), Some(2), "the delete comes last");
+    assert!(commands.is_sorted());
     let whole = served.list("/p/web/").await.unwrap();
     assert_eq!((whole.count, whole.header.unwrap().revision), (200, last));
 
-    // With the pairs before the change a part is too large again, and is cut once more at the same revision.
+    // With previous values a part exceeds the limit again, and is cut once more at the same revision.
     served.etcd.publish(&large(b'y')).await.unwrap();
     let (mut count, mut responses) = (0, 0);
     while count < 200 {
@@ -343,10 +344,11 @@ async fn a_stuck_client_delays_nobody_and_is_cancelled() {
         let response = lively.next().await;
         assert_eq!(response.events[0].kv.as_ref().unwrap().value, value.as_bytes());
     }
-    assert!(started.elapsed() < PATIENCE);
+    assert!(started.elapsed() < WAIT_TIMEOUT);
     assert!(served.etcd.stats().history_commits <= 50);
 
-    // The stuck client is either cancelled with the compaction revision or its stream has ended; nothing is skipped.
+    // The stuck client is either cancelled with the compaction revision or its stream has ended; no change is
+    // skipped.
     let mut last = 0;
     loop {
         match stuck.try_next().await {
@@ -372,7 +374,7 @@ async fn a_client_that_goes_away_is_noticed() {
     watcher.create(watch_under("/p/web/", 0)).await;
     assert_eq!((served.etcd.stats().streams, served.etcd.stats().watches), (1, 1));
     drop(watcher);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while served.etcd.stats().streams > 0 {
         assert!(Instant::now() < deadline, "the stream of a client that is gone ends");
         tokio::task::yield_now().await;
@@ -415,9 +417,9 @@ async fn readers_are_counted_by_scope_while_their_watches_are_open() {
     let mut one = served.watch().await;
     one.create(watch_under("/p/web/", 0)).await;
     one.create(watch_under("/p/", 0)).await;
-    let reached = tokio::time::timeout(PATIENCE, changed.wait_for(|_| readers() == [2, 1])).await.is_ok();
+    let reached = tokio::time::timeout(WAIT_TIMEOUT, changed.wait_for(|_| readers() == [2, 1])).await.is_ok();
     assert!(reached, "{:?}", readers());
     drop(one);
-    let reached = tokio::time::timeout(PATIENCE, changed.wait_for(|_| readers() == [0, 0])).await.is_ok();
+    let reached = tokio::time::timeout(WAIT_TIMEOUT, changed.wait_for(|_| readers() == [0, 0])).await.is_ok();
     assert!(reached, "{:?}", readers());
 }

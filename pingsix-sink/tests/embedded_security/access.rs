@@ -1,4 +1,4 @@
-//! Clients that prove who they are, and read nothing but what is theirs.
+//! Authenticated clients read only their own prefixes.
 
 use crate::authority;
 use crate::log;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair};
 use crate::documents::{desired, scope};
-use crate::wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under, with_token};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under, with_token};
 use futures::stream;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
@@ -78,7 +78,7 @@ async fn a_user_reads_below_its_prefixes_and_nowhere_else() {
     assert_eq!(list(&channel, None, "/p/web/").await, Err(Code::InvalidArgument));
     assert_eq!(list(&channel, Some("76.1.00"), "/p/web/").await, Err(Code::Unauthenticated));
 
-    // Neither a comparison nor the branch that is not taken is a way around.
+    // Neither a comparison nor an unused branch circumvents the check.
     let peeking = Compare {
         key: "/p/api/routes/a".into(),
         target_union: Some(TargetUnion::Version(1)),
@@ -140,7 +140,7 @@ async fn an_unknown_key_is_logged_by_its_beginning_alone() {
     assert!(warnings[0].len() < 1_000, "{} bytes", warnings[0].len());
 }
 
-/// A clock that is set.
+/// A clock that tests set.
 #[derive(Debug)]
 struct FakeClock(Mutex<SystemTime>);
 
@@ -193,14 +193,14 @@ async fn replaced_clients_count_at_once_also_for_watches_that_are_open() {
     log_in(&channel, "web", "another").await.unwrap();
 }
 
-/// Whoever always has another request is checked no later than others.
+/// A client with an endless stream of requests is checked no later than others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
     const WATCHES: i64 = 500;
     let served = served(EmbeddedEtcd::builder().access(Access::of(clients(PASSWORD)))).await;
     let channel = served.channel().await;
     let token = log_in(&channel, "web", PASSWORD).await.unwrap();
-    // The server looks at each watch after each request, so it never comes to the end of them.
+    // The server checks each watch after each request, so it never reaches the end of the requests.
     let creates = (0..WATCHES).map(|_| RequestUnion::CreateRequest(watch_under("/p/web/", 0)));
     let cancel = RequestUnion::CancelRequest(WatchCancelRequest { watch_id: WATCHES + 1 });
     let requests = creates.chain(std::iter::repeat(cancel));
@@ -213,15 +213,16 @@ async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
     tokio::time::sleep(Duration::from_millis(200)).await;
 
     served.etcd.replace_clients(Clients::new());
-    let cancelled = tokio::time::timeout(PATIENCE, responses.message()).await.expect("it is checked in time");
+    let cancelled =
+        tokio::time::timeout(WAIT_TIMEOUT, responses.message()).await.expect("it is checked in time");
     assert!(cancelled.unwrap().unwrap().canceled);
 }
 
-/// Whoever leaves a response unread is told nothing more of what it may not have when it reads at last.
+/// A client that reads late receives no response that it may no longer read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waited_for_a_slow_client_is_not_told_once_its_access_is_gone() {
+async fn pending_responses_of_a_slow_client_are_dropped_with_its_access() {
     let latest = || EmbeddedEtcd::builder().pace(Pace::NONE);
-    for builder in [latest(), latest().tell_each_change()] {
+    for builder in [latest(), latest().send_each_change()] {
         let served = served(builder.access(Access::of(clients(PASSWORD)))).await;
         let token = log_in(&served.channel().await, "web", PASSWORD).await.unwrap();
         let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();
@@ -255,7 +256,7 @@ async fn a_server_that_served_anybody_can_be_closed() {
     list(&served.channel().await, Some(&token), "/p/web/").await.unwrap();
 }
 
-/// Replaces a file in one step.
+/// Replaces a file atomically.
 fn replace(path: &Path, text: &str) {
     let new = path.with_extension("new");
     std::fs::write(&new, text).unwrap();
@@ -284,7 +285,7 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, warned).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, warned).await.unwrap();
     let warning = log::warnings(&name).remove(0);
     assert!(warning.contains("line 1") && !warning.contains("replaced-but"), "{warning}");
     list(&channel, Some(&token), "/p/web/").await.unwrap();
@@ -295,12 +296,12 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, replaced).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, replaced).await.unwrap();
     let token = log_in(&channel, "web", "second").await.unwrap();
     list(&channel, Some(&token), "/p/api/").await.unwrap();
 }
 
-/// A file that is written while it is read: nobody loses anything to the part that is missing.
+/// A file that is written while it is read: no client loses access because of the missing part.
 #[tokio::test]
 async fn a_file_that_is_half_written_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -321,7 +322,7 @@ async fn a_file_that_is_half_written_changes_nothing() {
         ("# web\n\n", "names no client"),
     ]) {
         replace(&path, half);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while log::warnings(&name).len() < warned {
             assert!(Instant::now() < deadline, "{half:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -359,7 +360,7 @@ async fn a_certificate_proves_its_one_common_name() {
     assert_eq!(list(&edge, None, "/p/api/").await, Err(Code::PermissionDenied));
     let mut watcher = watch(&edge, None, "/p/web/").await;
     watcher.settle().await;
-    // A token counts before the certificate.
+    // A token takes precedence over the certificate.
     let token = log_in(&edge, "web", PASSWORD).await.unwrap();
     assert!(list(&edge, Some(&token), "/p/api/").await.is_ok());
     assert_eq!(list(&edge, Some(&token), "/p/web/").await, Err(Code::PermissionDenied));

@@ -1,4 +1,4 @@
-//! Clients whose certificates say what they may read, for as long as the certificates are good.
+//! Clients with certificate URIs, and the end of their connections.
 
 use crate::authority;
 use crate::log;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair, Prober};
 use crate::documents::{desired, scope};
-use crate::wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{Access, Clients, EmbeddedError, ServerTls, Stats, feed_uri, feed_uri_of_owner};
@@ -17,7 +17,7 @@ use rcgen::{DistinguishedName, DnType, ExtendedKeyUsagePurpose, SanType};
 use tonic::Code;
 use tonic::transport::Channel;
 
-/// A certificate of a client with these URIs, and no name.
+/// A client certificate with these URIs, without a common name.
 fn issue(authority: &Authority, uris: &[&str]) -> Pair {
     issue_until(authority, uris, (2_090, 1, 1))
 }
@@ -34,27 +34,27 @@ fn by_certificates() -> Access {
     Access::of(Clients::new()).certificate_uris()
 }
 
-/// A clock that is set by hand.
-struct SetClock(Mutex<SystemTime>);
+/// A clock that tests set.
+struct ManualClock(Mutex<SystemTime>);
 
-impl Clock for SetClock {
+impl Clock for ManualClock {
     fn now(&self) -> SystemTime {
         *self.0.lock()
     }
 }
 
-struct Lab {
+struct TestServer {
     served: Served,
     servers: Authority,
-    clock: Arc<SetClock>,
+    clock: Arc<ManualClock>,
 }
 
-impl Lab {
+impl TestServer {
     async fn start(clients: &Authority, access: Access) -> Self {
         log::keep();
         let servers = Authority::new("servers");
         let tls = server(&servers, &[clients]);
-        let clock = Arc::new(SetClock(Mutex::new(SystemTime::now())));
+        let clock = Arc::new(ManualClock(Mutex::new(SystemTime::now())));
         let builder = EmbeddedEtcd::builder().tls(tls).access(access).clock(clock.clone());
         let served = Served::start(builder).await;
         for prefix in ["/p/web", "/p/web:80", "/p/webinar", "/p/api"] {
@@ -78,10 +78,10 @@ impl Lab {
         (!watcher.create(watch_under(prefix, 0)).await.canceled).then_some(watcher)
     }
 
-    async fn until(&self, what: &str, condition: impl Fn(&Stats) -> bool) {
+    async fn until(&self, condition_name: &str, condition: impl Fn(&Stats) -> bool) {
         let started = Instant::now();
         while !condition(&self.served.etcd.stats()) {
-            assert!(started.elapsed() < PATIENCE, "{what}: {:?}", self.served.etcd.stats());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{condition_name}: {:?}", self.served.etcd.stats());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -91,7 +91,7 @@ impl Lab {
     }
 }
 
-/// The material of a server that takes clients of these authorities.
+/// TLS options of a server with these client CAs.
 fn server(servers: &Authority, clients: &[&Authority]) -> ServerTls {
     let bundle: String = clients.iter().map(|authority| authority.pem()).collect();
     servers.issue(1).server().client_ca_pem(bundle).reread_interval(Duration::from_millis(5))
@@ -102,8 +102,8 @@ async fn list(channel: &Channel, prefix: &str) -> Result<Vec<String>, Code> {
     answer.map(|answer| pairs(answer.get_ref())).map_err(|status| status.code())
 }
 
-/// Waits until the stream has broken, and not just its watch.
-async fn breaks(watcher: &mut Watcher) {
+/// Waits until the stream breaks, and not only its watch.
+async fn wait_for_end_of_stream(watcher: &mut Watcher) {
     let ended = watcher.try_next().await;
     assert!(matches!(&ended, Err(status) if status.code() != Code::Unauthenticated), "{ended:?}");
 }
@@ -111,10 +111,10 @@ async fn breaks(watcher: &mut Watcher) {
 #[tokio::test]
 async fn a_certificate_opens_the_prefixes_that_its_uris_name_and_no_others() {
     let clients = Authority::new("clients");
-    let lab = Lab::start(&clients, by_certificates()).await;
+    let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let uris = [feed_uri(&scope("/p/web")), feed_uri(&scope("/p/api")), "spiffe://elsewhere/web".to_owned()];
     let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-    let channel = lab.connect(&issue(&clients, &uris)).await;
+    let channel = server_under_test.connect(&issue(&clients, &uris)).await;
     for own in ["/p/web/", "/p/api/", "/p/web/routes/"] {
         let key = if own.ends_with("routes/") { "a" } else { "routes/a" };
         assert_eq!(list(&channel, own).await, Ok(vec![format!("{own}{key}=1")]));
@@ -125,11 +125,11 @@ async fn a_certificate_opens_the_prefixes_that_its_uris_name_and_no_others() {
     let mut watcher = Watcher::open(channel.clone()).await.unwrap();
     assert!(watcher.create(watch_under("/p/", 0)).await.canceled);
     assert!(!watcher.create(watch_under("/p/web/", 0)).await.canceled);
-    lab.publish("2").await;
+    server_under_test.publish("2").await;
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
 }
 
-impl Lab {
+impl TestServer {
     /// Publishes a prefix for an owner.
     async fn publish_for(&self, owner: Option<&str>, value: &str) {
         let web = desired("/p/web", &[("routes/a", value)]).owned_by(owner.map(Into::into));
@@ -140,55 +140,59 @@ impl Lab {
 #[tokio::test]
 async fn the_certificate_of_a_deleted_owner_opens_nothing_of_the_next_one_of_its_name() {
     let clients = Authority::new("clients");
-    let lab = Lab::start(&clients, by_certificates()).await;
+    let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let of = |owner: &str| issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]);
     let (first, second) = (of("uid-1"), of("uid-2"));
-    lab.publish_for(Some("uid-1"), "first").await;
-    let channel = lab.connect(&first).await;
+    server_under_test.publish_for(Some("uid-1"), "first").await;
+    let channel = server_under_test.connect(&first).await;
     assert_eq!(list(&channel, "/p/web/").await, Ok(vec!["/p/web/routes/a=first".to_owned()]));
-    let mut watcher = lab.watch(&first, "/p/web/").await.unwrap();
-    assert_eq!(list(&lab.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
+    let mut watcher = server_under_test.watch(&first, "/p/web/").await.unwrap();
+    assert_eq!(list(&server_under_test.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
 
-    // What is deleted is withdrawn, which its data planes are told.
-    lab.served.etcd.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    // A deletion withdraws the documents, and data planes are notified.
+    server_under_test.served.etcd.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["DELETE /p/web/routes/a"]);
     assert_eq!(list(&channel, "/p/web/").await, Ok(Vec::new()));
 
-    lab.publish_for(Some("uid-2"), "second").await;
-    breaks(&mut watcher).await;
-    for channel in [channel, lab.connect(&first).await] {
-        // The connection that was there may not have noticed yet that it is closed.
+    server_under_test.publish_for(Some("uid-2"), "second").await;
+    wait_for_end_of_stream(&mut watcher).await;
+    for channel in [channel, server_under_test.connect(&first).await] {
+        // The open connection may not have noticed its closure yet.
         let refused = list(&channel, "/p/web/").await.unwrap_err();
         assert!(matches!(refused, Code::PermissionDenied | Code::Unavailable | Code::Unknown), "{refused:?}");
     }
-    assert_eq!(list(&lab.connect(&first).await, "/p/web/").await, Err(Code::PermissionDenied));
-    assert!(lab.watch(&first, "/p/web/").await.is_none());
-    let read = list(&lab.connect(&second).await, "/p/web/").await;
+    assert_eq!(list(&server_under_test.connect(&first).await, "/p/web/").await, Err(Code::PermissionDenied));
+    assert!(server_under_test.watch(&first, "/p/web/").await.is_none());
+    let read = list(&server_under_test.connect(&second).await, "/p/web/").await;
     assert_eq!(read, Ok(vec!["/p/web/routes/a=second".to_owned()]));
 
-    // Nor does one open anything that names no owner.
-    let nobodys = issue(&clients, &[&feed_uri(&scope("/p/web"))]);
-    assert_eq!(list(&lab.connect(&nobodys).await, "/p/web/").await, Err(Code::PermissionDenied));
-    let mut watcher = lab.watch(&second, "/p/web/").await.unwrap();
-    lab.publish_for(None, "third").await;
-    breaks(&mut watcher).await;
-    assert_eq!(list(&lab.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
-    assert!(list(&lab.connect(&nobodys).await, "/p/web/").await.is_ok());
+    // A certificate without an owner grants nothing either.
+    let without_owner = issue(&clients, &[&feed_uri(&scope("/p/web"))]);
+    assert_eq!(
+        list(&server_under_test.connect(&without_owner).await, "/p/web/").await,
+        Err(Code::PermissionDenied)
+    );
+    let mut watcher = server_under_test.watch(&second, "/p/web/").await.unwrap();
+    server_under_test.publish_for(None, "third").await;
+    wait_for_end_of_stream(&mut watcher).await;
+    assert_eq!(list(&server_under_test.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
+    assert!(list(&server_under_test.connect(&without_owner).await, "/p/web/").await.is_ok());
 }
 
-/// However fast names change hands, and however many read meanwhile.
+/// Fast changes of owners with many concurrent readers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_reads_a_document_of_another_owner_while_a_prefix_changes_hands() {
+async fn no_client_reads_a_document_of_another_owner_during_a_transfer() {
     const OWNERS: [&str; 2] = ["uid-1", "uid-2"];
     let clients = Authority::new("clients");
-    let lab = Arc::new(Lab::start(&clients, by_certificates()).await);
-    lab.publish_for(Some(OWNERS[0]), OWNERS[0]).await;
+    let server_under_test = Arc::new(TestServer::start(&clients, by_certificates()).await);
+    server_under_test.publish_for(Some(OWNERS[0]), OWNERS[0]).await;
     let reading = OWNERS.map(|owner| {
-        let (lab, pair) = (Arc::clone(&lab), issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]));
+        let (server_under_test, pair) =
+            (Arc::clone(&server_under_test), issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]));
         tokio::spawn(async move {
             let mut read = 0;
             while read < 100 {
-                let Some(channel) = lab.try_connect(&pair).await else { continue };
+                let Some(channel) = server_under_test.try_connect(&pair).await else { continue };
                 let create = Some(watch_under("/p/web/", 0));
                 let Ok(mut watcher) = Watcher::open_with(channel.clone(), create).await else { continue };
                 let Ok(Some(_)) = watcher.try_next().await else { continue };
@@ -212,7 +216,7 @@ async fn nobody_reads_a_document_of_another_owner_while_a_prefix_changes_hands()
             break;
         }
         let owner = OWNERS[turn / 3 % 2];
-        lab.publish_for(Some(owner), &format!("{turn} of {owner}")).await;
+        server_under_test.publish_for(Some(owner), &format!("{turn} of {owner}")).await;
         tokio::time::sleep(Duration::from_millis(7)).await;
     }
     for reader in reading {
@@ -221,9 +225,9 @@ async fn nobody_reads_a_document_of_another_owner_while_a_prefix_changes_hands()
 }
 
 #[tokio::test]
-async fn what_names_no_prefix_opens_nothing_and_is_logged() {
+async fn a_malformed_uri_grants_nothing_and_is_logged() {
     let clients = Authority::new("clients");
-    let lab = Lab::start(&clients, by_certificates()).await;
+    let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let malformed = [
         "pingsix-feed:///p/web/",
         "pingsix-feed://p/web",
@@ -234,13 +238,13 @@ async fn what_names_no_prefix_opens_nothing_and_is_logged() {
         "PINGSIX-FEED:///p/web",
     ];
     for uri in malformed {
-        let channel = lab.connect(&issue(&clients, &[uri])).await;
+        let channel = server_under_test.connect(&issue(&clients, &[uri])).await;
         assert_eq!(list(&channel, "/p/web/").await, Err(Code::InvalidArgument), "{uri}");
-        let said = log::warnings(&format!("{uri:?}"));
-        assert!(said.len() == 1 && said[0].contains("names no prefix"), "{uri}: {said:?}");
+        let output = log::warnings(&format!("{uri:?}"));
+        assert!(output.len() == 1 && output[0].contains("grants no prefix"), "{uri}: {output:?}");
     }
-    // What stands beside it counts.
-    let channel = lab.connect(&issue(&clients, &[malformed[0], "pingsix-feed:///p/api"])).await;
+    // A well-formed URI beside it counts.
+    let channel = server_under_test.connect(&issue(&clients, &[malformed[0], "pingsix-feed:///p/api"])).await;
     assert!(list(&channel, "/p/api/").await.is_ok());
     assert_eq!(list(&channel, "/p/web/").await, Err(Code::PermissionDenied));
 }
@@ -248,16 +252,16 @@ async fn what_names_no_prefix_opens_nothing_and_is_logged() {
 #[tokio::test]
 async fn only_a_client_certificate_of_the_configured_authority_counts() {
     let clients = Authority::new("clients");
-    let lab = Lab::start(&clients, by_certificates()).await;
+    let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let uri = feed_uri(&scope("/p/web"));
     let of_another = issue(&Authority::new("clients"), &[&uri]);
-    assert!(lab.watch(&of_another, "/p/web/").await.is_none());
+    assert!(server_under_test.watch(&of_another, "/p/web/").await.is_none());
     let of_a_server = clients.issue_with(8, |params| {
         params.subject_alt_names = vec![SanType::URI(uri.as_str().try_into().unwrap())];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     });
-    assert!(lab.watch(&of_a_server, "/p/web/").await.is_none());
-    assert!(lab.watch(&issue(&clients, &[&uri]), "/p/web/").await.is_some());
+    assert!(server_under_test.watch(&of_a_server, "/p/web/").await.is_none());
+    assert!(server_under_test.watch(&issue(&clients, &[&uri]), "/p/web/").await.is_some());
 }
 
 #[tokio::test]
@@ -269,15 +273,15 @@ async fn uris_count_only_where_they_are_asked_for_and_beside_common_names() {
     });
     let known = Clients::new().certificate("edge", [scope("/p/api")]);
 
-    let lab = Lab::start(&clients, Access::of(known.clone())).await;
-    let channel = lab.connect(&both).await;
+    let server_under_test = TestServer::start(&clients, Access::of(known.clone())).await;
+    let channel = server_under_test.connect(&both).await;
     assert!(list(&channel, "/p/api/").await.is_ok());
     assert_eq!(list(&channel, "/p/web/").await, Err(Code::PermissionDenied));
-    let channel = lab.connect(&issue(&clients, &["pingsix-feed:///p/web"])).await;
+    let channel = server_under_test.connect(&issue(&clients, &["pingsix-feed:///p/web"])).await;
     assert_eq!(list(&channel, "/p/web/").await, Err(Code::InvalidArgument));
 
-    let lab = Lab::start(&clients, Access::of(known).certificate_uris()).await;
-    let channel = lab.connect(&both).await;
+    let server_under_test = TestServer::start(&clients, Access::of(known).certificate_uris()).await;
+    let channel = server_under_test.connect(&both).await;
     for own in ["/p/api/", "/p/web/"] {
         assert!(list(&channel, own).await.is_ok(), "{own}");
     }
@@ -287,54 +291,54 @@ async fn uris_count_only_where_they_are_asked_for_and_beside_common_names() {
 #[tokio::test]
 async fn a_connection_ends_when_its_certificate_expires_and_its_successor_goes_on() {
     let clients = Authority::new("clients");
-    let lab = Lab::start(&clients, by_certificates()).await;
+    let server_under_test = TestServer::start(&clients, by_certificates()).await;
     let uri = "pingsix-feed:///p/web";
     let old = issue_until(&clients, &[uri], (2_060, 1, 1));
     let new = issue_until(&clients, &[uri], (2_080, 1, 1));
-    let mut watcher = lab.watch(&old, "/p/web/").await.unwrap();
-    let mut renewed = lab.watch(&new, "/p/web/").await.unwrap();
-    let channel = lab.connect(&old).await;
+    let mut watcher = server_under_test.watch(&old, "/p/web/").await.unwrap();
+    let mut renewed = server_under_test.watch(&new, "/p/web/").await.unwrap();
+    let channel = server_under_test.connect(&old).await;
     list(&channel, "/p/web/").await.unwrap();
 
     let year = Duration::from_hours(365 * 24);
-    *lab.clock.0.lock() = SystemTime::UNIX_EPOCH + 95 * year;
-    lab.until("two connections end", |stats| stats.connections_lapsed == 2).await;
-    breaks(&mut watcher).await;
+    *server_under_test.clock.0.lock() = SystemTime::UNIX_EPOCH + 95 * year;
+    server_under_test.until("two connections end", |stats| stats.connections_lapsed == 2).await;
+    wait_for_end_of_stream(&mut watcher).await;
     assert!(list(&channel, "/p/web/").await.is_err());
-    lab.publish("2").await;
+    server_under_test.publish("2").await;
     assert_eq!(events(&renewed.next().await), ["PUT /p/web/routes/a=2"]);
-    assert!(log::all().contains("connections were closed"));
+    assert!(log::all().contains("connections closed"));
 }
 
 #[tokio::test]
 async fn a_connection_ends_with_its_authority_and_goes_on_while_there_are_two() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let lab = Lab::start(&old, by_certificates()).await;
+    let server_under_test = TestServer::start(&old, by_certificates()).await;
     let uri = "pingsix-feed:///p/web";
     let (of_old, of_new) = (issue(&old, &[uri]), issue(&new, &[uri]));
-    let mut first = lab.watch(&of_old, "/p/web/").await.unwrap();
-    assert!(lab.watch(&of_new, "/p/web/").await.is_none());
+    let mut first = server_under_test.watch(&of_old, "/p/web/").await.unwrap();
+    assert!(server_under_test.watch(&of_new, "/p/web/").await.is_none());
 
-    lab.served.etcd.replace_tls(server(&lab.servers, &[&old, &new])).unwrap();
-    let mut second = lab.watch(&of_new, "/p/web/").await.unwrap();
-    lab.publish("2").await;
+    server_under_test.served.etcd.replace_tls(server(&server_under_test.servers, &[&old, &new])).unwrap();
+    let mut second = server_under_test.watch(&of_new, "/p/web/").await.unwrap();
+    server_under_test.publish("2").await;
     for watcher in [&mut first, &mut second] {
         assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
     }
 
-    lab.served.etcd.replace_tls(server(&lab.servers, &[&new])).unwrap();
-    breaks(&mut first).await;
-    assert!(lab.watch(&of_old, "/p/web/").await.is_none());
-    lab.publish("3").await;
+    server_under_test.served.etcd.replace_tls(server(&server_under_test.servers, &[&new])).unwrap();
+    wait_for_end_of_stream(&mut first).await;
+    assert!(server_under_test.watch(&of_old, "/p/web/").await.is_none());
+    server_under_test.publish("3").await;
     assert_eq!(events(&second.next().await), ["PUT /p/web/routes/a=3"]);
-    assert_eq!(lab.served.etcd.stats().connections_lapsed, 1);
-    // The same again is no rotation.
-    let rotations = lab.served.etcd.stats().tls_rotations;
-    let again = server(&lab.servers, &[&new]);
-    lab.served.etcd.replace_tls(again.clone()).unwrap();
-    lab.served.etcd.replace_tls(again).unwrap();
-    assert_eq!(lab.served.etcd.stats().tls_rotations, rotations + 1);
-    lab.publish("4").await;
+    assert_eq!(server_under_test.served.etcd.stats().connections_lapsed, 1);
+    // The same certificate again is no rotation.
+    let rotations = server_under_test.served.etcd.stats().tls_rotations;
+    let again = server(&server_under_test.servers, &[&new]);
+    server_under_test.served.etcd.replace_tls(again.clone()).unwrap();
+    server_under_test.served.etcd.replace_tls(again).unwrap();
+    assert_eq!(server_under_test.served.etcd.stats().tls_rotations, rotations + 1);
+    server_under_test.publish("4").await;
     assert_eq!(events(&second.next().await), ["PUT /p/web/routes/a=4"]);
 }
 
@@ -342,7 +346,7 @@ async fn a_connection_ends_with_its_authority_and_goes_on_while_there_are_two() 
 async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_replaced_by_nonsense() {
     log::keep();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
-    let builder = EmbeddedEtcd::builder().tls(ServerTls::to_come()).access(by_certificates());
+    let builder = EmbeddedEtcd::builder().tls(ServerTls::deferred()).access(by_certificates());
     let served = Served::start(builder).await;
     served.etcd.open();
     let client = issue(&clients, &["pingsix-feed:///p/web"]);
@@ -352,7 +356,7 @@ async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_re
 
     let own = servers.issue(1);
     served.etcd.replace_tls(own.server().client_ca_pem(clients.pem())).unwrap();
-    assert_eq!(prober.shown(served.address).await, own.der());
+    assert_eq!(prober.server_certificate(served.address).await, own.der());
     let (other, last) = (servers.issue(2), servers.issue(3));
     for nonsense in [
         ServerTls::from_pem(other.certificate.as_str(), own.key.as_str()).client_ca_pem(clients.pem()),
@@ -361,12 +365,12 @@ async fn a_server_may_start_before_it_has_a_certificate_and_keeps_one_that_is_re
     ] {
         let error = served.etcd.replace_tls(nonsense).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(EmbeddedError::Tls(_))), "{error}");
-        assert_eq!(prober.shown(served.address).await, own.der());
+        assert_eq!(prober.server_certificate(served.address).await, own.der());
     }
     assert_eq!(served.etcd.stats().tls_rotations_refused, 3);
-    // Whatever was refused has left nothing behind.
+    // A refused certificate leaves no trace.
     served.etcd.replace_tls(last.server().client_ca_pem(clients.pem())).unwrap();
-    assert_eq!(prober.shown(served.address).await, last.der());
+    assert_eq!(prober.server_certificate(served.address).await, last.der());
 
     let plaintext = EmbeddedEtcd::builder().start().await.unwrap();
     assert_eq!(plaintext.replace_tls(own.server()).unwrap_err().category(), "no_tls");

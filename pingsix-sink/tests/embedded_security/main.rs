@@ -1,4 +1,5 @@
-//! The embedded etcd server: TLS, certificates, tokens, and the clients that they admit. Tests read the log of the whole program.
+//! The embedded etcd server: TLS, certificates, tokens, and the clients that they admit. Tests read the log of the
+//! whole program.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod access;
@@ -7,9 +8,9 @@ mod authority;
 mod certificates;
 #[path = "../support/documents.rs"]
 mod documents;
+mod fair_limits;
 #[path = "../support/log.rs"]
 mod log;
-mod shares;
 mod tls;
 mod tls_rotation;
 #[path = "../support/wire.rs"]

@@ -1,10 +1,10 @@
-//! Over TLS: who is served, by which protocol, and what those who are not served can do to the others.
+//! TLS: admitted clients and protocols, and the effect of refused clients on others.
 
 use std::time::{Duration, Instant};
 
 use crate::authority::{Authority, Pair, Prober, channel, client};
 use crate::documents::desired;
-use crate::wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under};
 use pingsix_sink::embedded::{Builder, EmbeddedError, ServerTls, TlsFault, TlsPart};
 use pingsix_sink::proto::etcdserverpb::MemberListRequest;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
@@ -24,29 +24,29 @@ async fn served(tls: ServerTls) -> Served {
     served
 }
 
-/// What a client lists; with TLS 1.3 it learns only then that its certificate was refused.
+/// The list of a client; with TLS 1.3 a refused certificate becomes known only then.
 async fn list(served: &Served, tls: ClientTlsConfig) -> Result<Vec<String>, String> {
     let asking = async {
         let channel = channel(served.address, tls).await.map_err(|error| format!("{error:?}"))?;
         let response = KvClient::new(channel).range(under("/p/web/")).await;
         Ok(pairs(&response.map_err(|error| format!("{error:?}"))?.into_inner()))
     };
-    tokio::time::timeout(PATIENCE, asking).await.expect("an answer in time")
+    tokio::time::timeout(WAIT_TIMEOUT, asking).await.expect("an answer in time")
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
+async fn until(condition_name: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < PATIENCE, "{what} does not happen");
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{condition_name} does not happen");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// Whether the server has closed a connection; waits for it.
+/// Waits until the server closes the connection.
 async fn closed(connection: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     // A reset is an end too.
-    tokio::time::timeout(PATIENCE, connection.read_to_end(&mut rest)).await.is_ok()
+    tokio::time::timeout(WAIT_TIMEOUT, connection.read_to_end(&mut rest)).await.is_ok()
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_client_that_trusts_another_authority_does_not_speak_to_the_server() {
 async fn with_a_client_ca_only_its_certificates_are_served() {
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let foreign = Authority::new("foreign");
-    // An authority that has the name of the right one, and another key.
+    // A CA with the name of the right one and another key.
     let namesake = Authority::new("clients");
     let served = served(servers.issue(1).server().client_ca_pem(clients.pem())).await;
 
@@ -150,7 +150,7 @@ async fn no_session_is_resumed() {
         for _ in 0..2 {
             let mut connection = prober.connect(served.address).await.unwrap();
             assert_eq!(connection.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
-            // The settings of HTTP/2 come after the tickets of TLS 1.3, if there were any.
+            // The HTTP/2 settings follow any TLS 1.3 tickets.
             connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
             connection.read_u8().await.unwrap();
         }
@@ -200,11 +200,11 @@ async fn a_handshake_that_does_not_end_holds_up_nobody_and_is_ended() {
     for _ in 0..20 {
         silent.push(TcpStream::connect(served.address).await.unwrap());
     }
-    // The beginning of a record that announces more than ever comes.
-    let mut halting = TcpStream::connect(served.address).await.unwrap();
-    halting.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+    // The beginning of a record that is longer than the data that follows.
+    let mut stalled = TcpStream::connect(served.address).await.unwrap();
+    stalled.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
     assert!(list(&served, client(&authority, None)).await.is_ok());
-    for connection in silent.iter_mut().chain([&mut halting]) {
+    for connection in silent.iter_mut().chain([&mut stalled]) {
         assert!(closed(connection).await);
     }
     until("the failures", || served.etcd.stats().handshakes_failed == 21).await;
@@ -223,7 +223,7 @@ async fn too_many_handshakes_end_the_oldest() {
         assert!(closed(connection).await);
     }
     assert_eq!(served.etcd.stats().handshakes_failed, 2);
-    // Each of the others waits, until an honest client needs its place.
+    // Each of the others waits until a good client needs its place.
     assert!(list(&served, client(&authority, None)).await.is_ok());
     assert!(closed(&mut silent[2]).await);
     let last = silent.last().unwrap();
@@ -274,11 +274,11 @@ async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &
     let error = EmbeddedEtcd::builder().tls(tls).start().await.unwrap_err();
     assert_eq!((error.category(), error.is_retryable()), ("tls", true));
     let text = error.to_string();
-    let shown = format!("{text} {error:?}");
+    let server_certificate = format!("{text} {error:?}");
     for secret in
         String::from_utf8_lossy(key).lines().filter(|line| line.len() > 12 && !line.contains("-----"))
     {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(!server_certificate.contains(secret), "{server_certificate}");
     }
     let Some(EmbeddedError::Tls(error)) = Box::leak(Box::new(error)).downcast_ref() else { panic!("{text}") };
     let file = match error.part {
@@ -291,45 +291,46 @@ async fn fault(certificate: &[u8], key: &[u8], ca: &[u8]) -> (String, TlsPart, &
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named_with_its_file() {
+async fn an_unusable_part_is_named_with_its_file() {
     let authority = Authority::new("server");
     let (good, other) = (authority.issue(1), authority.issue(2));
     let (crt, key, ca) = (good.certificate.as_bytes(), good.key.as_bytes(), authority.pem());
     let ca = ca.as_bytes();
-    let says = async |certificate: &[u8], key: &[u8], ca: &[u8], expected: &str| {
+    let message = async |certificate: &[u8], key: &[u8], ca: &[u8], expected: &str| {
         let (text, ..) = fault(certificate, key, ca).await;
         assert!(text.starts_with(expected), "{text}\nexpected: {expected}");
     };
-    says(b"missing", key, ca, "the TLS certificate crt cannot be read: No such file").await;
-    says(crt, b"missing", ca, "the TLS private key key cannot be read: No such file").await;
-    says(crt, key, b"missing", "the client CA bundle ca cannot be read: No such file").await;
-    says(b"", key, ca, "the TLS certificate crt is not PEM").await;
-    says(&good.der(), key, ca, "the TLS certificate crt is not PEM").await;
-    says(&crt[..crt.len() / 2], key, ca, "the TLS certificate crt is not PEM").await;
-    says(key, key, ca, "the TLS certificate crt holds no certificate").await;
-    says(crt, b"x", ca, "the TLS private key key is not PEM").await;
-    says(crt, &key[..key.len() / 2], ca, "the TLS private key key is not PEM").await;
-    says(crt, crt, ca, "the TLS private key key holds no private key").await;
-    says(crt, other.key.as_bytes(), ca, "the TLS private key key is not the key of the certificate crt")
+    message(b"missing", key, ca, "the TLS certificate crt cannot be read: No such file").await;
+    message(crt, b"missing", ca, "the TLS private key key cannot be read: No such file").await;
+    message(crt, key, b"missing", "the client CA bundle ca cannot be read: No such file").await;
+    message(b"", key, ca, "the TLS certificate crt is not PEM").await;
+    message(&good.der(), key, ca, "the TLS certificate crt is not PEM").await;
+    message(&crt[..crt.len() / 2], key, ca, "the TLS certificate crt is not PEM").await;
+    message(key, key, ca, "the TLS certificate crt holds no certificate").await;
+    message(crt, b"x", ca, "the TLS private key key is not PEM").await;
+    message(crt, &key[..key.len() / 2], ca, "the TLS private key key is not PEM").await;
+    message(crt, crt, ca, "the TLS private key key holds no private key").await;
+    message(crt, other.key.as_bytes(), ca, "the TLS private key key is not the key of the certificate crt")
         .await;
-    says(crt, key, b"", "the client CA bundle ca is not PEM").await;
-    says(crt, key, key, "the client CA bundle ca holds no certificate").await;
+    message(crt, key, b"", "the client CA bundle ca is not PEM").await;
+    message(crt, key, key, "the client CA bundle ca holds no certificate").await;
     let empty = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    says(empty, key, ca, "the TLS certificate crt holds a certificate that cannot be read, number 1").await;
+    message(empty, key, ca, "the TLS certificate crt holds a certificate that cannot be read, number 1")
+        .await;
     let bundle = [ca, empty].concat();
-    says(crt, key, &bundle, "the client CA bundle ca holds a certificate that cannot be read, number 2")
+    message(crt, key, &bundle, "the client CA bundle ca holds a certificate that cannot be read, number 2")
         .await;
     let empty = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-    says(crt, empty, ca, "the TLS private key key is not a key that can be used").await;
+    message(crt, empty, ca, "the TLS private key key is not a key that can be used").await;
     let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
-    says(crt, encrypted, ca, "the TLS private key key is encrypted with a passphrase").await;
+    message(crt, encrypted, ca, "the TLS private key key is encrypted with a passphrase").await;
     let encrypted =
         b"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END EC PRIVATE KEY-----\n";
-    says(crt, encrypted, ca, "the TLS private key key is encrypted with a passphrase").await;
+    message(crt, encrypted, ca, "the TLS private key key is encrypted with a passphrase").await;
 }
 
 #[tokio::test]
-async fn what_was_given_as_bytes_has_no_file_and_is_not_tried_again() {
+async fn a_fault_of_bytes_has_no_file_and_is_not_retryable() {
     let authority = Authority::new("server");
     let (good, other) = (authority.issue(1), authority.issue(2));
     let tls = ServerTls::from_pem(good.certificate.as_str(), other.key.as_str());
@@ -343,10 +344,10 @@ async fn keys_are_never_shown() {
     let pair = Authority::new("server").issue(1);
     let builder: Builder = EmbeddedEtcd::builder().tls(pair.server().client_ca_file("/tls/ca.crt"));
     let served = Served::start(EmbeddedEtcd::builder().tls(pair.server())).await;
-    let shown = format!("{:?} {builder:?} {:?}", pair.server(), served.etcd);
-    assert!(shown.contains("/tls/ca.crt"), "{shown}");
+    let server_certificate = format!("{:?} {builder:?} {:?}", pair.server(), served.etcd);
+    assert!(server_certificate.contains("/tls/ca.crt"), "{server_certificate}");
     let first_bytes = format!("{:?}", &pair.key.as_bytes()[..8]);
     for secret in [pair.key.lines().nth(1).unwrap(), first_bytes.trim_matches(['[', ']'])] {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(!server_certificate.contains(secret), "{server_certificate}");
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates that are replaced while the server serves, and those that go out of their time.
+//! Certificates that are replaced while the server serves, and expired certificates.
 
 use crate::log;
 use std::fs;
@@ -9,27 +9,27 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::authority::{Authority, Pair, Prober, channel, client};
 use crate::documents::desired;
-use crate::wire::{PATIENCE, Served, Watcher, events, watch_under};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, watch_under};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{ServerTls, Stats};
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use tempfile::TempDir;
 
-/// A directory of files as a mounted Secret is: links into a directory that is replaced as a whole.
-struct Mount {
+/// A directory as a mounted Secret: links into a directory that is replaced as a whole.
+struct MountedSecret {
     directory: TempDir,
     editions: usize,
 }
 
-impl Mount {
+impl MountedSecret {
     fn new(files: &[(&str, impl AsRef<str>)]) -> Self {
-        let mut mount = Self { directory: tempfile::tempdir().unwrap(), editions: 0 };
-        mount.replace(files);
+        let mut secret = Self { directory: tempfile::tempdir().unwrap(), editions: 0 };
+        secret.replace(files);
         for (name, _) in files {
-            symlink(format!("..data/{name}"), mount.path(name)).unwrap();
+            symlink(format!("..data/{name}"), secret.path(name)).unwrap();
         }
-        mount
+        secret
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -69,11 +69,15 @@ async fn served(tls: ServerTls) -> Served {
     served
 }
 
-/// Waits until the counters are such.
-async fn until(served: &Served, what: &str, condition: impl Fn(&Stats) -> bool) {
+/// Waits until the counters satisfy the condition.
+async fn until(served: &Served, condition_name: &str, condition: impl Fn(&Stats) -> bool) {
     let started = Instant::now();
     while !condition(&served.etcd.stats()) {
-        assert!(started.elapsed() < PATIENCE, "{what} does not happen: {:?}", served.etcd.stats());
+        assert!(
+            started.elapsed() < WAIT_TIMEOUT,
+            "{condition_name} does not happen: {:?}",
+            served.etcd.stats()
+        );
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -92,28 +96,28 @@ fn no_key_was_logged(pairs: &[&Pair]) {
 async fn new_connections_get_the_new_certificate_and_open_watches_go_on() {
     let authority = Authority::new("server");
     let (old, new) = (authority.issue(1), authority.issue(2));
-    let mut mount = Mount::new(&pair(&old));
-    let served = served(mount.tls()).await;
+    let mut secret = MountedSecret::new(&pair(&old));
+    let served = served(secret.tls()).await;
     let prober = Prober::new(&authority, None);
-    assert_eq!(prober.shown(served.address).await, old.der());
+    assert_eq!(prober.server_certificate(served.address).await, old.der());
     let mut watcher =
         Watcher::open(channel(served.address, client(&authority, None)).await.unwrap()).await.unwrap();
     watcher.create(watch_under("/p/web/", 0)).await;
 
-    mount.replace(&pair(&new));
+    secret.replace(&pair(&new));
     until(&served, "the rotation", |stats| stats.tls_rotations == 1).await;
-    assert_eq!(prober.shown(served.address).await, new.der());
+    assert_eq!(prober.server_certificate(served.address).await, new.der());
     served.etcd.publish(&desired("/p/web", &[("routes/a", "2")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
 
-    // What is written anew without a change is no rotation, and nothing of this was worth a warning.
-    mount.replace(&pair(&new));
+    // A rewrite without a change is no rotation, and none of this is a warning.
+    secret.replace(&pair(&new));
     let back = authority.issue(3);
-    mount.replace(&pair(&back));
+    secret.replace(&pair(&back));
     until(&served, "the second rotation", |stats| stats.tls_rotations == 2).await;
-    assert_eq!(prober.shown(served.address).await, back.der());
+    assert_eq!(prober.server_certificate(served.address).await, back.der());
     assert_eq!(served.etcd.stats().tls_rotations_refused, 0);
-    assert_eq!(log::warnings(&mount.name()), Vec::<String>::new());
+    assert_eq!(log::warnings(&secret.name()), Vec::<String>::new());
     no_key_was_logged(&[&old, &new, &back]);
 }
 
@@ -121,31 +125,31 @@ async fn new_connections_get_the_new_certificate_and_open_watches_go_on() {
 async fn a_pair_that_is_replaced_while_it_is_read_is_not_taken_for_a_broken_one() {
     let authority = Authority::new("server");
     let pairs: Vec<Pair> = (1..=300).map(|serial| authority.issue(serial)).collect();
-    let mut mount = Mount::new(&pair(&pairs[0]));
-    let served = served(mount.tls().reread_interval(Duration::from_millis(1))).await;
+    let mut secret = MountedSecret::new(&pair(&pairs[0]));
+    let served = served(secret.tls().reread_interval(Duration::from_millis(1))).await;
     let last = pairs.last().unwrap().clone();
     let replacing = tokio::task::spawn_blocking(move || {
         for next in &pairs {
-            mount.replace(&pair(next));
+            secret.replace(&pair(next));
             std::thread::sleep(Duration::from_millis(2));
         }
-        mount
+        secret
     });
     let _mount = replacing.await.unwrap();
     let prober = Prober::new(&authority, None);
     let started = Instant::now();
-    while prober.shown(served.address).await != last.der() {
-        assert!(started.elapsed() < PATIENCE, "the last certificate does not come");
+    while prober.server_certificate(served.address).await != last.der() {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "the last certificate does not come");
     }
     assert_eq!(served.etcd.stats().tls_rotations_refused, 0);
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
+async fn an_unusable_pair_keeps_the_last_good_one_and_is_logged_once() {
     let authority = Authority::new("server");
     let (old, new) = (authority.issue(1), authority.issue(2));
-    let mut mount = Mount::new(&pair(&old));
-    let served = served(mount.tls()).await;
+    let mut secret = MountedSecret::new(&pair(&old));
+    let served = served(secret.tls()).await;
     let prober = Prober::new(&authority, None);
     let mut watcher =
         Watcher::open(channel(served.address, client(&authority, None)).await.unwrap()).await.unwrap();
@@ -153,28 +157,28 @@ async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
 
     let key = &old.key[..old.key.len() / 2];
     let broken: [(&[(&str, &str)], &str); 4] = [
-        // The certificate has come, and its key has not.
+        // The certificate has arrived, and its key has not.
         (&[("tls.crt", &new.certificate), ("tls.key", &old.key)], "is not the key of the certificate"),
         (&[("tls.crt", &new.certificate)], "tls.key cannot be read: No such file"),
         (&[("tls.crt", &old.certificate), ("tls.key", key)], "tls.key is not PEM"),
         (&[("tls.crt", ""), ("tls.key", &new.key)], "tls.crt is not PEM"),
     ];
-    for (number, (files, says)) in (1..).zip(broken) {
-        mount.replace(files);
-        until(&served, says, |stats| stats.tls_rotations_refused == number).await;
-        assert_eq!(prober.shown(served.address).await, old.der(), "{says}");
-        let warnings = log::warnings(&mount.name());
+    for (number, (files, message)) in (1..).zip(broken) {
+        secret.replace(files);
+        until(&served, message, |stats| stats.tls_rotations_refused == number).await;
+        assert_eq!(prober.server_certificate(served.address).await, old.der(), "{message}");
+        let warnings = log::warnings(&secret.name());
         assert_eq!(warnings.len() as u64, number, "{warnings:#?}");
-        assert!(warnings.last().unwrap().contains(says), "{warnings:#?}");
+        assert!(warnings.last().unwrap().contains(message), "{warnings:#?}");
     }
-    // Many looks later it has still been said once.
+    // After many checks it is still logged once.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(log::warnings(&mount.name()).len(), 4);
+    assert_eq!(log::warnings(&secret.name()).len(), 4);
     assert_eq!(served.etcd.stats().tls_rotations, 0);
 
-    mount.replace(&pair(&new));
+    secret.replace(&pair(&new));
     until(&served, "the rotation", |stats| stats.tls_rotations == 1).await;
-    assert_eq!(prober.shown(served.address).await, new.der());
+    assert_eq!(prober.server_certificate(served.address).await, new.der());
     served.etcd.publish(&desired("/p/web", &[("routes/a", "2")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
     no_key_was_logged(&[&old, &new]);
@@ -188,8 +192,8 @@ async fn a_new_client_ca_judges_new_connections_alone() {
     let files = |ca: &Authority| {
         [("tls.crt", own.certificate.clone()), ("tls.key", own.key.clone()), ("ca.crt", ca.pem())]
     };
-    let mut mount = Mount::new(&files(&old));
-    let served = served(mount.tls().client_ca_file(mount.path("ca.crt"))).await;
+    let mut secret = MountedSecret::new(&files(&old));
+    let served = served(secret.tls().client_ca_file(secret.path("ca.crt"))).await;
     let open = async |pair: &Pair| {
         let channel = channel(served.address, client(&servers, Some(pair))).await.ok()?;
         let mut watcher = Watcher::open(channel).await.ok()?;
@@ -199,7 +203,7 @@ async fn a_new_client_ca_judges_new_connections_alone() {
     let mut watcher = open(&old_client).await.unwrap();
     assert!(open(&new_client).await.is_none());
 
-    mount.replace(&files(&new));
+    secret.replace(&files(&new));
     until(&served, "the rotation", |stats| stats.tls_rotations == 1).await;
     assert!(open(&old_client).await.is_none());
     let mut renewed = open(&new_client).await.unwrap();
@@ -208,18 +212,18 @@ async fn a_new_client_ca_judges_new_connections_alone() {
         assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
     }
 
-    // A bundle that is gone does not open the door to everybody.
-    mount.replace(&files(&new)[..2]);
+    // A missing bundle does not admit clients without a certificate.
+    secret.replace(&files(&new)[..2]);
     until(&served, "the refusal", |stats| stats.tls_rotations_refused == 1).await;
     assert!(open(&old_client).await.is_none());
     assert!(open(&new_client).await.is_some());
-    let ca = mount.path("ca.crt").display().to_string();
+    let ca = secret.path("ca.crt").display().to_string();
     assert!(log::warnings(&ca)[0].contains("cannot be read"), "{:?}", log::warnings(&ca));
 }
 
-struct SetClock(Mutex<SystemTime>);
+struct ManualClock(Mutex<SystemTime>);
 
-impl Clock for SetClock {
+impl Clock for ManualClock {
     fn now(&self) -> SystemTime {
         *self.0.lock()
     }
@@ -235,18 +239,18 @@ async fn a_certificate_out_of_its_time_is_served_and_named_once() {
     });
     let day = |days: u64| SystemTime::UNIX_EPOCH + Duration::from_hours(24 * days);
     let (before, during, after) = (day(20_400), day(20_460), day(20_500));
-    let mount = Mount::new(&pair(&old));
-    let clock = Arc::new(SetClock(Mutex::new(before)));
-    let served = Served::start(EmbeddedEtcd::builder().tls(mount.tls()).clock(clock.clone())).await;
+    let secret = MountedSecret::new(&pair(&old));
+    let clock = Arc::new(ManualClock(Mutex::new(before)));
+    let served = Served::start(EmbeddedEtcd::builder().tls(secret.tls()).clock(clock.clone())).await;
     let warnings = async |count: usize| {
         let started = Instant::now();
-        while log::warnings(&mount.name()).len() < count {
-            assert!(started.elapsed() < PATIENCE, "{:?}", log::warnings(&mount.name()));
+        while log::warnings(&secret.name()).len() < count {
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{:?}", log::warnings(&secret.name()));
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // Time for looks that could say it again.
+        // Time for checks that could log it again.
         tokio::time::sleep(Duration::from_millis(30)).await;
-        log::warnings(&mount.name())
+        log::warnings(&secret.name())
     };
     let early = warnings(1).await;
     assert!(early.len() == 1 && early[0].contains("is not valid yet"), "{early:?}");
@@ -261,7 +265,7 @@ async fn a_certificate_out_of_its_time_is_served_and_named_once() {
 }
 
 #[tokio::test]
-async fn who_failed_to_connect_is_said_with_the_reason() {
+async fn a_failed_handshake_is_logged_with_the_reason() {
     let log = log::ThreadLog::keep();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let served = served(servers.issue(1).server().client_ca_pem(clients.pem())).await;
@@ -270,6 +274,10 @@ async fn who_failed_to_connect_is_said_with_the_reason() {
         let _ = Prober::new(&servers, None).connect(served.address).await;
     }
     until(&served, "three failures", |stats| stats.handshakes_failed == 3).await;
-    let said = log.warnings("peer sent no certificates");
-    assert_eq!(said.iter().filter(|line| line.contains("a TLS handshake failed")).count(), 1, "{said:#?}");
+    let output = log.warnings("peer sent no certificates");
+    assert_eq!(
+        output.iter().filter(|line| line.contains("a TLS handshake failed")).count(),
+        1,
+        "{output:#?}"
+    );
 }

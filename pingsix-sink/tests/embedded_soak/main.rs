@@ -1,10 +1,10 @@
-//! A hundred clients and a hundred changes a second, for as long as `SOAK_SECONDS` says: nothing is lost or comes out
-//! of order, revisions only grow, and the memory of the server does not, which has a process of its own.
+//! A hundred clients and a hundred changes a second, for `SOAK_SECONDS`: no event is lost or out of order, revisions
+//! only grow, and the memory of the server, which has a process of its own, does not.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-#[path = "../support/commanded.rs"]
-mod commanded;
+#[path = "../support/child_process.rs"]
+mod child_process;
 #[path = "../support/documents.rs"]
 mod documents;
 mod server;
@@ -24,13 +24,13 @@ use wire::{Watcher, under, watch_under};
 const CLIENTS: usize = 100;
 const CHANGES_PER_SECOND: u32 = 100;
 
-/// After which memory grows by a hundredth at most, in a soak that lasts longer than twice that.
-const WARM: Duration = Duration::from_mins(1);
+/// Warm-up time. In a soak of more than twice this time, memory then grows by at most a hundredth.
+const WARM_UP: Duration = Duration::from_mins(1);
 
-/// How often memory is looked at.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Interval of memory samples.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A client that mirrors what it reads, until it has reached a revision.
+/// A client that mirrors its watch until it has reached a revision.
 struct Client {
     mirror: BTreeMap<Bytes, KeyValue>,
     seen: i64,
@@ -45,7 +45,7 @@ impl Client {
         let seen = listed.header.unwrap().revision;
         let mut watcher = Watcher::open(channel).await.unwrap();
         watcher.create(watch_under("/p/web/", seen + 1)).await;
-        let mirror = listed.kvs.iter().map(kept).map(|kv| (kv.key.clone(), kv)).collect();
+        let mirror = listed.kvs.iter().map(detached).map(|kv| (kv.key.clone(), kv)).collect();
         Self { mirror, seen, watcher, responses: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Client {
             let kv = event.kv.unwrap();
             assert!(kv.mod_revision > self.seen && kv.mod_revision >= last && kv.mod_revision <= revision);
             last = kv.mod_revision;
-            let kv = kept(&kv);
+            let kv = detached(&kv);
             if kv.create_revision == 0 {
                 self.mirror.remove(&kv.key);
             } else {
@@ -70,12 +70,12 @@ impl Client {
     }
 }
 
-/// A pair that does not keep the message alive which it came in.
-fn kept(kv: &KeyValue) -> KeyValue {
+/// A pair that does not keep its message in memory.
+fn detached(kv: &KeyValue) -> KeyValue {
     KeyValue { key: Bytes::copy_from_slice(&kv.key), value: Bytes::copy_from_slice(&kv.value), ..*kv }
 }
 
-/// The mean of what was measured in the tenth of the time that begins at a moment, or of the next on a slow machine.
+/// The mean of the samples in the tenth of the time after `begin`, or in the next tenth on a slow machine.
 fn mean(sizes: &[(Duration, usize)], begin: Duration, duration: Duration) -> usize {
     let end = begin + duration / 10;
     let since = sizes.iter().filter(|(at, _)| *at >= begin).enumerate();
@@ -119,13 +119,13 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
         let published = tokio::task::block_in_place(|| server.change(step));
         assert!(published > last);
         last = published;
-        if sizes.last().is_none_or(|(at, _)| started.elapsed() > *at + GLANCE) {
+        if sizes.last().is_none_or(|(at, _)| started.elapsed() > *at + POLL_INTERVAL) {
             sizes.push((started.elapsed(), server.memory()));
         }
     }
     sizes.push((started.elapsed(), server.memory()));
-    let is_long = duration > 2 * WARM;
-    let warm = if is_long { WARM } else { duration / 2 };
+    let is_long = duration > 2 * WARM_UP;
+    let warm = if is_long { WARM_UP } else { duration / 2 };
     let settled = mean(&sizes, warm, duration);
     let end = mean(&sizes, duration * 9 / 10, duration);
     done.send(Some(last)).unwrap();
@@ -134,11 +134,11 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
     let expected: BTreeMap<_, _> = listed.kvs.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
     let mut responses = 0;
     for client in clients {
-        let client = tokio::time::timeout(wire::PATIENCE, client).await.expect("all arrive").unwrap();
+        let client = tokio::time::timeout(wire::WAIT_TIMEOUT, client).await.expect("all arrive").unwrap();
         assert_eq!(client.mirror, expected);
         responses += client.responses;
     }
-    // How it went on between the two moments that are compared.
+    // The curve between the two compared moments.
     let curve: Vec<usize> =
         (0..10).map(|tenth| mean(&sizes, duration * tenth / 10, duration) / 1_024).collect();
     let (cut, counts) = server.counts();
@@ -150,7 +150,7 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
         end / 1_024,
     );
     assert!(responses <= CLIENTS * step, "no more responses than changes");
-    // In a few seconds there is more that settles.
+    // In a few seconds more memory settles.
     let growth = if is_long { settled / 100 } else { settled / 10 + (4 << 20) };
     assert!(end <= settled + growth, "{settled} bytes grew to {end}");
     assert_eq!(cut, 0, "no watch is cut off");

@@ -1,17 +1,17 @@
-//! The server, in a process of its own (this program again), so that its memory is what is measured.
+//! The server in a process of its own (this program again), whose memory is measured.
 
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink as _};
 
-use crate::commanded::{Commanded, answer, orders};
+use crate::child_process::{ChildServer, answer, commands};
 use crate::documents::{document, scope};
 use crate::wire::Served;
 
-/// The test that is no test but this process.
-const MODE: &str = "server::serves_until_nobody_gives_orders";
+/// The test function that only serves this process.
+const SERVER_TEST: &str = "server::serves_until_its_input_ends";
 
 const DOCUMENTS: usize = 1_000;
 
-/// What changes from one state to the next: a value, and ten documents that are there two times of three.
+/// The state of a step: a changed value, and ten documents that exist in two of three steps.
 fn state(step: usize) -> Desired {
     let present = |id: &usize| !(id + step).is_multiple_of(3) || !id.is_multiple_of(100);
     let documents = (0..DOCUMENTS).filter(present).map(|id| {
@@ -21,31 +21,31 @@ fn state(step: usize) -> Desired {
     Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
 }
 
-/// A server that is measured. Ends with this value.
+/// A measured server. Ends with this value.
 pub(crate) struct Server {
-    process: Commanded,
+    process: ChildServer,
     pub(crate) address: String,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let (process, address) = Commanded::start(&["--exact", MODE, "--ignored", "--nocapture"]);
+        let (process, address) = ChildServer::start(&["--exact", SERVER_TEST, "--ignored", "--nocapture"]);
         Self { process, address }
     }
 
-    /// Has it publish the next state, and says in which revision.
+    /// Lets the server publish the next state, and returns the revision.
     pub(crate) fn change(&mut self, step: usize) -> i64 {
-        self.process.ask(&step.to_string()).parse().unwrap()
+        self.process.request(&step.to_string()).parse().unwrap()
     }
 
-    /// What it has counted: watches that were cut off, and everything in words.
+    /// Its counters: cancelled watches, and all counters as text.
     pub(crate) fn counts(&mut self) -> (u64, String) {
-        let answer = self.process.ask("stats");
+        let answer = self.process.request("stats");
         let (cut, all) = answer.split_once(' ').unwrap();
         (cut.parse().unwrap(), all.to_owned())
     }
 
-    /// The memory that it has resident, in bytes.
+    /// The resident memory in bytes.
     pub(crate) fn memory(&self) -> usize {
         let pages = std::fs::read_to_string(format!("/proc/{}/statm", self.process.pid())).unwrap();
         pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
@@ -54,14 +54,14 @@ impl Server {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the server of the soak, which that starts itself"]
-async fn serves_until_nobody_gives_orders() {
+async fn serves_until_its_input_ends() {
     let served = Served::start(EmbeddedEtcd::builder().history(2_000, 64 << 20)).await;
     served.etcd.publish(&state(0)).await.unwrap();
     served.etcd.open();
-    let mut orders = orders();
+    let mut commands = commands();
     answer(&served.address.to_string());
-    while let Some(order) = orders.recv().await {
-        if let Ok(step) = order.parse() {
+    while let Some(command) = commands.recv().await {
+        if let Ok(step) = command.parse() {
             answer(&served.etcd.publish(&state(step)).await.unwrap().revision.get().to_string());
         } else {
             let stats = served.etcd.stats();

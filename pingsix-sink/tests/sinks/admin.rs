@@ -1,14 +1,14 @@
-//! The Admin API sink, on a double that keeps PingSIX's rules and on the real PingSIX with a real etcd.
+//! The Admin API sink, on a double with PingSIX's rules and on the real PingSIX with a real etcd.
 
 use crate::gateway;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admin_double::{Double, KEY};
+use crate::admin_double::{AdminDouble, KEY};
 use crate::authority::Authority;
 use crate::documents::{desired, scope};
 use http::HeaderValue;
-use pingsix_sink::admin::{Builder, LABEL};
+use pingsix_sink::admin::{Builder, SCOPE_LABEL};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
 use pingsix_test_programs::{Etcd, free_address, pingsix};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn builder(url: &str) -> Builder {
     AdminSink::builder(url.parse().unwrap(), HeaderValue::from_static(KEY))
 }
 
-fn sink(double: &Double) -> AdminSink {
+fn sink(double: &AdminDouble) -> AdminSink {
     builder(&format!("http://{}", double.address)).build().unwrap()
 }
 
@@ -42,8 +42,8 @@ fn shop() -> Desired {
 }
 
 #[tokio::test]
-async fn what_an_earlier_process_has_left_is_known_by_its_name_and_can_be_taken_away() {
-    let double = Double::start().await;
+async fn documents_of_an_earlier_process_are_known_by_name_and_can_be_withdrawn() {
+    let double = AdminDouble::start().await;
     let [first, second, other] = ["ours", "ours", "theirs"].map(|publisher| {
         let sink = sink(&double);
         sink.publish_as(publisher);
@@ -54,7 +54,7 @@ async fn what_an_earlier_process_has_left_is_known_by_its_name_and_can_be_taken_
     assert_eq!(own(&second).await, [scope("/p/web")].into());
     assert_eq!(own(&other).await, [].into());
     assert_eq!(second.own_scopes(&scope("/elsewhere")).await.unwrap(), [].into());
-    // It publishes another scope, and takes away the one that is left.
+    // The new process publishes another scope, and withdraws the remaining one.
     let api = desired("/p/api", &[("upstreams/a", r#"{"nodes":{"127.0.0.1:9":1}}"#)]);
     second.publish(&api).await.unwrap();
     let gone = second.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
@@ -63,14 +63,14 @@ async fn what_an_earlier_process_has_left_is_known_by_its_name_and_can_be_taken_
     assert!(second.publish(&api).await.unwrap().changed.is_empty());
     let refused = second.publish(&shop()).await.unwrap_err();
     assert_eq!(refused.category(), "one_scope", "{refused}");
-    // What is partly somebody else's is nobody's to take away.
+    // A scope with documents of two publishers belongs to neither.
     other.publish(&api).await.unwrap();
     assert_eq!((own(&second).await, own(&other).await), ([].into(), [scope("/p/api")].into()));
 }
 
 #[tokio::test]
 async fn documents_come_in_the_order_of_their_references_and_go_in_the_reverse() {
-    let double = Double::start().await;
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let first = sink.publish(&shop()).await.unwrap();
     assert_eq!(first.changed, Changed { created: 4, ..Changed::default() });
@@ -85,7 +85,7 @@ async fn documents_come_in_the_order_of_their_references_and_go_in_the_reverse()
         double.writes(),
         ["DELETE ssls/c", "DELETE routes/r", "DELETE services/s", "DELETE upstreams/u"]
     );
-    // A process that knows nothing of the writes deletes in the same order.
+    // A process without knowledge of the writes deletes in the same order.
     sink.publish(&shop()).await.unwrap();
     double.writes();
     self::sink(&double).publish(&empty).await.unwrap();
@@ -97,7 +97,7 @@ async fn documents_come_in_the_order_of_their_references_and_go_in_the_reverse()
 
 #[tokio::test]
 async fn equal_content_is_not_written_and_a_new_process_writes_secrets_once() {
-    let double = Double::start().await;
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let first = sink.publish(&shop()).await.unwrap();
     double.writes();
@@ -114,8 +114,8 @@ async fn equal_content_is_not_written_and_a_new_process_writes_secrets_once() {
 }
 
 #[tokio::test]
-async fn what_others_change_of_ours_is_put_right_also_where_it_is_masked() {
-    let double = Double::start().await;
+async fn foreign_changes_are_reverted_also_of_masked_fields() {
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     sink.publish(&shop()).await.unwrap();
     let mut route = double.stored("routes/r").unwrap();
@@ -133,7 +133,7 @@ async fn what_others_change_of_ours_is_put_right_also_where_it_is_masked() {
     double.remove("routes/r");
     sink.publish(&shop()).await.unwrap();
     assert_eq!(double.writes(), ["PUT routes/r"]);
-    // A new key of ours is a change, though what is shown is the same.
+    // A new key is a change although it is shown with the same mask.
     let text = String::from_utf8(shop().documents().iter().nth(2).unwrap().value.to_vec()).unwrap();
     let rotated = web(&[
         ("upstreams/u", r#"{"nodes":{"127.0.0.1:8":1}}"#),
@@ -146,12 +146,12 @@ async fn what_others_change_of_ours_is_put_right_also_where_it_is_masked() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_not_touched() {
-    let double = Double::start().await;
+async fn foreign_resources_are_not_changed() {
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let theirs = json!({"nodes": {"127.0.0.1:9": 1}, "id": "t"});
     double.write("upstreams/t", theirs);
-    let others = json!({"nodes": {"127.0.0.1:9": 1}, "id": "o", "labels": {LABEL: "/p/other"}});
+    let others = json!({"nodes": {"127.0.0.1:9": 1}, "id": "o", "labels": {SCOPE_LABEL: "/p/other"}});
     double.write("upstreams/o", others.clone());
     sink.publish(&shop()).await.unwrap();
     sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
@@ -165,24 +165,27 @@ async fn what_is_not_ours_is_not_touched() {
     assert!(double.writes().is_empty(), "nothing was written before that was found");
     assert_eq!(double.stored("upstreams/o"), Some(others));
 
-    // What is wanted takes the place of what nobody's mark is on.
+    // A desired document replaces an unmarked resource.
     let wanted = web(&[("upstreams/t", r#"{"nodes":{"127.0.0.1:9":1}}"#)]);
     assert_eq!(sink.publish(&wanted).await.unwrap().changed.created, 1);
-    assert_eq!(double.stored("upstreams/t").unwrap()["labels"], json!({LABEL: "/p/web"}));
+    assert_eq!(double.stored("upstreams/t").unwrap()["labels"], json!({SCOPE_LABEL: "/p/web"}));
     let error = sink.publish(&Desired::empty(scope("/p/api"))).await.unwrap_err();
     assert_eq!(error.category(), "one_scope");
 }
 
 #[tokio::test]
 async fn labels_of_a_document_are_kept_beside_the_mark() {
-    let double = Double::start().await;
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let state = web(&[("upstreams/u", r#"{"labels":{"team":"shop"},"nodes":{"127.0.0.1:8":1}}"#)]);
     sink.publish(&state).await.unwrap();
-    assert_eq!(double.stored("upstreams/u").unwrap()["labels"], json!({"team": "shop", LABEL: "/p/web"}));
-    let shown = sink.documents(&scope("/p/web")).await.unwrap();
     assert_eq!(
-        shown.iter().next().unwrap().value,
+        double.stored("upstreams/u").unwrap()["labels"],
+        json!({"team": "shop", SCOPE_LABEL: "/p/web"})
+    );
+    let masked = sink.documents(&scope("/p/web")).await.unwrap();
+    assert_eq!(
+        masked.iter().next().unwrap().value,
         state.documents().iter().next().unwrap().value,
         "as it was published"
     );
@@ -191,22 +194,22 @@ async fn labels_of_a_document_are_kept_beside_the_mark() {
 
 #[tokio::test]
 async fn writers_that_meet_try_again_and_give_up_in_the_end() {
-    let double = Double::start().await;
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
-    double.meet_writers(5);
+    double.conflict_with(5);
     sink.publish(&shop()).await.unwrap();
-    double.meet_writers(3);
+    double.conflict_with(3);
     sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
     assert!(double.keys().is_empty());
-    double.meet_writers(usize::MAX);
+    double.conflict_with(usize::MAX);
     let error = sink.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "others wrote at the same time whenever PUT upstreams/u was tried");
     assert!(error.is_retryable());
 }
 
 #[tokio::test]
-async fn what_others_still_refer_to_stays_and_the_rest_goes() {
-    let double = Double::start().await;
+async fn a_resource_with_foreign_references_stays_and_others_are_deleted() {
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     sink.publish(&shop()).await.unwrap();
     double.write("routes/theirs", json!({"uri": "/t", "upstream_id": "u"}));
@@ -227,9 +230,9 @@ async fn after_a_failure_at_any_step_references_hold_and_a_repetition_completes_
         ("services/s", r#"{"upstream_id":"v"}"#),
         ("routes/q", r#"{"service_id":"s","uri":"/q"}"#),
     ]);
-    // Three documents are written and three go.
+    // Three documents are written and three deleted.
     for writes in 0..6 {
-        let double = Double::start().await;
+        let double = AdminDouble::start().await;
         let sink = sink(&double);
         sink.publish(&shop()).await.unwrap();
         double.fail_after(Some(writes));
@@ -237,7 +240,7 @@ async fn after_a_failure_at_any_step_references_hold_and_a_repetition_completes_
         assert!(error.to_string().ends_with("was answered 500 Internal Server Error"), "{error}");
         assert!(error.is_retryable() && double.is_closed(), "after {writes} writes");
         double.fail_after(None);
-        // Half of the time by a process that knows nothing of the first try.
+        // Every second time by a process without knowledge of the first attempt.
         let next = if writes % 2 == 0 { sink } else { self::sink(&double) };
         next.publish(&other).await.unwrap();
         assert_eq!(double.keys(), ["upstreams/v", "services/s", "routes/q"]);
@@ -245,8 +248,8 @@ async fn after_a_failure_at_any_step_references_hold_and_a_repetition_completes_
 }
 
 #[tokio::test]
-async fn what_pingsix_refuses_is_named_with_its_owner_and_without_secrets() {
-    let double = Double::start().await;
+async fn a_document_that_pingsix_refuses_is_named_with_its_owner_and_without_secrets() {
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n", "A".repeat(900));
     let refused = json!({"cert": "CERT", "key": pem, "snis": ["a"], "refuse": true}).to_string();
@@ -257,7 +260,7 @@ async fn what_pingsix_refuses_is_named_with_its_owner_and_without_secrets() {
          \"***\", expected u16"
     );
     assert!(error.is_retryable(), "a resource of somebody else may be at fault");
-    // Of a secret of somebody else nothing is known but its looks.
+    // A foreign secret is recognised only by its form.
     let theirs = json!({"key": "s".repeat(64), "refuse": true}).to_string();
     let error = sink.publish(&web(&[("routes/r", &theirs)])).await.unwrap_err().to_string();
     assert!(
@@ -269,8 +272,8 @@ async fn what_pingsix_refuses_is_named_with_its_owner_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_refused_before_anything_is_written() {
-    let double = Double::start().await;
+async fn an_invalid_document_is_refused_before_the_first_write() {
+    let double = AdminDouble::start().await;
     let sink = sink(&double);
     let good = ("upstreams/a", r#"{"nodes":{"127.0.0.1:8":1}}"#);
     let large = json!({"cert": "C".repeat(1 << 20), "key": "KEY", "snis": ["a"]}).to_string();
@@ -291,7 +294,7 @@ async fn what_cannot_be_sent_is_refused_before_anything_is_written() {
 
 #[tokio::test]
 async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
-    let double = Double::start().await;
+    let double = AdminDouble::start().await;
     let url = format!("http://{}", double.address);
     let stranger =
         AdminSink::builder(url.parse().unwrap(), HeaderValue::from_static("hunter2")).build().unwrap();
@@ -304,8 +307,8 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     double.stall(true);
     let error = hasty.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams was not answered in time");
-    let nobody = builder(&format!("http://{}", free_address())).build().unwrap();
-    let error = nobody.publish(&shop()).await.unwrap_err();
+    let placeholder = builder(&format!("http://{}", free_address())).build().unwrap();
+    let error = placeholder.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams failed");
     assert!(error.is_retryable() && error.category() == "admin_unavailable");
 }
@@ -314,7 +317,7 @@ fn acceptor(authority: &Authority) -> TlsAcceptor {
     acceptor_of(authority, None)
 }
 
-/// Of a server that asks for a certificate of this authority, if there is one.
+/// An acceptor that asks for a certificate of this CA, if there is one.
 fn acceptor_of(authority: &Authority, clients: Option<&Authority>) -> TlsAcceptor {
     let pair = authority.issue(1);
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).map(Result::unwrap).collect();
@@ -345,7 +348,7 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
         path
     };
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
-    let double = Double::start_tls(acceptor(&authority)).await;
+    let double = AdminDouble::start_tls(acceptor(&authority)).await;
     let url = format!("https://{}", double.address);
     let trusting = builder(&url).ca_file(file("ca", &authority.pem())).build().unwrap();
     trusting.publish(&shop()).await.unwrap();
@@ -369,7 +372,7 @@ async fn files_are_read_again_for_each_connection_and_what_is_wrong_with_them_ma
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
-    let double = Double::start_tls(acceptor_of(&authority, Some(&authority))).await;
+    let double = AdminDouble::start_tls(acceptor_of(&authority, Some(&authority))).await;
     let url = format!("https://{}", double.address);
     let (mine, foreign) = (authority.issue(2), other.issue(3));
     write("ca", &other.pem());
@@ -444,8 +447,8 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
     assert_eq!(gateway::answers(proxy, "/a/x", 200).await, "one");
     gateway::answers(proxy, "/auth", 401).await;
     assert!(sink.publish(&state(&one)).await.unwrap().changed.is_empty(), "masked, and known to be ours");
-    let shown = sink.documents(&scope("/p/web")).await.unwrap();
-    let ssl = shown.iter().find(|document| document.key.as_str() == "ssls/c").unwrap();
+    let masked = sink.documents(&scope("/p/web")).await.unwrap();
+    let ssl = masked.iter().find(|document| document.key.as_str() == "ssls/c").unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&ssl.value).unwrap()["key"], "***");
 
     let restarted = builder(&format!("http://{admin}")).build().unwrap();
@@ -459,7 +462,7 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
         tries.tick().await;
     }
 
-    // Each refusal is the one the double gives.
+    // Each refusal equals that of the double.
     let dangling = web(&[("routes/r", r#"{"uri":"/a","upstream_id":"nobody"}"#)]);
     let error = restarted.publish(&dangling).await.unwrap_err();
     assert!(error.to_string().starts_with("PingSIX refuses document routes/r of test: "), "{error}");

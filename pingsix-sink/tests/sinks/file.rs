@@ -1,4 +1,4 @@
-//! The file sink, and the real PingSIX on what it writes.
+//! The file sink, and the real PingSIX with its files.
 
 use crate::gateway;
 use std::fs;
@@ -12,7 +12,7 @@ use pingsix_test_programs::{free_address, pingsix};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A directory with a base configuration, and the file to be written.
+/// A directory with a base configuration, and the file of the sink.
 struct Files(TempDir);
 
 impl Files {
@@ -91,7 +91,7 @@ async fn equal_content_is_not_written_again_also_by_the_next_process() {
     assert_eq!(again.revision, first.revision);
     assert_eq!(fs::metadata(files.config()).unwrap().modified().unwrap(), written);
 
-    // Another change, and back: the text is the same but for its revision.
+    // A change and its reversal: the text is the same except for its revision.
     let other = web(&[
         ("upstreams/u", r#"{"nodes":{"127.0.0.1:7":1}}"#),
         ("upstreams/v", r#"{"nodes":{"127.0.0.1:8":1}}"#),
@@ -108,7 +108,7 @@ async fn equal_content_is_not_written_again_also_by_the_next_process() {
 }
 
 #[tokio::test]
-async fn what_others_change_in_the_file_is_put_right_and_a_change_of_the_base_is_taken_over() {
+async fn foreign_changes_of_the_file_are_reverted_and_the_base_is_read_again() {
     let files = Files::new(BASE);
     let sink = files.sink().await;
     let state = web(&[("upstreams/u", r#"{"nodes":{"127.0.0.1:8":1}}"#)]);
@@ -133,7 +133,7 @@ async fn what_others_change_in_the_file_is_put_right_and_a_change_of_the_base_is
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_neither_replaced_nor_shadowed() {
+async fn foreign_files_and_base_resources_are_not_replaced() {
     let files = Files::new(BASE);
     let sink = files.sink().await;
     let clash = sink.publish(&web(&[("upstreams/mine", "{}")])).await.unwrap_err();
@@ -226,8 +226,7 @@ async fn a_revision_of_a_file_does_not_go_back_from_one_leader_to_the_next() {
     }
 }
 
-/// The volume stands still while a leader writes, and goes on when another one has taken over: here, it is the base
-/// configuration that cannot be read for a while.
+/// A stalled leader resumes after another one has taken over: here, the base configuration blocks for a while.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_publication_that_was_given_up_puts_nothing_in_its_place_any_more() {
@@ -242,12 +241,12 @@ async fn a_publication_that_was_given_up_puts_nothing_in_its_place_any_more() {
         tokio::time::timeout(std::time::Duration::from_millis(50), stalled.publish(&desired)).await;
     assert!(given_up.is_err(), "it waits for the base configuration");
     let text = files.read();
-    // It goes on: a pipe can be written to when somebody reads it.
+    // The stalled publication resumes: a pipe can be written to when a process reads it.
     let base = files.base();
     tokio::task::spawn_blocking(move || fs::write(base, BASE).unwrap()).await.unwrap();
     fs::remove_file(files.base()).unwrap();
     fs::write(files.base(), BASE).unwrap();
-    // One after the other, so what was given up is over.
+    // Publications are ordered, so the abandoned one is over.
     let next = stalled.publish(&web(&before)).await.unwrap();
     assert!(next.changed.is_empty(), "the file is as it was");
     assert_eq!(files.read(), text);
@@ -255,11 +254,11 @@ async fn a_publication_that_was_given_up_puts_nothing_in_its_place_any_more() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_can_read_the_file_and_nothing_is_left_beside_it() {
+async fn only_the_owner_can_read_the_file_and_no_other_file_is_left() {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let files = Files::new(BASE);
-    // What an earlier process left must neither be followed nor keep its mode.
+    // Files of an earlier process must neither be followed nor keep their mode.
     let trap = files.0.path().join("trap");
     fs::write(&trap, "kept").unwrap();
     std::os::unix::fs::symlink(&trap, files.0.path().join(".config.yaml.new")).unwrap();
@@ -279,7 +278,7 @@ async fn nobody_else_can_read_the_file_and_nothing_is_left_beside_it() {
     assert_eq!(mode(&directory), 0o700);
 }
 
-/// Strings that YAML readers like to take for something else.
+/// Strings that YAML readers may parse as other types.
 const STRINGS: [&str; 22] = [
     "yes",
     "No",
@@ -385,11 +384,11 @@ async fn a_publication_that_is_given_up_never_wins_over_a_later_one() {
         };
         let (older, newer) = (state(1 + 2 * round), state(2 + 2 * round));
         let mut dropped = Box::pin(sink.publish(&older));
-        // On a busy machine, the thread that writes may end before the first poll returns.
+        // On a busy machine, the writing thread may end before the first poll returns.
         given_up += usize::from(futures::poll!(&mut dropped).is_pending());
         drop(dropped);
         sink.publish(&newer).await.unwrap();
-        // Whatever the older one has still to do, it does now.
+        // Remaining work of the abandoned publication happens now.
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         let held = sink.documents(newer.scope()).await.unwrap().unwrap();
         assert!(held.same_content(newer.documents()), "round {round}");

@@ -1,4 +1,4 @@
-//! What the fuzz targets run, on random bytes and on frames that are nearly right.
+//! The fuzz targets with random bytes and with nearly valid frames.
 
 mod frames;
 
@@ -96,7 +96,7 @@ proptest! {
         let mut target = frames::Target::start();
         for actions in actions {
             let bytes = actions.concat();
-            let faults = target.exercise(&bytes);
+            let faults = target.run(&bytes);
             prop_assert!(faults.is_empty(), "{:#?} after {:?}", faults, bytes);
         }
     }
@@ -105,7 +105,7 @@ proptest! {
 proptest! {
     #[test]
     fn a_plan_is_valid_at_every_step(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let faults = plans::exercise(&bytes);
+        let faults = plans::run(&bytes);
         prop_assert!(faults.is_empty(), "{:#?}", faults);
     }
 }

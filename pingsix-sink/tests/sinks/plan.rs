@@ -12,7 +12,7 @@ const IDS: u8 = 6;
 /// Documents by (layer, id): the value names the documents of lower layers it refers to, and a salt.
 type Graph = BTreeMap<(u32, u8), (BTreeSet<(u32, u8)>, u8)>;
 
-/// A graph closed under reference: dangling references are cut.
+/// A graph closed under reference: dangling references are removed.
 fn graph() -> impl Strategy<Value = Graph> {
     let node = (0..LAYERS, 0..IDS);
     let references = prop::collection::btree_set(node.clone(), 0..4);
@@ -36,11 +36,11 @@ fn documents(graph: &Graph) -> DocumentSet {
 }
 
 fn key((layer, id): (u32, u8)) -> Key {
-    // The layers in reverse, so that the order of keys is not by chance the order of hints.
+    // The layers in reverse, so that the order of keys differs from the order of hints.
     Key::new(format!("{}/{id}", ["z", "m", "a"][layer as usize])).unwrap()
 }
 
-/// Routes, by name, with the hosts they are for and an upstream each.
+/// Routes by name, with their hosts and an upstream each.
 type Routes = BTreeMap<u8, (BTreeSet<u8>, u8)>;
 
 fn routes() -> impl Strategy<Value = Routes> {
@@ -51,7 +51,7 @@ fn routes() -> impl Strategy<Value = Routes> {
     prop::collection::btree_map(0u8..16, (hosts, 0u8..3), 0..12)
 }
 
-/// Two to a domain; the last of all are wildcards for a domain each.
+/// Two to a domain; the last ones are wildcards of one domain each.
 fn name(host: u8) -> String {
     match host {
         9.. => format!("*.d{}", host - 9),
@@ -59,7 +59,7 @@ fn name(host: u8) -> String {
     }
 }
 
-/// What a host has in common with others.
+/// The hosts that a host overlaps.
 fn shared(host: u8) -> Vec<u8> {
     let domain = match host {
         9.. => host - 9,
@@ -93,7 +93,7 @@ fn route_documents(routes: &Routes) -> DocumentSet {
     DocumentSet::new(upstreams.chain(routes)).unwrap()
 }
 
-/// Certificates by name: which one each server name has, and how often it was renewed.
+/// Certificates by name: the certificate of each server name, and its number of renewals.
 type Names = BTreeMap<u8, (u8, u8)>;
 
 fn names() -> impl Strategy<Value = Names> {
@@ -123,15 +123,15 @@ fn certificates(names: &Names) -> DocumentSet {
 }
 
 /// The certificates of each server name.
-fn shown(state: &BTreeMap<Key, Bytes>) -> BTreeMap<String, Vec<Key>> {
-    let mut shown: BTreeMap<String, Vec<Key>> = BTreeMap::new();
+fn certificates_by_name(state: &BTreeMap<Key, Bytes>) -> BTreeMap<String, Vec<Key>> {
+    let mut certificates_by_name: BTreeMap<String, Vec<Key>> = BTreeMap::new();
     for (key, value) in state.iter().filter(|(key, _)| key.as_str().starts_with("ssls/")) {
         let value: serde_json::Value = serde_json::from_slice(value).unwrap();
         for name in value["snis"].as_array().unwrap() {
-            shown.entry(name.to_string()).or_default().push(key.clone());
+            certificates_by_name.entry(name.to_string()).or_default().push(key.clone());
         }
     }
-    shown
+    certificates_by_name
 }
 
 fn apply(state: &mut BTreeMap<Key, Bytes>, step: &Step) {
@@ -163,14 +163,14 @@ proptest! {
         prop_assert_eq!(state, contents(&b));
     }
 
-    /// Whichever certificates exchange their names.
+    /// Arbitrary exchanges of names between certificates.
     #[test]
     fn no_prefix_of_the_steps_has_a_server_name_twice(a in names(), b in names()) {
         let (a, b) = (certificates(&a), certificates(&b));
         let mut state = contents(&a);
         for step in &plan(&a, &b) {
             apply(&mut state, step);
-            for (name, certificates) in shown(&state) {
+            for (name, certificates) in certificates_by_name(&state) {
                 prop_assert!(certificates.len() == 1, "{name} has {certificates:?} after {step:?}");
             }
         }
@@ -180,13 +180,13 @@ proptest! {
     #[test]
     fn between_units_each_server_name_has_its_certificate_of_before_or_of_after(a in names(), b in names()) {
         let (a, b) = (certificates(&a), certificates(&b));
-        let (before, after) = (shown(&contents(&a)), shown(&contents(&b)));
+        let (before, after) = (certificates_by_name(&contents(&a)), certificates_by_name(&contents(&b)));
         let mut state = contents(&a);
         for unit in units(&plan(&a, &b), &a).iter() {
             for step in unit {
                 apply(&mut state, step);
             }
-            let now = shown(&state);
+            let now = certificates_by_name(&state);
             for name in before.keys().chain(after.keys()) {
                 let now = now.get(name);
                 prop_assert!(now == before.get(name) || now == after.get(name), "{name}: {now:?}");
@@ -315,7 +315,7 @@ proptest! {
         let mut state = contents(&before);
         let mut done: BTreeSet<Option<u8>> = BTreeSet::new();
         for unit in units.iter() {
-            // The hosts of the unit's Routes, before and after; every unit there is has those of no other.
+            // The hosts of the unit's Routes, before and after; other units have none of them.
             let mut hosts: BTreeSet<Option<u8>> = BTreeSet::new();
             for step in unit {
                 apply(&mut state, step);
@@ -338,12 +338,12 @@ proptest! {
         }
         prop_assert_eq!(state, contents(&after));
 
-        // Any target takes whole units, unless one is too large for it.
+        // A target applies whole units, unless one is too large for it.
         let ends: BTreeSet<usize> = units.iter().scan(0, |end, unit| { *end += unit.len(); Some(*end) }).collect();
         for fitting in 1..=steps.len() {
             let mut taken = 0;
             while taken < steps.len() {
-                let count = units.whole(taken, fitting.min(steps.len() - taken));
+                let count = units.batch_len(taken, fitting.min(steps.len() - taken));
                 prop_assert!((1..=fitting).contains(&count));
                 let is_cut = !ends.contains(&(taken + count));
                 prop_assert!(!is_cut || ends.range(taken + 1..=taken + count).next().is_none());

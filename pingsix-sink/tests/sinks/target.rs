@@ -41,10 +41,10 @@ fn etcd(host: &str, port: u16) -> EtcdTarget {
     }
 }
 
-/// URLs, what they mean, and how they are shown if that differs.
+/// URLs, their targets, and their display forms if different.
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
     let plain = etcd("a", 2379);
-    let file = |path: &str| FileTarget { place: FileLocation::File(path.into()), base: None };
+    let file = |path: &str| FileTarget { location: FileLocation::File(path.into()), base: None };
     let pem = |path: &str| PemSource::File(path.into());
     let tls = |client| Some(TargetTls { ca: pem("/ca.crt"), client });
     vec![
@@ -125,14 +125,14 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
         ("file:///etc/config.yaml", Target::File(file("/etc/config.yaml")), Some("file:/etc/config.yaml")),
         (
             "file:/%2F/a//",
-            Target::File(FileTarget { place: FileLocation::Directory("/a".into()), base: None }),
+            Target::File(FileTarget { location: FileLocation::Directory("/a".into()), base: None }),
             Some("file:/a/"),
         ),
         ("file:config.yaml", Target::File(file("config.yaml")), None),
         (
             "file:/a%20b%3F%25/?base=/c%26d%23",
             Target::File(FileTarget {
-                place: FileLocation::Directory("/a b?%".into()),
+                location: FileLocation::Directory("/a b?%".into()),
                 base: Some(PathBuf::from("/c&d#")),
             }),
             None,
@@ -142,16 +142,16 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
 
 #[test]
 fn a_url_means_one_target_and_is_shown_as_it() {
-    for (url, target, shown) in table() {
+    for (url, target, masked) in table() {
         let parsed: Target = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
         assert_eq!(parsed, target, "{url}");
-        assert_eq!(parsed.to_string(), shown.unwrap_or(url));
+        assert_eq!(parsed.to_string(), masked.unwrap_or(url));
         assert_eq!(parsed.to_string().parse(), Ok(target), "{url}");
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
+fn a_fault_of_a_url_names_the_part() {
     for (url, problem) in [
         (
             "",
@@ -210,7 +210,7 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
     }
 }
 
-/// Schemes, and pieces that mean something after them.
+/// Schemes, and significant pieces after them.
 fn url() -> impl Strategy<Value = String> {
     let scheme = select(vec![
         "embedded:",
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn whatever_is_taken_for_a_target_is_shown_as_it(url in url()) {
+    fn an_accepted_url_is_displayed_as_an_equal_target(url in url()) {
         if let Ok(target) = url.parse::<Target>() {
             prop_assert_eq!(target.to_string().parse(), Ok(target));
         }

@@ -1,4 +1,4 @@
-//! Servers that are named by an address, and what it takes to be let in.
+//! Servers by address, with credentials.
 
 use crate::authority::Authority;
 use pingsix_sink::Target;
@@ -59,13 +59,13 @@ fn an_address_is_scheme_hosts_and_ports() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_of_no_use_is_named_by_its_part() {
+async fn a_missing_or_invalid_credential_is_named() {
     let authority = Authority::new("a");
     let (good, two) = (good(&authority), authority.issue(2));
     for url in ["etcds://a:1", "admin+https://a:1", "etcd://127.0.0.1:1", "admin+http://[::1]:1"] {
         let target = server(url, &good).unwrap();
-        let shown = format!("{target} {target:?} {:?}", target.open(&|_| None).await.unwrap());
-        assert!(!shown.contains("CANARY"), "{shown}");
+        let masked = format!("{target} {target:?} {:?}", target.open(&|_| None).await.unwrap());
+        assert!(!masked.contains("CANARY"), "{masked}");
     }
     assert!(!format!("{good:?}").contains("CANARY"));
     let missing = [

@@ -1,4 +1,4 @@
-//! What targets hold, read back through their URLs.
+//! Published documents, read through the URLs of targets.
 
 use crate::admin_double;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use pingsix_sink::target::{OpenError, Target};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use pingsix_test_programs::{Etcd, find};
 
-const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+const UNREACHABLE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
 async fn read(url: &str) -> Result<DocumentSet, OpenError> {
     let target: Target = url.parse().unwrap();
@@ -53,7 +53,7 @@ async fn an_embedded_server_is_read_over_its_port() {
 #[tokio::test]
 async fn an_embedded_server_over_tls_is_not_read_and_that_is_said() {
     let served = Served::start(EmbeddedEtcd::builder().tls(Authority::new("server").issue(1).server())).await;
-    for address in [served.address, NOWHERE] {
+    for address in [served.address, UNREACHABLE] {
         let error = read(&format!("embedded:?listen={address}")).await.unwrap_err();
         assert!(matches!(error, OpenError::Connect { .. }), "{error}");
         assert_eq!(
@@ -66,7 +66,7 @@ async fn an_embedded_server_over_tls_is_not_read_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn of_an_etcd_what_was_published_is_read_as_the_user_that_is_named() {
+async fn an_etcd_is_read_as_the_named_user() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(_) = find("etcdctl") else { return };
     // The first member is down.
@@ -98,8 +98,8 @@ async fn of_an_etcd_what_was_published_is_read_as_the_user_that_is_named() {
 }
 
 #[tokio::test]
-async fn what_an_admin_api_and_files_hold_compares_with_what_is_published() {
-    let double = admin_double::Double::start().await;
+async fn published_documents_of_an_admin_api_and_files_can_be_compared() {
+    let double = admin_double::AdminDouble::start().await;
     let url = format!("admin+http://{}", double.address);
     let target: Target = url.parse().unwrap();
     let sink = target.open(&|_| Some(admin_double::KEY.to_owned())).await.unwrap();

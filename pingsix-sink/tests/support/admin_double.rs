@@ -1,4 +1,4 @@
-//! An Admin API that keeps PingSIX's rules (`src/admin/mod.rs` and `src/proxy/graph_mutation.rs` of PingSIX), in memory.
+//! An Admin API with PingSIX's rules (`src/admin/mod.rs` and `src/proxy/graph_mutation.rs` of PingSIX), in memory.
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
@@ -14,16 +14,16 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use pingsix_sink::resource::{ResourceKind, shown};
+use pingsix_sink::resource::{ResourceKind, masked};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) const KEY: &str = "sesame";
 
-/// The API, listening on a loopback address until the test ends.
+/// The API on a loopback address, until the test ends.
 #[derive(Clone)]
-pub(crate) struct Double {
+pub(crate) struct AdminDouble {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
@@ -34,13 +34,13 @@ struct State {
     resources: BTreeMap<(ResourceKind, String), Stored>,
     writes: Vec<String>,
     history: Vec<BTreeMap<String, Value>>,
-    /// How many further writes meet another writer.
+    /// The number of further writes that conflict.
     conflicts: usize,
-    /// How many further writes are made before the store fails.
-    until_failure: Option<usize>,
-    /// How many further writes are answered.
-    until_loss: Option<usize>,
-    /// Answers nothing at all.
+    /// The number of further writes before the store fails.
+    writes_until_failure: Option<usize>,
+    /// The number of further writes with a response.
+    writes_until_loss: Option<usize>,
+    /// Whether no request is answered.
     silent: bool,
 }
 
@@ -51,7 +51,7 @@ struct Stored {
     modified: i64,
 }
 
-impl Double {
+impl AdminDouble {
     pub(crate) async fn start() -> Self {
         Self::serve(None).await
     }
@@ -69,7 +69,7 @@ impl Double {
                 let (double, acceptor) = (served.clone(), acceptor.clone());
                 tokio::spawn(async move {
                     let service = service_fn(move |request| double.clone().answer(request));
-                    // PingSIX closes the connection after each answer.
+                    // PingSIX closes the connection after each response.
                     let mut http = hyper::server::conn::http1::Builder::new();
                     http.keep_alive(false);
                     match acceptor {
@@ -86,12 +86,12 @@ impl Double {
         double
     }
 
-    /// The writes that were made, each as its method and key, and forgets them.
+    /// The writes by method and key; the call clears them.
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().writes)
     }
 
-    /// The value that is stored, secrets and all.
+    /// The stored value with secrets.
     pub(crate) fn stored(&self, key: &str) -> Option<Value> {
         self.state.lock().resources.get(&parse(key).unwrap()).map(|stored| stored.value.clone())
     }
@@ -112,36 +112,36 @@ impl Double {
         self.state.lock().resources.remove(&parse(key).unwrap());
     }
 
-    pub(crate) fn meet_writers(&self, conflicts: usize) {
+    pub(crate) fn conflict_with(&self, conflicts: usize) {
         self.state.lock().conflicts = conflicts;
     }
 
     pub(crate) fn fail_after(&self, writes: Option<usize>) {
-        self.state.lock().until_failure = writes;
+        self.state.lock().writes_until_failure = writes;
     }
 
-    /// Makes all writes, and closes the connection instead of answering those after so many more.
-    pub(crate) fn lose_answers_after(&self, writes: Option<usize>) {
-        self.state.lock().until_loss = writes;
+    /// Writes everything, and closes the connection instead of responding after so many more writes.
+    pub(crate) fn lose_responses_after(&self, writes: Option<usize>) {
+        self.state.lock().writes_until_loss = writes;
     }
 
-    /// Answers nothing at all, or goes on.
+    /// Stops responding, or resumes.
     pub(crate) fn stall(&self, is_stalled: bool) {
         self.state.lock().silent = is_stalled;
     }
 
-    /// Every value that is stored, by its key.
+    /// Every stored value by key.
     pub(crate) fn all(&self) -> BTreeMap<String, Value> {
         self.state.lock().all(|_| true)
     }
 
-    /// What was stored after each write that was made over the API, without what has no mark.
+    /// The stored values after each write over the API, without unmarked resources.
     pub(crate) fn history(&self) -> Vec<BTreeMap<String, Value>> {
         let state = self.state.lock();
         [BTreeMap::new()].into_iter().chain(state.history.iter().cloned()).collect()
     }
 
-    /// Whether every reference leads somewhere.
+    /// Whether every reference resolves.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().dangling().is_none()
     }
@@ -157,7 +157,7 @@ impl Double {
             Err((status, text)) => (status, text),
         };
         if head.method != Method::GET
-            && let Some(left) = &mut self.state.lock().until_loss
+            && let Some(left) = &mut self.state.lock().writes_until_loss
         {
             if *left == 0 {
                 return Err(std::io::ErrorKind::BrokenPipe.into());
@@ -195,7 +195,7 @@ impl Double {
                 "Conflict: configuration graph changed concurrently".to_owned(),
             ));
         }
-        if let Some(left) = &mut state.until_failure {
+        if let Some(left) = &mut state.writes_until_failure {
             if *left == 0 {
                 let text = "Backend configuration store unavailable";
                 return Err((StatusCode::INTERNAL_SERVER_ERROR, text.to_owned()));
@@ -226,7 +226,7 @@ impl State {
             .filter(|((of, _), _)| *of == kind)
             .map(|((_, id), stored)| {
                 json!({
-                    "key": format!("/apisix/{kind}/{id}"), "value": shown(kind, &stored.value),
+                    "key": format!("/apisix/{kind}/{id}"), "value": masked(kind, &stored.value),
                     "createdIndex": stored.created, "modifiedIndex": stored.modified,
                 })
             })
@@ -256,7 +256,7 @@ impl State {
             return Err(format!("Validation error: invalid candidate graph: {dangling} not found"));
         }
         self.revision = revision;
-        self.wrote(format!("PUT {}/{}", key.0, key.1));
+        self.record_write(format!("PUT {}/{}", key.0, key.1));
         Ok(revision)
     }
 
@@ -273,22 +273,22 @@ impl State {
             return Err((StatusCode::CONFLICT, text));
         }
         self.revision += 1;
-        self.wrote(format!("DELETE {}/{}", key.0, key.1));
+        self.record_write(format!("DELETE {}/{}", key.0, key.1));
         Ok(String::new())
     }
 
-    fn wrote(&mut self, what: String) {
+    fn record_write(&mut self, what: String) {
         self.writes.push(what);
         let ours = self.all(|value| value.pointer("/labels").is_some());
         self.history.push(ours);
     }
 
-    fn all(&self, is_meant: impl Fn(&Value) -> bool) -> BTreeMap<String, Value> {
-        let meant = self.resources.iter().filter(|(_, stored)| is_meant(&stored.value));
+    fn all(&self, is_included: impl Fn(&Value) -> bool) -> BTreeMap<String, Value> {
+        let meant = self.resources.iter().filter(|(_, stored)| is_included(&stored.value));
         meant.map(|((kind, id), stored)| (format!("{kind}/{id}"), stored.value.clone())).collect()
     }
 
-    /// A reference that leads nowhere.
+    /// A dangling reference.
     fn dangling(&self) -> Option<String> {
         let fields = [("upstream_id", ResourceKind::Upstream), ("service_id", ResourceKind::Service)];
         self.resources.values().find_map(|stored| {

@@ -1,4 +1,4 @@
-//! Authorities, certificates, and clients that use them.
+//! CAs, certificates, and clients that use them.
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
@@ -16,10 +16,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 
-/// The name that servers prove.
+/// The server name in certificates.
 pub(crate) const NAME: &str = "feed.test";
 
-/// Who issues certificates.
+/// A CA.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, in PEM.
@@ -66,7 +66,7 @@ impl Pair {
     }
 }
 
-/// What a gRPC client knows.
+/// TLS configuration of a gRPC client.
 pub(crate) fn client(authority: &Authority, identity: Option<&Pair>) -> ClientTlsConfig {
     let config =
         ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority.pem())).domain_name(NAME);
@@ -83,7 +83,7 @@ pub(crate) async fn channel(
     Channel::from_shared(format!("https://{address}")).unwrap().tls_config(tls)?.connect().await
 }
 
-/// A client of TLS without gRPC, which sees how a handshake went.
+/// A TLS client without gRPC, which observes the handshake.
 #[derive(Clone)]
 pub(crate) struct Prober {
     config: Arc<ClientConfig>,
@@ -123,8 +123,8 @@ impl Prober {
         TlsConnector::from(Arc::clone(&self.config)).connect(name, connection).await
     }
 
-    /// The certificate that the server shows now.
-    pub(crate) async fn shown(&self, address: SocketAddr) -> CertificateDer<'static> {
+    /// The current certificate of the server.
+    pub(crate) async fn server_certificate(&self, address: SocketAddr) -> CertificateDer<'static> {
         let connection = self.connect(address).await.unwrap();
         connection.get_ref().1.peer_certificates().unwrap()[0].clone()
     }

@@ -25,7 +25,7 @@ impl PingSix {
         Self::start_with(binary, directory, etcd, "")
     }
 
-    /// Starts it with more options of its section on etcd, each a line with a line break.
+    /// Starts a PingSIX with more options of its section on etcd, each a line with a line break.
     pub(crate) fn start_with(binary: &Path, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
         let (proxy, status, metrics) = (free_address(), free_address(), free_address());
         let config = format!(

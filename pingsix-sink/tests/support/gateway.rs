@@ -45,7 +45,7 @@ pub(crate) fn pingora(directory: &Path) -> String {
     )
 }
 
-/// Status and body of an answer.
+/// Status and body of a response.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await.ok()?;
@@ -59,7 +59,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<(u16, String)
     tokio::time::timeout(Duration::from_secs(5), exchange).await.ok()?
 }
 
-/// Waits for an answer with this status, and gives its body.
+/// Waits for a response with this status, and returns its body.
 pub(crate) async fn answers(address: SocketAddr, path: &str, status: u16) -> String {
     let mut tries = tokio::time::interval(Duration::from_millis(20));
     let mut last = None;
@@ -75,12 +75,12 @@ pub(crate) async fn answers(address: SocketAddr, path: &str, status: u16) -> Str
     panic!("{path} does not answer {status}: {last:?}");
 }
 
-/// An HTTP server that always says `name`.
+/// An HTTP server that always responds with `name`.
 pub(crate) async fn backend(name: &'static str) -> SocketAddr {
     answering(move |_| name.to_owned()).await
 }
 
-/// An HTTP server that says what it was asked.
+/// An HTTP server that responds with the request.
 pub(crate) async fn echo() -> SocketAddr {
     answering(|request| request).await
 }

@@ -6,8 +6,8 @@ use pingsix_sink::Desired;
 
 use crate::documents::desired;
 
-/// Some documents, of which those of a later kind refer to those of an earlier one; other ones for each seed.
-/// The order of keys is not by chance the order in which they may go.
+/// Documents by seed, of which later kinds refer to earlier ones. The order of keys differs from the order of
+/// deletion.
 pub(crate) fn graph(seed: u64) -> Desired {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut documents: Vec<(String, String)> = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn graph(seed: u64) -> Desired {
     desired("/p/web", &documents)
 }
 
-/// Whether everything that a document refers to is there.
+/// Asserts that every reference resolves.
 pub(crate) fn assert_closed(state: &BTreeMap<String, String>) {
     for (key, value) in state {
         for reference in value.split(' ').skip(1).filter(|reference| !reference.is_empty()) {

@@ -1,4 +1,4 @@
-//! What was logged by all tests of a program.
+//! The log of all tests of a program.
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
@@ -22,7 +22,7 @@ impl io::Write for Writer {
     }
 }
 
-/// Begins to keep what is logged.
+/// Starts to record the log.
 pub(crate) fn keep() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -54,7 +54,7 @@ impl io::Write for ThreadWriter {
 }
 
 impl ThreadLog {
-    /// Begins to keep what this thread logs.
+    /// Starts to record the log of this thread.
     pub(crate) fn keep() -> Self {
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let writer = Arc::clone(&written);
@@ -72,7 +72,7 @@ impl ThreadLog {
     }
 }
 
-/// All of it, also that of other tests.
+/// The whole log, including other tests.
 pub(crate) fn all() -> String {
     String::from_utf8_lossy(&WRITTEN.lock().unwrap()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! A member in front of an etcd that can be told to fail.
+//! A proxy of an etcd member with injected failures.
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
@@ -22,16 +22,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 
-/// What goes wrong after some transactions more.
+/// The failure after some more transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// A transaction does not arrive.
     Request,
-    /// A transaction is done, and nobody is told.
-    Answer,
+    /// A transaction is committed, and its response is lost.
+    Response,
 }
 
-/// Hands requests on until it is told to fail; dropping it stops it.
+/// Forwards requests until an injected failure; dropping it stops it.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     plan: Arc<Mutex<Plan>>,
@@ -43,8 +43,8 @@ pub(crate) struct Relay {
 struct Plan {
     failure: Option<(usize, Failure)>,
     refuses_watches: bool,
-    /// The transactions handed on.
-    taken: usize,
+    /// The number of forwarded transactions.
+    forwarded: usize,
 }
 
 impl Relay {
@@ -72,14 +72,14 @@ impl Relay {
         self.plan.lock().refuses_watches = refuses;
     }
 
-    /// Ends all watches and answers no request any more.
+    /// Ends all watches and answers no further request.
     pub(crate) fn stop(&self) {
         self.stopped.cancel();
     }
 
-    /// The transactions that have reached etcd.
-    pub(crate) fn taken(&self) -> usize {
-        self.plan.lock().taken
+    /// The number of transactions that reached etcd.
+    pub(crate) fn forwarded(&self) -> usize {
+        self.plan.lock().forwarded
     }
 }
 
@@ -129,7 +129,7 @@ impl Kv for Member {
             }
         };
         if failure != Some(Failure::Request) {
-            self.plan.lock().taken += 1;
+            self.plan.lock().forwarded += 1;
             let answer = self.kv()?.txn(request).await;
             if failure.is_none() {
                 return answer;

@@ -23,8 +23,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-/// No answer takes longer, except on a machine that does something else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of all waits, longer than any of them takes.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server on an ephemeral port of the loopback interface; dropping it stops it.
 pub(crate) struct Served {
@@ -53,10 +53,10 @@ impl Served {
         Self { etcd, address, task, shutdown: token.drop_guard() }
     }
 
-    /// Stops serving and gives the server back when everything has ended.
+    /// Stops serving and returns the server after all connections have ended.
     pub(crate) async fn stop(self) -> EmbeddedEtcd {
         drop(self.shutdown);
-        tokio::time::timeout(PATIENCE, self.task).await.expect("the server ends").unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, self.task).await.expect("the server ends").unwrap();
         self.etcd
     }
 
@@ -68,7 +68,7 @@ impl Served {
         KvClient::new(self.channel().await).max_decoding_message_size(64 << 20)
     }
 
-    /// Everything under `prefix`, which ends with a slash.
+    /// All keys under `prefix`, which ends with a slash.
     pub(crate) async fn list(&self, prefix: &str) -> Result<RangeResponse, Status> {
         Ok(self.kv().await.range(under(prefix)).await?.into_inner())
     }
@@ -83,7 +83,7 @@ pub(crate) async fn channel(address: SocketAddr) -> Channel {
     Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
-/// A request of a client that has this token.
+/// A request of a client with this token.
 pub(crate) fn with_token<T>(token: Option<&str>, message: T) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(token) = token {
@@ -123,7 +123,7 @@ impl Watcher {
         Self::open_with(channel, None).await
     }
 
-    /// Opens a stream whose first request is already there: etcd answers nothing, not even headers, before it.
+    /// Opens a stream whose first request precedes the call, because etcd sends no headers before it.
     pub(crate) async fn open_with(
         channel: Channel,
         first: Option<WatchCreateRequest>,
@@ -131,7 +131,7 @@ impl Watcher {
         Self::open_as(channel, None, first).await
     }
 
-    /// Opens a stream of a client that has this token.
+    /// Opens a stream of a client with this token.
     pub(crate) async fn open_as(
         channel: Channel,
         token: Option<&str>,
@@ -144,7 +144,8 @@ impl Watcher {
         }
         let mut client = WatchClient::new(channel).max_decoding_message_size(64 << 20);
         let opening = client.watch(with_token(token, ReceiverStream::new(receiver)));
-        let responses = tokio::time::timeout(PATIENCE, opening).await.expect("headers in time")?.into_inner();
+        let responses =
+            tokio::time::timeout(WAIT_TIMEOUT, opening).await.expect("headers in time")?.into_inner();
         Ok(Self { requests, responses })
     }
 
@@ -152,7 +153,7 @@ impl Watcher {
         assert!(self.try_request(request).await, "the stream goes on");
     }
 
-    /// Whether the stream still took the request.
+    /// Whether the stream accepted the request.
     pub(crate) async fn try_request(&self, request: RequestUnion) -> bool {
         self.requests.send(WatchRequest { request_union: Some(request) }).await.is_ok()
     }
@@ -177,16 +178,16 @@ impl Watcher {
     }
 
     pub(crate) async fn try_next(&mut self) -> Result<Option<WatchResponse>, Status> {
-        tokio::time::timeout(PATIENCE, self.responses.message()).await.expect("a response in time")
+        tokio::time::timeout(WAIT_TIMEOUT, self.responses.message()).await.expect("a response in time")
     }
 
-    /// Waits until the server has done what was asked before, whether it cancelled the watch or not.
+    /// Waits until the server has processed earlier requests, whether it cancelled the watch or not.
     pub(crate) async fn settle_or_cancelled(&mut self) {
         self.ask_progress().await;
         while self.next().await.watch_id != -1 {}
     }
 
-    /// The progress after everything published so far; panics if something else comes first.
+    /// The progress after all publications so far; panics if another response comes first.
     pub(crate) async fn settle(&mut self) -> i64 {
         self.ask_progress().await;
         let response = self.next().await;

@@ -16,7 +16,7 @@ pub(crate) enum Target {
     Backend(usize),
     /// An answer without a backend.
     Status(u16),
-    /// The responder, which redirects as the Route's plugins say.
+    /// The responder, which redirects by the Route's plugins.
     Redirect,
 }
 
@@ -31,7 +31,7 @@ impl Action {
         Self { targets: smallvec![(Target::Redirect, 1)] }
     }
 
-    /// Whether filters make a difference. They make none if every target is a status.
+    /// Whether filters matter. They do not if every target is a status.
     pub(crate) fn is_filtered(&self) -> bool {
         self.targets.iter().any(|(target, _)| !matches!(target, Target::Status(_)))
     }

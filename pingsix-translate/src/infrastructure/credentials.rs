@@ -88,7 +88,6 @@ impl SinkCredentials {
     /// Reads the entries that the sink needs; `secret` is `None` if the Secret does not exist.
     ///
     /// # Errors
-    ///
     /// [`CredentialsError`]: the Secret does not exist, or has not the entries that the sink needs.
     pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, CredentialsError> {
         let Some(name) = &sink.credentials else { return Ok(Self::default()) };
@@ -125,7 +124,7 @@ struct Entries<'a>(&'a Secret);
 impl Entries<'_> {
     /// An entry, without the line end that may follow it.
     fn text(self, entry: &'static str) -> Result<Option<String>, CredentialsFault> {
-        // In a manifest, `stringData` replaces what `data` has.
+        // In a manifest, `stringData` overrides `data`.
         let written = self.0.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
         let stored = self.0.data.as_ref().and_then(|data| data.get(entry)).map(|bytes| &*bytes.0);
         let Some(bytes) = written.or(stored) else { return Ok(None) };

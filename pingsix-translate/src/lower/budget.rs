@@ -1,8 +1,8 @@
-//! Which rules and certificates a data plane has room for.
+//! The rules and certificates within the budget of a data plane.
 //!
-//! [`mod@admit`] decides, by what [`table`], [`patterns`] and [`certificates`] say that documents will take at most;
-//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, [`ledger`] what is left, and
-//! [`share`] what one namespace may take.
+//! [`mod@admit`] decides, by the upper bounds of documents in [`table`], [`patterns`] and [`certificates`];
+//! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, [`ledger`] the rest
+//! of a budget, and [`share`] the limit of one namespace.
 
 mod admission;
 mod admit;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) use self::admission::UNAVAILABLE;
-pub(crate) use self::admission::{Admission, Kept};
+pub(crate) use self::admission::{Admission, RowTreatment};
 pub(super) use self::admit::{RuleSizes, admit};
 pub(super) use self::share::Share;
 pub(super) use self::table::{route_bytes, upstream_bytes};
@@ -29,7 +29,7 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
 use crate::lower::DataPlane;
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal};
 
-/// A data plane's documents, and what could not be put there.
+/// A data plane's documents, and the refused parts.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) data_plane: DataPlane,
@@ -41,19 +41,19 @@ pub(crate) struct Lowered {
     pub(crate) served_zones: BTreeSet<(usize, usize)>,
     /// Certificates that are not shown, with their owners.
     pub(crate) refused_certificates: Vec<(Arc<ObjectKey>, Refusal)>,
-    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
     pub(crate) problems: Vec<Problem>,
 }
 
 /// Lowers everything attached to the listeners of a data plane.
 ///
-/// When the budget does not suffice, objects are admitted oldest first and the others refused ([`admission`]).
+/// When the budget does not suffice, objects are admitted oldest first and the others are refused ([`admission`]).
 pub(crate) fn lower_plane(lowering: &Lowering<'_>) -> Lowered {
     let rows = PlaneRows::new(lowering.plane, lowering.routes);
     lower_rows(lowering, &rows).0
 }
 
-/// As [`lower_plane`], ready to be changed.
+/// [`lower_plane`] with the state for later changes.
 pub(crate) fn lower_plane_to_change(lowering: &Lowering<'_>) -> (Lowered, LoweredPlane) {
     let rows = PlaneRows::new(lowering.plane, lowering.routes);
     let (lowered, written, admission) = lower_rows(lowering, &rows);
@@ -80,13 +80,14 @@ fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Wr
     (lowered, written, admission)
 }
 
-/// Lowers what is admitted.
+/// Lowers the admitted rules.
 ///
-/// What is charged is never less than what is written. If it were, less would be admitted until the documents fit.
+/// The charge is an upper bound of the size. If the bound fails nevertheless, a smaller budget is tried until the
+/// documents fit.
 fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written, Admission) {
     let budget = lowering.options.budget;
     let mut smaller = budget;
-    for _ in 0..SMALLER {
+    for _ in 0..MAX_SMALLER_BUDGETS {
         let admission = admit(lowering, rows, smaller);
         let written = lowering.lower(rows, &admission, &mut Room::of(budget));
         match written {
@@ -107,25 +108,25 @@ fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written
     (lowering.lower(rows, &admission, &mut Room::unlimited()).unwrap_or_default(), admission)
 }
 
-/// How often less is admitted.
-const SMALLER: usize = 4;
+/// Limit of attempts with a smaller budget.
+const MAX_SMALLER_BUDGETS: usize = 4;
 
-/// What keeps a rule out of a data plane: rules that are older than it.
+/// The older rules that keep a rule out of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Older {
-    /// There are none.
+pub(super) enum OlderRules {
+    /// There are no older rules.
     None,
     /// The oldest of them does not fit, even without any other.
     TooLarge(RuleRef),
-    /// They have been admitted.
+    /// The older rules are admitted.
     Admitted,
 }
 
-/// Why a rule is not admitted; `share` is that of its namespace, if that is what does not suffice.
+/// The refusal of a rule; `share` is its namespace's, if the share does not suffice.
 pub(super) fn refusal(
     routes: &[Arc<RouteInput>],
     rule: RuleRef,
-    (older, share): (Older, Option<Share>),
+    (older, share): (OlderRules, Option<Share>),
     plane: &DataPlaneKey,
     Budget { bytes, matcher_entries }: Budget,
 ) -> Refusal {
@@ -137,10 +138,10 @@ pub(super) fn refusal(
         let (at, route) = named(rule);
         let share = share.named(&route.name.namespace);
         let message = match older {
-            Older::None => format!(
+            OlderRules::None => format!(
                 "Data plane {plane} has no room for the rule: even without any other, its documents would exceed {share}."
             ),
-            Older::TooLarge(_) | Older::Admitted => {
+            OlderRules::TooLarge(_) | OlderRules::Admitted => {
                 format!("Data plane {plane} has no room for the rule: older objects use up {share}.")
             }
         };
@@ -148,18 +149,18 @@ pub(super) fn refusal(
     }
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
-        Older::None => format!(
+        OlderRules::None => format!(
             "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
              {budget}."
         ),
-        Older::TooLarge(oldest) => {
+        OlderRules::TooLarge(oldest) => {
             let (field, route) = named(oldest);
             format!(
                 "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
                  already exceeds its {budget}."
             )
         }
-        Older::Admitted => {
+        OlderRules::Admitted => {
             format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
         }
     };
@@ -175,7 +176,7 @@ pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>)
         .flat_map(|route| {
             let rules = &routes[route].route.rules;
             let mut order: Vec<usize> = (0..rules.len()).collect();
-            // Those without conditions end the decision lists that the others begin.
+            // Rows without conditions end the decision lists that others begin.
             let is_conditional =
                 |rule: &usize| rules[*rule].matches.iter().any(|matched| !matched.conditions.is_empty());
             order.sort_by_key(is_conditional);
@@ -184,8 +185,8 @@ pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>)
         .collect()
 }
 
-/// What is left of a budget while a table is built, counted by what documents cost at least: a table that cannot
-/// fit is given up as soon as that is known, since conditions and wildcards multiply rules.
+/// The rest of a budget while a table is built, by the lower bounds of documents. Conditions and wildcards multiply
+/// rules, so a table that cannot fit is abandoned as early as possible.
 #[derive(Debug)]
 pub(crate) struct Room {
     bytes: usize,

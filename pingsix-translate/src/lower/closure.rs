@@ -1,21 +1,20 @@
-//! The closure of a route table: what makes it independent of PingSIX's insertion order.
+//! The closure of a route table, which makes it independent of PingSIX's insertion order.
 //!
 //! PingSIX inserts Routes in random order, and looks each pattern up *as if it were a request* before it makes an
-//! entry for it: with `/{*p}` present, `/foo/{*p}` never gets an entry of its own, and the Route lands in the
-//! wrong one. Hosts have the same defect (`src/proxy/route.rs`, `insert_into_router`).
+//! entry for it: with `/{*p}` present, `/foo/{*p}` never gets an entry of its own, and the Route lands in the wrong
+//! one. Hosts have the same defect (`src/proxy/route.rs`, `insert_into_router`).
 //!
-//! Therefore every Route lists, before a broad pattern of its own, all narrower patterns of the routers it lands
-//! in; and before a wildcard host, all hosts of the table that the wildcard covers. Then, whatever the order,
-//! whenever a broad pattern is present in a router, all patterns it covers are too (by induction over the
-//! insertions: a Route brings the covered ones along, earlier), so a lookup of a pattern's text finds its own
-//! entry or nothing, and each entry ends up with exactly the Routes that list it.
+//! Therefore every Route lists, before a broad pattern of its own, all narrower patterns of its routers; and before a
+//! wildcard host, all hosts of the table that the wildcard covers. Then, in every order, a router with a broad
+//! pattern also has all patterns that it covers (by induction over the insertions: a Route brings the covered ones
+//! along, earlier). So a lookup of a pattern's text finds its own entry or none, and each entry ends up with exactly
+//! the Routes that list it.
 //!
-//! Since `hosts` and `uris` of a Route are a cross product, patterns listed for one host appear in every router
-//! of the Route, where other Routes must list them in turn: the closure is a fixpoint. It has a closed form. All
-//! Routes with one wildcard host W land in the same routers, those of W and of the hosts it covers; the patterns
-//! they carry there are S(W): their own, and of all patterns in these routers the ones their catch-alls cover.
-//! A router holds the patterns of its own Routes, and S(W) for each W that covers it. Only the S(W) depend on
-//! each other, along nested wildcards.
+//! `hosts` and `uris` of a Route are a cross product, so patterns listed for one host appear in every router of the
+//! Route, where other Routes must list them in turn: the closure is a fixpoint. It has a closed form. All Routes with
+//! one wildcard host W land in the same routers, those of W and of the hosts it covers; the patterns they carry there
+//! are S(W): their own, and the patterns of these routers that their catch-alls cover. A router holds the patterns of
+//! its own Routes, and S(W) for each W that covers it. Only the S(W) depend on each other, along nested wildcards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// The patterns that together match what a path does. PingSIX's catch-all needs at least one character.
+    /// The patterns that together match the requests of a path. PingSIX's catch-all needs at least one character.
     pub(super) fn of(path: Option<&Path>) -> Vec<Self> {
         let exact = |literal: Arc<str>| Self { literal, catch_all: false };
         let below = |literal: Arc<str>| Self { literal, catch_all: true };
@@ -82,7 +81,7 @@ pub(super) type Patterns = BTreeSet<Pattern>;
 
 /// The patterns of a set that a catch-all covers.
 pub(super) fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
-    // None of them comes before it, and what starts with its literal is together.
+    // The matching patterns follow, because patterns with the same literal prefix are adjacent.
     let from_it = set.range(by..).take_while(|pattern| pattern.literal.starts_with(&*by.literal));
     from_it.filter(|pattern| by.covers(pattern))
 }
@@ -95,7 +94,7 @@ pub(crate) struct Closed {
     pub(crate) uris: Vec<String>,
 }
 
-/// What a Route matches by itself.
+/// The host and patterns that a Route matches without closure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matched<'a> {
     pub(crate) path: Option<&'a Path>,
@@ -121,19 +120,19 @@ impl Closed {
     }
 }
 
-/// Closes a table: one entry per Route, in the same order. `None` as soon as there cannot be room for the result:
-/// a wildcard over many hosts with paths of their own multiplies them, and what nobody can use need not be built.
+/// Closes a table: one entry per Route, in the same order. `None` as soon as the result cannot fit: a wildcard over
+/// many hosts with paths of their own multiplies them, and an oversized table need not be built.
 pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Closed>> {
     let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.path)).collect();
-    // What the Routes with one host bring into its router themselves.
-    let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
+    // The patterns that the Routes with one host bring into its router themselves.
+    let mut own_patterns: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
     for (route, patterns) in routes.iter().zip(&own) {
-        brought.entry(route.host).or_default().extend(patterns.iter().cloned());
+        own_patterns.entry(route.host).or_default().extend(patterns.iter().cloned());
     }
-    let tree = HostTree::new(brought.keys().filter_map(|host| *host));
-    let carried = carried_patterns(&brought, &tree);
+    let tree = HostTree::new(own_patterns.keys().filter_map(|host| *host));
+    let carried = carried_patterns(&own_patterns, &tree);
     let hosts: BTreeMap<Option<&Hostname>, Arc<Vec<String>>> =
-        brought.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
+        own_patterns.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
     let host_bytes: BTreeMap<Option<&Hostname>, usize> =
         hosts.iter().map(|(host, listed)| (*host, listed.iter().map(String::len).sum())).collect();
     routes
@@ -146,9 +145,9 @@ pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Close
                 Some(wildcard) if wildcard.is_wildcard() => listed(own, [&carried[wildcard]].into_iter()),
                 Some(exact) => {
                     let wider = tree.wider(exact).map(|wildcard| &carried[wildcard]);
-                    listed(own, [&brought[&host]].into_iter().chain(wider))
+                    listed(own, [&own_patterns[&host]].into_iter().chain(wider))
                 }
-                None => listed(own, [&brought[&host]].into_iter()),
+                None => listed(own, [&own_patterns[&host]].into_iter()),
             };
             let closed = Closed { hosts: hosts[&host].clone(), uris };
             room.take_bytes(host_bytes[&host] + closed.uris.iter().map(String::len).sum::<usize>())?;
@@ -158,7 +157,7 @@ pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Close
         .collect()
 }
 
-/// The catch-alls of a set that no other one covers; together they cover what all of them do.
+/// The catch-alls of a set without those that others cover; together they cover the same patterns.
 fn widest_catch_alls(patterns: &Patterns) -> Vec<&Pattern> {
     let mut widest: Vec<&Pattern> = Vec::new();
     for pattern in patterns.iter().filter(|pattern| pattern.catch_all) {
@@ -172,24 +171,24 @@ fn widest_catch_alls(patterns: &Patterns) -> Vec<&Pattern> {
 
 /// S(W) for every wildcard host: the least fixpoint.
 fn carried_patterns<'h>(
-    brought: &BTreeMap<Option<&'h Hostname>, Patterns>,
+    own_patterns: &BTreeMap<Option<&'h Hostname>, Patterns>,
     tree: &HostTree<'h>,
 ) -> BTreeMap<&'h Hostname, Patterns> {
     let wildcards: Vec<&'h Hostname> =
-        brought.keys().filter_map(|host| *host).filter(|host| host.is_wildcard()).collect();
+        own_patterns.keys().filter_map(|host| *host).filter(|host| host.is_wildcard()).collect();
     let mut carried: BTreeMap<&Hostname, Patterns> =
-        wildcards.iter().map(|wildcard| (*wildcard, brought[&Some(*wildcard)].clone())).collect();
+        wildcards.iter().map(|wildcard| (*wildcard, own_patterns[&Some(*wildcard)].clone())).collect();
     loop {
         let mut changed = false;
         for wildcard in &wildcards {
-            let catch_alls = widest_catch_alls(&brought[&Some(*wildcard)]);
-            // The routers' own patterns, and what each wildcard that reaches one of them carries in.
+            let catch_alls = widest_catch_alls(&own_patterns[&Some(*wildcard)]);
+            // The routers' own patterns, and the patterns that each overlapping wildcard carries in.
             let routers: Vec<&Hostname> = tree.routers(wildcard).collect();
             let reaching: BTreeSet<&Hostname> =
                 routers.iter().flat_map(|router| tree.wider(router)).collect();
             let visible: Vec<&Patterns> = routers
                 .iter()
-                .map(|router| &brought[&Some(*router)])
+                .map(|router| &own_patterns[&Some(*router)])
                 .chain(reaching.iter().map(|wildcard| &carried[wildcard]))
                 .collect();
             let mut next = carried[wildcard].clone();
@@ -230,7 +229,7 @@ pub(super) fn in_order(mut list: Vec<&Pattern>) -> Vec<String> {
     list.into_iter().map(Pattern::text).collect()
 }
 
-/// Which host patterns of a table cover which.
+/// The cover relation between the host patterns of a table.
 #[derive(Debug)]
 pub(super) struct HostTree<'h> {
     /// For each wildcard, the hosts it strictly covers.

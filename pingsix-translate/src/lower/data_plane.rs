@@ -1,4 +1,4 @@
-//! What lowering yields: the documents of data planes, and where each comes from.
+//! Output of lowering: the documents of data planes with their provenance.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct DataPlane {
     pub config: Config,
     /// One entry per document of `config`.
     pub provenance: SharedMap<DocumentKey, Provenance>,
-    /// How much of the budget is used.
+    /// The used part of the budget.
     pub size: Size,
 }
 
@@ -25,16 +25,16 @@ pub struct StreamPlane {
     pub config: StreamConfig,
     /// One entry per document of `config`.
     pub provenance: BTreeMap<StreamKey, StreamProvenance>,
-    /// How much of the budget is used.
+    /// The used part of the budget.
     pub size: Size,
 }
 
-/// How large a data plane's configuration is, in the units of [`Budget`].
+/// The size of a data plane's configuration in the units of [`Budget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Bytes of the list response.
     pub bytes: usize,
-    /// Entries in the matchers of PingSIX, or of what reads the stream documents.
+    /// Entries in the matchers of PingSIX or of a stream proxy.
     pub matcher_entries: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Decision lists: the rows that a Route tries in order, with what each of them does.
+//! Decision lists: the rows that a Route tries in order, with their actions.
 //!
-//! Conditions choose among upstreams, by `traffic-split`; what runs before and after is one set of plugins for the whole
-//! Route. So everything that can differ from row to row is an upstream, statuses and redirects included, and the rows
-//! must agree on the rest: on the filters of their rules, and on the chain of their policies.
+//! Conditions choose among upstreams by `traffic-split`; the plugins before and after are one set for the whole
+//! Route. So every difference between rows is an upstream, statuses and redirects included. The rows must agree on
+//! the rest: on the filters of their rules, and on the chain of their policies.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl<'a> Writer<'a, '_> {
         self.refuse(row, &message);
     }
 
-    /// What the row answers when it cannot be honoured.
+    /// The status of a row that cannot be honoured.
     fn failure(&self, row: &Row<'_>) -> u16 {
         self.lowering.routes[row.rule.route].route.traffic.failure()
     }
@@ -92,7 +92,7 @@ impl<'a> Writer<'a, '_> {
             self.refuse_answers_before_redirect(&rows, &mut steps);
         } else {
             self.refuse_mixed_audiences(&rows, &mut steps);
-            // Whoever a row is for, once it fails for everybody, nobody goes further.
+            // After a failure for all audiences, no later row is reached.
             if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
                 rows.truncate(last + 1);
                 steps.truncate(last + 1);
@@ -110,7 +110,7 @@ impl<'a> Writer<'a, '_> {
         if !may_answer {
             self.refuse_bodies(&rows, &mut steps);
         }
-        let Agreed { filters, chain } = self.agree(&rows, &mut steps);
+        let CommonSettings { filters, chain } = self.common_settings(&rows, &mut steps);
         let mut of_service = None;
         let response = steps.first().filter(|_| may_answer).and_then(|step| step.response);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
@@ -134,7 +134,7 @@ impl<'a> Writer<'a, '_> {
             }
             (document, split_rules)
         } else {
-            // One status for all rows: that of the first, which has the say.
+            // One status for all rows: that of the first, which owns the list.
             let failure = rows.first().map_or(500, |row| self.failure(row));
             self.refuse_for_want_of_responder(&rows, &steps, failure);
             self.refuse_rows_for_want_of_responder(to_https.take(), failure);
@@ -197,7 +197,7 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// Refuses what is meant for requests with or without TLS alone, where both would get it.
+    /// Refuses rows for one audience alone where both would reach them.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
             let message = match row.audience {
@@ -258,13 +258,13 @@ impl<'a> Writer<'a, '_> {
     /// The filters and policies of a list. PingSIX runs plugins per Route, so rules with others are refused.
     ///
     /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
-    /// not change what it does, however old it is. Of the owner, the rule that comes last counts, which has the fewest
+    /// not change its behaviour, however old it is. Of the owner, the last rule counts, which has the fewest
     /// conditions.
-    fn agree(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Agreed<'a> {
+    fn common_settings(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> CommonSettings<'a> {
         self.find_agreed(rows, steps).unwrap_or_default()
     }
 
-    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<Agreed<'a>> {
+    fn find_agreed(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<CommonSettings<'a>> {
         let filtered = || steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
         let first = filtered().next()?.1;
         let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
@@ -426,7 +426,7 @@ struct Step<'a> {
 
 /// The shared part of the rows of a list. PingSIX runs one set of plugins for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Agreed<'a> {
+struct CommonSettings<'a> {
     filters: Option<&'a Filters>,
     chain: Option<&'a Arc<Chain>>,
 }
@@ -436,11 +436,11 @@ fn chain_in_words(chain: Option<&Arc<Chain>>) -> String {
 }
 
 impl<'a> Step<'a> {
-    const fn plugins(&self) -> Agreed<'a> {
-        Agreed { filters: self.filters, chain: self.chain }
+    const fn plugins(&self) -> CommonSettings<'a> {
+        CommonSettings { filters: self.filters, chain: self.chain }
     }
 
-    /// The redirect, if that is what the step does.
+    /// The redirect of the step, if it is one.
     fn redirect(&self) -> Option<&'a Redirect> {
         self.filters?.redirect.as_ref().filter(|_| self.action.is_filtered())
     }
@@ -448,7 +448,7 @@ impl<'a> Step<'a> {
     /// The plugin that redirects, if PingSIX does that itself for a Route that does nothing else.
     fn native_redirect(&self, host: Option<&Hostname>, entrances: &[Entrance]) -> Option<plugin::Redirect> {
         let filters = self.filters?;
-        // What plugins answer gets no headers of others, and there is no request to change.
+        // Responses of plugins get no headers of others, and there is no request to change.
         if filters.cors.is_some() || !filters.response_headers.is_empty() {
             return None;
         }

@@ -28,7 +28,7 @@ pub(crate) struct Written {
     pub(crate) data_plane: DataPlane,
     /// Rules that cannot be expressed.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// How the Routes came to be: index of the zone, and which Route.
+    /// The origin of the Routes: index of the zone, and key.
     pub(super) table: Vec<(usize, Arc<TableKey>, WrittenRoute)>,
     pub(super) naming: Naming,
     /// The ids of the documents of certificates.
@@ -37,24 +37,24 @@ pub(crate) struct Written {
     pub(super) unreached: BTreeSet<PartKey>,
 }
 
-/// Where rows are that may have to do with each other: those of a group whose paths have one first segment.
+/// The key of rows that may depend on each other: those of a group whose paths have the same first segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PartKey {
     /// Index of the zone.
     pub(super) zone: usize,
     pub(super) original: Option<Hostname>,
-    /// Empty for the root, and what else may cover paths with several first segments.
+    /// Empty for the root, and for paths that may cover several first segments.
     pub(super) segment: Box<str>,
 }
 
-/// What it takes to write a Route again that was written.
+/// The state for rewriting a written Route.
 #[derive(Debug)]
 pub(super) struct WrittenRoute {
     /// The upstreams that were asked for.
     pub(super) uses: Uses,
     /// The policies of its service.
     pub(super) chain: Option<Arc<Chain>>,
-    /// What is refused because of it, each rule once.
+    /// The refusals because of the Route, each rule once.
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
     pub(super) room: usize,
@@ -63,7 +63,7 @@ pub(super) struct WrittenRoute {
     pub(super) matcher_entries: usize,
 }
 
-/// What documents are called.
+/// The names of documents.
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(super) upstreams: Upstreams,
@@ -81,7 +81,7 @@ impl Default for Naming {
     }
 }
 
-/// What a data plane is written from.
+/// The inputs of a data plane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lowering<'a> {
     pub(crate) plane: &'a Plane,
@@ -98,8 +98,8 @@ impl<'a> Lowering<'a> {
         (input, &input.route.rules[rule.rule])
     }
 
-    /// Lowers what is admitted. `None` when the documents cannot fit the room; what needs a little more
-    /// may come back all the same.
+    /// Lowers the admitted rules. `None` when the documents cannot fit the room; a result may exceed the room
+    /// slightly.
     pub(crate) fn lower(
         &self,
         rows: &PlaneRows<'a>,
@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
         let mut documents: Vec<(DocumentKey, LazyDocument)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
         let mut written = Vec::with_capacity(table.len());
-        let mut asked_for = BTreeSet::new();
+        let mut requested = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
             let Drafted { mut document, origin, uses, chain, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
@@ -139,7 +139,7 @@ impl<'a> Lowering<'a> {
             let document = LazyDocument::written(&Document::Route(document));
             provenance.push((key.clone(), origin));
             documents.push((key, document));
-            asked_for.extend(uses.iter().copied());
+            requested.extend(uses.iter().copied());
             let route_written = WrittenRoute { uses, chain, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
@@ -156,7 +156,7 @@ impl<'a> Lowering<'a> {
             provenance.push((key.clone(), origin));
             documents.push((key, document));
         }
-        for upstream in asked_for {
+        for upstream in requested {
             if let Some((key, (document, origin))) = naming
                 .upstreams
                 .named
@@ -198,7 +198,7 @@ impl<'a> Lowering<'a> {
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority();
         let refused = writer.refused.into_iter().collect();
-        Drafted { document, origin, uses: naming.upstreams.take_asked_for(), chain, refused }
+        Drafted { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
     }
 }
 
@@ -211,7 +211,7 @@ pub(super) struct Drafted {
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 
-/// Of what several Routes refuse of one rule, what the first of them says counts.
+/// If several Routes refuse one rule, the first refusal counts.
 fn first_refusals(table: &[(usize, Arc<TableKey>, WrittenRoute)]) -> Vec<(RuleRef, Refusal)> {
     let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
     for (_, key, route) in table {
@@ -239,7 +239,7 @@ impl TableRoute {
 }
 
 impl Closed {
-    /// As a Route has it.
+    /// The patterns in the form of a Route.
     pub(super) fn into_patterns(self) -> RoutePatterns {
         let (uri, uris) = match <[String; 1]>::try_from(self.uris) {
             Ok([uri]) => (Some(uri), Vec::new()),
@@ -307,12 +307,12 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-/// What a Route is called, as long as no two documents are called the same.
+/// The key of a Route, before collisions of names.
 pub(super) fn document_key(key: &TableKey) -> DocumentKey {
     DocumentKey { kind: ResourceKind::Route, id: name_of_route(key).short() }
 }
 
-/// What the id of a Route is made of.
+/// The name from which the id of a Route derives.
 pub(super) fn name_of_route(key: &TableKey) -> Name {
     let host = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string).unwrap_or_default();
     let kind = match key.path.as_ref().map(|path| path.kind) {

@@ -23,8 +23,8 @@ const SHORT: usize = 8;
 const LONG: usize = 15;
 
 impl Ids {
-    /// The id of the document with a name. A collision of the short digest is resolved by a longer one, so that it does
-    /// not matter for anybody else.
+    /// The id of the document with a name. A longer digest resolves a collision of the short one, so that other ids
+    /// stay.
     pub(crate) fn assign(&mut self, name: &Name) -> String {
         let (shown, rest) = (name.shown(), name.rest());
         let is_first = *self.taken.entry(shown).or_insert(rest) == rest;
@@ -32,7 +32,7 @@ impl Ids {
         if is_first { name.short() } else { name.text(LONG) }
     }
 
-    /// Takes no more memory than what is there needs.
+    /// Shrinks the allocation to the content.
     pub(crate) fn pack(&mut self) {
         pack(&mut self.taken);
     }
@@ -42,7 +42,7 @@ impl Ids {
         self.collided
     }
 
-    /// Gives an id up. One that was not handed out as a short one is none of ours to keep.
+    /// Releases an id. An id of another form was not assigned here.
     pub(crate) fn release(&mut self, id: &str) {
         if let Some(shown) = id.get(1..).and_then(read_base32) {
             self.taken.remove(&shown);
@@ -97,7 +97,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }
 
-/// The bits that a short id shows, from its text without the prefix; `None` for what is no short id.
+/// The bits of a short id from its text without the prefix; `None` for another text.
 fn read_base32(text: &str) -> Option<u64> {
     if text.len() != SHORT * 8 / 5 {
         return None;
@@ -110,8 +110,7 @@ fn read_base32(text: &str) -> Option<u64> {
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Lower-case, without padding and without what does not fill a character: fits PingSIX's keys and is easy to read
-/// aloud.
+/// Lower-case base32 without padding and incomplete characters: valid in PingSIX's keys and easy to read aloud.
 fn push_base32(bytes: &[u8], text: &mut String) {
     let (mut buffer, mut bits) = (0_u32, 0_u32);
     for byte in bytes {

@@ -21,7 +21,7 @@ pub(super) trait Ranked {
     }
 }
 
-/// A map from paths that finds what covers a path, and what lies below it, without looking at the rest.
+/// A map from paths that finds the entries covering a path and the entries below it in logarithmic time.
 #[derive(Debug)]
 pub(super) struct PathMap<'a, T> {
     exact: BTreeMap<&'a str, Vec<T>>,
@@ -69,7 +69,7 @@ impl<'a, T: Ranked> PathMap<'a, T> {
         self.exact.into_values().chain(self.prefix.into_values()).flatten()
     }
 
-    /// What answers wherever `path` does, first in the order first.
+    /// The entries that match wherever `path` does, in their order.
     pub(super) fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
         let exact = match path.kind {
             PathKind::Exact => self.exact.get(&*path.text),
@@ -81,7 +81,7 @@ impl<'a, T: Ranked> PathMap<'a, T> {
             .chain(stems(path.stem()).filter_map(|stem| self.prefix.get(stem)).flatten())
     }
 
-    /// What answers in a proper part of where the prefix `path` does.
+    /// The entries that match in a proper part of the prefix `path`.
     pub(super) fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
         let stem = path.stem();
         let is_prefix = path.kind == PathKind::Prefix;

@@ -1,4 +1,4 @@
-//! Which data planes a Gateway has, and which hosts each listener serves there.
+//! Data planes of a Gateway, and the hosts of each listener there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct ZoneListeners {
     /// Whether any of them is served. If none is, nothing is served to these hosts, and they are not left to wider
     /// listeners either: those may let in whom these would have kept out.
     pub(crate) is_served: bool,
-    /// The ports its requests come in by: those of the listeners, in their order.
+    /// The ports of its requests: those of the listeners, in their order.
     pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
@@ -107,8 +107,8 @@ pub(crate) fn planes(
     })
 }
 
-/// The data planes of an IngressClass, by key. Each has one zone, with every host. The indices of [`INGRESS_PORTS`] take the
-/// place of those of listeners.
+/// The data planes of an IngressClass, by key. Each has one zone with every host. The indices of [`INGRESS_PORTS`]
+/// replace those of listeners.
 pub(crate) fn ingress_planes(
     class: &Arc<str>,
     layout: Layout,
@@ -221,7 +221,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
 /// The listeners of a port by hostname.
 pub(super) type Port = BTreeMap<Option<Hostname>, usize>;
 
-/// The listeners of each port: those that are served, and those with such a protocol that are not but keep their hosts
+/// The listeners of each port: the served ones, and those of such a protocol that are not served but keep their hosts
 /// from wider ones.
 pub(super) fn ports(
     listeners: &[Listener],
@@ -235,7 +235,7 @@ pub(super) fn ports(
     }
     let keeps_its_hosts = |listener: &Listener| match &listener.state {
         ListenerState::Unresolved | ListenerState::Refused { .. } => listener.protocol.is_some_and(&is_such),
-        // What lost a conflict has no hosts, nor has what the Gateway does not allow.
+        // A listener that lost a conflict has no hosts, nor has one that the Gateway does not allow.
         ListenerState::Served { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
             false
         }

@@ -1,8 +1,8 @@
-//! Redirects: by PingSIX itself where its answer is right on HTTP/1.1 and HTTP/2, by the responder otherwise.
+//! Redirects: by PingSIX itself if its answer is right on HTTP/1.1 and HTTP/2, by the responder otherwise.
 //!
 //! PingSIX's `redirect` writes a relative `Location` on HTTP/1.1 and one with the request's scheme and authority on
-//! HTTP/2 (`src/plugins/redirect.rs`). Both are right when only the path changes, unless the new path could start with
-//! two slashes, which a client takes for a host. With `http_to_https` the URL is absolute on both.
+//! HTTP/2 (`src/plugins/redirect.rs`). Both are right when only the path changes, unless the new path could start
+//! with two slashes, which a client parses as a host. With `http_to_https` the URL is absolute on both.
 
 use std::num::NonZeroU16;
 
@@ -86,7 +86,7 @@ fn is_plain(path: &str) -> bool {
     !path.starts_with("//") && !path.contains('$')
 }
 
-/// What the responder is told; `None` when it depends on the port a request comes in by, and there are several.
+/// The instruction to the responder; `None` when it depends on the port of a request, and there are several.
 pub(super) fn instruction(redirect: &Redirect, entrances: &[Entrance]) -> Option<RedirectInstruction> {
     let Redirect { status, scheme, hostname, port, path } = redirect.clone();
     let mut listeners = entrances.iter().filter_map(|entrance| {

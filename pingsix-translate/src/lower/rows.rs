@@ -1,9 +1,9 @@
-//! Which rows each zone of a data plane holds, and which routes cannot be served there alone.
+//! The rows of each zone of a data plane, and the routes that cannot be served there alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::{Admission, Kept};
+use super::budget::{Admission, RowTreatment};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, RowState, Zone};
@@ -15,7 +15,7 @@ use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Match, Route};
 use crate::small_set::SmallSet;
 
-/// A route with what the earlier stages found out about it.
+/// A route with the results of the earlier stages.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RouteInput {
     pub(crate) route: Route,
@@ -26,7 +26,7 @@ pub(crate) struct RouteInput {
     is_gone: bool,
 }
 
-/// Where a route is attached.
+/// The attachments of a route.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Attachments {
     /// One per parentRef that is ours.
@@ -88,12 +88,12 @@ pub(crate) struct ZoneRefusal {
     pub(crate) cause: ZoneRefusalCause,
 }
 
-/// Why: PingSIX serves every host on every port of the data plane.
+/// The cause: PingSIX serves every host on every port of the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneRefusalCause {
     /// Another listener serves the same hosts on another port, and the route is not attached to it.
     NotAttached { other: usize },
-    /// As [`NotAttached`](Self::NotAttached), but it redirects to HTTPS, which is possible for named hosts.
+    /// As [`NotAttached`](Self::NotAttached) for a redirect to HTTPS, which is possible for named hosts.
     UnnamedRedirect,
     /// All listeners of these hosts speak HTTPS, but the data plane also has a plaintext port.
     Exposed { port: u16 },
@@ -104,15 +104,15 @@ pub(crate) enum ZoneRefusalCause {
 pub(crate) struct PlaneRows<'a> {
     plane: &'a Plane,
     routes: &'a [Arc<RouteInput>],
-    /// By zone: index of the route, and what it is there.
+    /// By zone: index of the route, and its placement.
     zones: Vec<Vec<(usize, Placement)>>,
 }
 
-/// A route in a zone.
+/// The served names, at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placement {
     pub(crate) zone: usize,
-    /// Its names there, at least one.
+    /// The served names there, at least one.
     pub(crate) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
     pub(crate) audience: Result<Audience, ZoneRefusalCause>,
@@ -138,7 +138,7 @@ impl Placer {
         Self { zones_of, hostnames }
     }
 
-    /// Where a route has names, by itself: what routes do to each other is up to [`serve_over_tls`].
+    /// The names of a route, without effects between routes, which [`serve_over_tls`] has.
     pub(super) fn place(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
         let zones: BTreeSet<usize> = input
             .listeners()
@@ -240,7 +240,7 @@ pub(super) fn rows<'a>(
     input: &'a RouteInput,
     original: Option<&Hostname>,
     audience: Result<Audience, ZoneRefusalCause>,
-    kept: impl Fn(RuleRef, &Match) -> Kept,
+    kept: impl Fn(RuleRef, &Match) -> RowTreatment,
 ) -> impl Iterator<Item = Row<'a>> {
     let route = &input.route;
     let specificity = hostname_precedence(original);
@@ -254,11 +254,11 @@ pub(super) fn rows<'a>(
     });
     matches.filter_map(move |(rule, content, matched)| {
         let (conditions, audience, state) = match kept(rule, matched) {
-            Kept::Served => (&*matched.conditions, audience, served),
-            Kept::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
-            Kept::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
-            Kept::Behind => (&[][..], Audience::Everybody, RowState::Guard),
-            Kept::Nothing => return None,
+            RowTreatment::Served => (&*matched.conditions, audience, served),
+            RowTreatment::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
+            RowTreatment::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
+            RowTreatment::Behind => (&[][..], Audience::Everybody, RowState::Guard),
+            RowTreatment::Nothing => return None,
         };
         Some(Row {
             rule,
@@ -285,7 +285,7 @@ fn attached<'s>(
     listeners.filter(|listener| input.attached.listeners.contains(listener)).copied()
 }
 
-/// What a route is refused of in a zone.
+/// The refusals of a route in a zone.
 pub(super) fn refusals(
     plane: &Plane,
     route: usize,
@@ -333,7 +333,7 @@ fn audience(
     }
 }
 
-/// Where requests in plaintext are sent to HTTPS, a route attached to the HTTPS listeners alone can be served.
+/// A route of the HTTPS listeners alone can be served if plaintext requests are redirected to HTTPS.
 pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, input: &RouteInput) {
     if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.attached.listeners) {
         placement.audience = Ok(Audience::Tls);
@@ -358,7 +358,7 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
     })
 }
 
-/// Whether that is what a route is for, possible or not.
+/// Whether the route's only purpose is a redirect to HTTPS, possible or not.
 fn only_redirects_to_https(input: &RouteInput) -> bool {
     input.route.rules.iter().all(|rule| {
         let redirect = rule.filters.as_deref().and_then(|filters| filters.redirect.as_ref());

@@ -35,7 +35,7 @@ pub(crate) struct Shown {
     pub(crate) age: Age,
 }
 
-/// What the document of a certificate stands for.
+/// The key of a certificate's document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SslKey {
     /// The namespace of the objects that show it.
@@ -141,11 +141,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// How many names a message spells out.
-    const LISTED: usize = 8;
+    /// Limit of the names in a message.
+    const MAX_LISTED_NAMES: usize = 8;
 
     pub(crate) fn add(&mut self, name: &ServerName) {
-        if self.first.len() < Self::LISTED {
+        if self.first.len() < Self::MAX_LISTED_NAMES {
             self.first.push(name.to_string());
         }
         self.count += 1;
@@ -162,8 +162,8 @@ impl fmt::Display for Names {
     }
 }
 
-/// Which listener of a port a request selects: the one with the most specific hostname. No other one may show a
-/// certificate for it.
+/// The listener of a port that a request selects: the one with the most specific hostname. Other listeners may not
+/// present a certificate for it.
 struct Selection(BTreeMap<(u16, Option<Hostname>), usize>);
 
 impl Selection {
@@ -259,7 +259,7 @@ impl SslDocument<'_> {
 }
 
 impl ServedCertificates {
-    /// The documents with the certificates that are shown, by what they stand for.
+    /// The documents of the presented certificates, by key.
     pub(super) fn documents(
         &self,
         is_shown: impl Fn(&ServedCertificate) -> bool,
@@ -275,8 +275,8 @@ impl ServedCertificates {
     }
 }
 
-/// What documents of certificates add to a list response, known before they are built: the sum over the documents of
-/// [`Certificate::listed_bytes`] and of [`ServerName::listed_bytes`] for each name, beside the prefix of the key.
+/// The size of certificates' documents in a list response, known before they are built: the sum over the documents of
+/// [`Certificate::listed_bytes`] and of [`ServerName::listed_bytes`] for each name, besides the prefix of the key.
 impl Certificate {
     /// Bytes of a document without names.
     pub(crate) fn listed_bytes(&self) -> usize {

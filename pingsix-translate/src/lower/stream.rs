@@ -1,19 +1,19 @@
-//! Routes for TCP, UDP and TLS to stream documents.
+//! Lowering of TCP, UDP and TLS routes to stream documents.
 //!
-//! One document per port, or per port and server name: [`place`] finds who wants which place, the first of each gets
-//! it, and the others are told; [`document`] writes down who got what. So no two documents can take one connection, and
-//! nothing depends on an order.
+//! One document per port, or per port and server name: [`matches`] finds the contenders of each match, the first of
+//! which gets it, and the others are notified; [`document`] writes the winners. So no two documents match one
+//! connection, and the result is independent of order.
 
 mod admit;
 mod document;
-mod place;
+mod matches;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::admit::{Shared, admit, no_room};
+use self::admit::{AdmittedByShares, admit, refuse_beyond};
 use self::document::{Writer, origin};
-use self::place::{Contender, StreamMatch, Wanted, places, stream_listeners};
+use self::matches::{Contender, MatchOutcome, StreamMatch, stream_listeners, stream_matches};
 use super::budget::oldest_first;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
@@ -24,7 +24,7 @@ use crate::model::{
     DataPlaneKey, FieldPath, Kind, ObjectName, Options, Origin, Problem, Reason, Refusal, Severity,
 };
 
-/// The stream documents of a Gateway, and what could not be put there.
+/// The stream documents of a Gateway, and the refused parts.
 #[derive(Debug)]
 pub(crate) struct LoweredStreams {
     pub(crate) key: DataPlaneKey,
@@ -33,22 +33,23 @@ pub(crate) struct LoweredStreams {
     pub(crate) listeners: Vec<usize>,
     /// Rules there is no room for.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// Routes that get nothing of what they ask for, because others come first.
+    /// Routes without any match, because others precede them.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What stream documents are for.
+/// The inputs of stream documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listened<'a> {
     pub(crate) gateway: &'a ObjectName,
     pub(crate) listeners: &'a [Listener],
-    /// How much of the budget one namespace may take, in percent; 100 is no bound.
+    /// The percentage of the budget that one namespace may use; 100 is no bound.
     pub(crate) namespace_share: u8,
 }
 
 /// Lowers everything attached to the listeners of a Gateway for TCP, UDP and TLS.
 ///
-/// When the budget does not suffice, or the share of a namespace, rules are admitted oldest first and the others refused.
+/// When the budget or the share of a namespace does not suffice, rules are admitted oldest first and the others are
+/// refused.
 pub(crate) fn lower_streams(
     listened: &Listened<'_>,
     routes: &[Arc<RouteInput>],
@@ -58,24 +59,30 @@ pub(crate) fn lower_streams(
     let &Listened { gateway, listeners, namespace_share } = listened;
     let key = DataPlaneKey::Stream { gateway: gateway.clone() };
     let prefix = key.prefix(&options.root);
-    let places = places(listeners, routes);
-    let lowering =
-        Lowering { listeners, routes, backends, prefix: &prefix, places: &places, is_guarded: true };
+    let stream_matches = stream_matches(listeners, routes);
+    let lowering = Lowering {
+        listeners,
+        routes,
+        backends,
+        prefix: &prefix,
+        stream_matches: &stream_matches,
+        is_guarded: true,
+    };
     let within = |admitted: Option<&[RuleRef]>| {
         let written = lowering.lower(admitted);
         written.plane.size.fits(options.budget).then_some(written)
     };
     let oldest_first = || {
-        let contenders = places.values().flat_map(|wanted| &wanted.contenders);
+        let contenders = stream_matches.values().flat_map(|wanted| &wanted.contenders);
         oldest_first(routes, &contenders.map(|contender| contender.route).collect())
     };
     let shared = (namespace_share < 100)
         .then(|| lowering.within_shares(&oldest_first(), namespace_share, &key, options.budget));
-    let Shared { admitted, refused: mut refused_rules, warnings } = shared.unwrap_or_default();
+    let AdmittedByShares { admitted, refused: mut refused_rules, warnings } = shared.unwrap_or_default();
     let Written { plane, mut problems } = within(admitted.as_deref()).unwrap_or_else(|| {
         let oldest_first = admitted.unwrap_or_else(oldest_first);
         let (fitting, written) = admit(&oldest_first, |admitted| within(Some(admitted)));
-        refused_rules.extend(no_room(&oldest_first, fitting, routes, &key, (options.budget, None)));
+        refused_rules.extend(refuse_beyond(&oldest_first, fitting, routes, &key, (options.budget, None)));
         // Without rules only the guards are left; a budget too small even for them is exceeded.
         written.unwrap_or_else(|| lowering.lower(Some(&[])))
     });
@@ -84,19 +91,19 @@ pub(crate) fn lower_streams(
     LoweredStreams { key, plane, listeners, refused_rules, problems }
 }
 
-/// What stream documents are made of.
+/// The inputs of stream documents.
 #[derive(Clone, Copy)]
 struct Lowering<'a> {
     listeners: &'a [Listener],
     routes: &'a [Arc<RouteInput>],
     backends: &'a Backends,
     prefix: &'a str,
-    places: &'a BTreeMap<StreamMatch, Wanted>,
+    stream_matches: &'a BTreeMap<StreamMatch, MatchOutcome>,
     /// Whether guards are written.
     is_guarded: bool,
 }
 
-/// What becomes of the routes that are admitted.
+/// The documents of the admitted routes.
 struct Written {
     plane: StreamPlane,
     problems: Vec<Problem>,
@@ -111,27 +118,27 @@ impl Lowering<'_> {
             |one: &&Contender| admitted.as_ref().is_none_or(|admitted| admitted.contains(&one.route));
         let mut writer = Writer::new(self.backends);
         let mut losses = BTreeMap::new();
-        for (place, wanted) in self.places {
-            let listener = &self.listeners[place.listener];
+        for (stream_match, wanted) in self.stream_matches {
+            let listener = &self.listeners[stream_match.listener];
             let mut contenders = wanted.contenders.iter().filter(is_admitted);
             let Some(winner) = contenders.next() else {
                 if wanted.is_guarded && self.is_guarded {
-                    writer.guard(place, listener);
+                    writer.guard(stream_match, listener);
                 }
                 continue;
             };
             let others: Vec<&Contender> = contenders.filter(|other| other.route != winner.route).collect();
             let shadowed: BTreeSet<Origin> =
                 others.iter().map(|other| origin(&self.routes[other.route])).collect();
-            writer.route(place, listener, &self.routes[winner.route], shadowed);
+            writer.route(stream_match, listener, &self.routes[winner.route], shadowed);
             for other in others {
                 let lost: &mut BTreeSet<&StreamMatch> =
-                    losses.entry((other.route, place.listener, winner.route)).or_default();
-                lost.insert(place);
+                    losses.entry((other.route, stream_match.listener, winner.route)).or_default();
+                lost.insert(stream_match);
             }
         }
-        let problems = losses.into_iter().map(|((loser, listener, winner), places)| {
-            loss(&self.routes[loser], &self.listeners[listener], &self.routes[winner], &places)
+        let problems = losses.into_iter().map(|((loser, listener, winner), stream_matches)| {
+            loss(&self.routes[loser], &self.listeners[listener], &self.routes[winner], &stream_matches)
         });
         let problems = problems.collect();
         let mut plane = writer.finish();
@@ -148,10 +155,12 @@ fn loss(
     loser: &RouteInput,
     listener: &Listener,
     winner: &RouteInput,
-    places: &BTreeSet<&StreamMatch>,
+    stream_matches: &BTreeSet<&StreamMatch>,
 ) -> Problem {
-    let names: Vec<String> =
-        places.iter().filter_map(|place| Some(place.name.as_ref()?.to_string())).collect();
+    let names: Vec<String> = stream_matches
+        .iter()
+        .filter_map(|stream_match| Some(stream_match.name.as_ref()?.to_string()))
+        .collect();
     let name = named(listener);
     let (field, message) = if names.is_empty() {
         let message = format!("All traffic of {name} goes to {}, which is older.", winner.route.key);

@@ -87,9 +87,9 @@ pub(crate) struct Row<'a> {
     pub(crate) rule: RuleRef,
     pub(crate) route: &'a Arc<ObjectKey>,
     pub(crate) age: Age,
-    /// Which part of its object the row is.
+    /// The part of its object.
     pub(crate) section: Section,
-    /// How specific the original hostname is ([`hostname_precedence`]).
+    /// The specificity of the original hostname ([`hostname_precedence`]).
     pub(crate) specificity: u32,
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
@@ -98,15 +98,15 @@ pub(crate) struct Row<'a> {
     pub(crate) state: RowState,
 }
 
-/// Whether a row does what its rule asks for.
+/// The state of a row's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RowState {
     Served,
     /// The route is refused in the zone: the row answers an error.
     Refused,
-    /// There is no room for the rule, or its hostname is closed: the row answers 503.
+    /// The rule exceeds the budget, or its hostname is closed: the row answers 503.
     Unavailable,
-    /// It stands for rules of a hostname that there is no room for, behind everything else: 503.
+    /// The row stands for refused rules of a hostname, behind everything else: 503.
     Guard,
 }
 
@@ -115,9 +115,9 @@ pub(crate) enum RowState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Audience {
     Everybody,
-    /// Those by TLS: the row must not be served to others.
+    /// Requests over TLS: the row must not be served to others.
     Tls,
-    /// Those in plaintext: the row sends them to HTTPS, and has no conditions.
+    /// Plaintext requests: the row redirects them to HTTPS, and has no conditions.
     Plaintext,
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct Zone<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableRoute {
     pub(crate) key: Arc<TableKey>,
-    /// What PingSIX matches; none is every host.
+    /// The host that PingSIX matches; none is every host.
     pub(crate) host: Option<Hostname>,
     pub(crate) answer: Answer,
 }
@@ -189,13 +189,13 @@ pub(crate) struct TableKey {
 }
 
 impl TableKey {
-    /// What PingSIX matches; none is every host.
+    /// The host that PingSIX matches; none is every host.
     pub(crate) fn host(&self) -> Option<Hostname> {
         host_of(self.original.as_ref(), self.zone.as_ref())
     }
 
-    /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a
-    /// method: what they match by lies on one chain, on which lengths differ.
+    /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a method:
+    /// their hosts and paths lie on one chain, on which lengths differ.
     pub(crate) fn priority(&self) -> u32 {
         let zone = hostname_precedence(self.zone.as_ref());
         let original = hostname_precedence(self.original.as_ref());
@@ -204,7 +204,7 @@ impl TableKey {
     }
 }
 
-/// What a Route answers.
+/// The answer of a Route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Rows, tried in order. Of those with one audience, only the last may be unconditional; if none is, the rest is
@@ -234,13 +234,13 @@ pub(crate) struct Compiled<'a> {
 pub(crate) struct Only<'z> {
     /// The group whose Routes are asked for.
     pub(crate) original: &'z Option<Hostname>,
-    /// Whether the zone has rows that are not for everybody.
+    /// Whether the zone has rows for one audience alone.
     pub(crate) divided: bool,
 }
 
-/// Compiles one zone, or the Routes of one of its groups. `None` as soon as there cannot be room for the result.
+/// Compiles one zone, or the Routes of one of its groups. `None` as soon as the result cannot fit.
 ///
-/// What comes of a group depends on that group, on those with the same host, and on those with wider names, and of
+/// The result for a group depends on that group, on those with the same host, and on those with wider names, and of
 /// these on the rows whose paths are below the same first segment or may cover any.
 pub(crate) fn compile_zone<'a>(
     zone: Zone<'a>,

@@ -13,7 +13,7 @@ use super::id::{Ids, Name};
 use super::named::Named;
 use crate::backends::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::model::{Kind, ObjectKey, Provenance, Traffic};
-use crate::normalise::{Exchange, LONGEST_TIMEOUT};
+use crate::normalise::{Exchange, MAX_TIMEOUT};
 use crate::pingsix::{PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::responder::status_host;
 use crate::small_set::SmallSet;
@@ -28,14 +28,14 @@ const CONNECT_SECONDS: u64 = 5;
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     pub(super) named: Named<UpstreamKey>,
-    /// What was asked for since this was last taken, also in vain.
-    asked_for: BTreeSet<UpstreamKey>,
+    /// The keys requested since this was last taken, successful or not.
+    requested: BTreeSet<UpstreamKey>,
 }
 
 /// The upstreams that a Route uses.
 pub(super) type Uses = SmallSet<UpstreamKey>;
 
-/// What an upstream stands for.
+/// The key of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum UpstreamKey {
     Target(Target),
@@ -44,7 +44,7 @@ pub(crate) enum UpstreamKey {
 
 impl Default for Upstreams {
     fn default() -> Self {
-        Self { named: Named::new(ResourceKind::Upstream), asked_for: BTreeSet::new() }
+        Self { named: Named::new(ResourceKind::Upstream), requested: BTreeSet::new() }
     }
 }
 
@@ -63,24 +63,24 @@ impl Upstreams {
             Target::Status(status) => responder.map(|_| format!("status-{status}")),
             Target::Redirect => responder.map(|_| "redirect".to_owned()),
         })?;
-        self.asked_for.insert(key);
+        self.requested.insert(key);
         Some(id)
     }
 
     /// The id of the upstream of Routes that answer before they would reach one.
     pub(crate) fn nowhere(&mut self) -> &str {
-        self.asked_for.insert(UpstreamKey::Nowhere);
+        self.requested.insert(UpstreamKey::Nowhere);
         self.named.id(&UpstreamKey::Nowhere, || Some("nowhere".to_owned())).unwrap_or_default()
     }
 
-    /// What was asked for since the last time.
-    pub(crate) fn take_asked_for(&mut self) -> Uses {
-        std::mem::take(&mut self.asked_for).into_iter().collect()
+    /// Takes the keys requested since the last call.
+    pub(crate) fn take_requested(&mut self) -> Uses {
+        std::mem::take(&mut self.requested).into_iter().collect()
     }
 }
 
 impl UpstreamKey {
-    /// The document and where it comes from; `None` for what takes a responder when there is none.
+    /// The document and its provenance; `None` for a target that needs a responder when there is none.
     pub(crate) fn write(
         self,
         responder: Option<SocketAddr>,
@@ -129,7 +129,7 @@ fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
         },
         timeout: match (timeout, backend.protocol) {
             (Some(seconds), _) => Some(idle_for(u64::from(*seconds))),
-            (None, AppProtocol::WebSocket | AppProtocol::H2c) => Some(idle_for(u64::from(LONGEST_TIMEOUT))),
+            (None, AppProtocol::WebSocket | AppProtocol::H2c) => Some(idle_for(u64::from(MAX_TIMEOUT))),
             (None, AppProtocol::Http) => None,
         },
         // Connect failures only: one dead endpoint of two would otherwise fail half of the requests.

@@ -1,4 +1,4 @@
-//! Where data planes are reached.
+//! Addresses of data planes.
 
 use std::net::IpAddr;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hostname(Arc<str>);
 
-/// Why a text is not a hostname.
+/// Reason why a text is no hostname.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostnameFlaw {
     /// Empty, or longer than 253 characters.
@@ -39,10 +39,10 @@ impl fmt::Display for HostnameFlaw {
 impl std::error::Error for HostnameFlaw {}
 
 impl Hostname {
-    /// Reads a hostname; upper case is accepted and lowered.
+    /// Parses a hostname; upper case is accepted and lowered.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// The fault of the text.
     pub fn parse(text: &str) -> Result<Self, HostnameFlaw> {
         if text.is_empty() || text.len() > 253 {
             return Err(HostnameFlaw::Length);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_request_could_have_is_refused() {
+    fn impossible_conditions_are_refused() {
         for (text, flaw) in [
             ("", HostnameFlaw::Length),
             ("*", HostnameFlaw::Wildcard),

@@ -1,8 +1,8 @@
 //! The table of kinds: a row for each kind of object that translation reads.
 //!
-//! A row says everything that holds of the kind as such. [`for_each_kind`] hands the table to macros that need something of
-//! each kind: an object, a store, an event. Code about one kind in particular asks the [`Kind`] for its properties, or
-//! compares it; no `match` lists all kinds.
+//! A row has all facts about the kind as such. [`for_each_kind`] hands the table to macros that need an item for each
+//! kind: an object, a store, an event. Code about one kind asks the [`Kind`] for its properties, or compares it; no
+//! `match` lists all kinds.
 
 use std::fmt;
 
@@ -27,8 +27,9 @@ pub const PINGSIX_GROUP: &str = "pingsix.io";
 macro_rules! for_each_kind {
     ($callback:ident) => {
         $callback! {
-            // Group, name, scope, versions that decode alike with the current one first, and what clients of a route speak.
-            // The order of the rows decides between objects of one age and name, and the order of outputs.
+            // Group, name, scope, versions with the same decoding and the current one first, and the traffic of a
+            // route's clients. The order of the rows decides between objects of one age and name, and the order of
+            // outputs.
             GatewayClass in gateway_classes { GATEWAY_GROUP, "GatewayClass", Cluster, ["v1", "v1beta1"], None }
             Gateway in gateways { GATEWAY_GROUP, "Gateway", Namespaced, ["v1", "v1beta1"], None }
             ListenerSet in listener_sets { GATEWAY_GROUP, "ListenerSet", Namespaced, ["v1"], None }
@@ -58,7 +59,7 @@ macro_rules! for_each_kind {
     };
 }
 
-/// What a row of the table says.
+/// A row of the table.
 struct Facts {
     group: &'static str,
     name: &'static str,
@@ -67,7 +68,7 @@ struct Facts {
     traffic: Option<Traffic>,
 }
 
-/// Where objects of a kind live.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
     Cluster,
@@ -133,7 +134,7 @@ impl Kind {
         }
     }
 
-    /// What the clients of a kind of route speak; `None` for other kinds.
+    /// The traffic of a route kind's clients; `None` for other kinds.
     pub(crate) const fn traffic(self) -> Option<Traffic> {
         self.facts().traffic
     }

@@ -1,13 +1,13 @@
-//! Limits: what an author asked for and gets, though not quite as asked.
+//! Limits: served parts that differ from the author's intent.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 
-/// How what is served differs from what an author asked for. Displays as `spec.rules[0]: Sentence.`
+/// A difference between the author's intent and the served configuration. Displays as `spec.rules[0]: Sentence.`
 ///
-/// Unlike a [`Refusal`](super::Refusal), it takes nothing away: whatever it says, the object is served.
+/// Unlike a [`Refusal`](super::Refusal), a limit does not affect serving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) at: FieldPath,
@@ -19,7 +19,7 @@ impl Limit {
         Self { at, message: message.into() }
     }
 
-    /// As a problem of an object.
+    /// The problem of an object with this limit.
     pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
         Problem {
             object: object.clone(),

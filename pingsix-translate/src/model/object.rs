@@ -1,4 +1,4 @@
-//! Identities of Kubernetes objects: what every other module names them by.
+//! Identities of Kubernetes objects, by which every other module refers to them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,11 +13,11 @@ use super::kind::Kind;
 
 /// Namespace and name of a namespaced object. Displays as `namespace/name`.
 ///
-/// It is a pointer to both, and a copy is one more: an object is known by its name in a dozen maps.
+/// The type is a shared pointer, because a dozen maps have an object's name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(Arc<NameParts>);
 
-/// What an [`ObjectName`] consists of.
+/// The parts of an [`ObjectName`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct NameParts {
@@ -33,12 +33,12 @@ impl ObjectName {
         Self(Arc::new(NameParts { namespace: namespace.into(), name: name.as_ref().into() }))
     }
 
-    /// The same, to be changed, if nobody else holds it.
+    /// Mutable access, if the name is not shared.
     pub(crate) fn get_mut(&mut self) -> Option<&mut NameParts> {
         Arc::get_mut(&mut self.0)
     }
 
-    /// Whether somebody else holds it too.
+    /// Whether the name is shared.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -86,9 +86,9 @@ impl FromStr for ObjectName {
 /// Identity of one object. Displays as `HTTPRoute shop/cart` or `GatewayClass pingsix`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Where it is; the namespace is empty for cluster-scoped kinds.
+    /// Namespace and name; the namespace is empty for cluster-scoped kinds.
     pub name: ObjectName,
 }
 
@@ -122,8 +122,8 @@ fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
     text(left).cmp(text(right))
 }
 
-/// Who comes first where two objects ask for the same: the older one, then the first in alphabetical order of
-/// `namespace/name` (GEP-713, conflict resolution).
+/// The order of two objects in a conflict: the older one first, then by `namespace/name` (GEP-713, conflict
+/// resolution).
 pub(crate) fn compare_age(
     (left_age, left): (Age, &ObjectKey),
     (right_age, right): (Age, &ObjectKey),
@@ -131,9 +131,9 @@ pub(crate) fn compare_age(
     left_age.cmp(&right_age).then_with(|| compare_slashed(left, right))
 }
 
-/// Age of an object: what Gateway API breaks ties by. Older compares less.
+/// Age of an object, for conflict resolution. Older compares less.
 ///
-/// An object without `creationTimestamp` (it was never stored by an API server) counts as newest.
+/// An object without `creationTimestamp` (never stored by an API server) counts as newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age(i64);
 
@@ -143,7 +143,7 @@ impl Age {
         Self(metadata.creation_timestamp.as_ref().map_or(i64::MAX, |time| time.0.as_second()))
     }
 
-    /// When the object was created, if an API server has stored it.
+    /// The creation time, if an API server has stored the object.
     pub(crate) fn created(self) -> Option<Time> {
         Timestamp::from_second(self.0).ok().map(Time)
     }

@@ -1,11 +1,11 @@
-//! Everything that steers translation besides the objects. There are no globals.
+//! Options of translation. There are no globals.
 
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The controller name an installation answers to unless told otherwise (`GatewayClass.spec.controllerName`).
+/// The default controller name of an installation (`GatewayClass.spec.controllerName`).
 pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
 
 /// Options of a translation. Equal options and equal snapshots give equal bytes.
@@ -13,24 +13,24 @@ pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
 pub struct Options {
     /// The `spec.controllerName` of the classes we serve.
     pub controller_name: String,
-    /// How ports are spread over data planes.
+    /// The distribution of ports over data planes.
     pub layout: Layout,
     /// First segment(s) of every prefix, starting with `/` and not ending with it.
     pub root: String,
-    /// Where the data planes reach the responder. Without one, rules that need it are refused.
+    /// The address of the responder for data planes. Without one, rules that need it are refused.
     pub responder: Option<SocketAddr>,
-    /// How large the configuration of one data plane may grow.
+    /// The size limit of the configuration of one data plane.
     pub budget: Budget,
-    /// How much of the budget of a data plane one namespace may take, in percent; 100 and more is no bound. Parameters of
-    /// classes say something else for their data planes, and those of Gateways less (`PingsixProxy.spec.budget`).
+    /// The percentage of a data plane's budget that one namespace may use; 100 and more is no bound. Parameters of
+    /// classes override it for their data planes, and those of Gateways lower it (`PingsixProxy.spec.budget`).
     pub namespace_share: u8,
     /// Writes `kind/namespace/name/rule` into `Route.name`, which PingSIX uses as a metrics label. Costs bytes.
     pub route_names: bool,
-    /// Whether something beside PingSIX serves [stream documents](crate::stream): TCPRoute, UDPRoute and TLSRoute.
-    /// Without it, their listeners are `UnsupportedProtocol`.
+    /// Whether a stream proxy beside PingSIX serves [stream documents](crate::stream): TCPRoute, UDPRoute and
+    /// TLSRoute. Without it, their listeners are `UnsupportedProtocol`.
     pub stream: bool,
-    /// Whether somebody publishes to the sinks that parameters name (`PingsixProxy.spec.attached.sink`). Without it, such
-    /// parameters are `InvalidParameters`, so that nothing is published elsewhere than where it should.
+    /// Whether the program publishes to the sinks of parameters (`PingsixProxy.spec.attached.sink`). Without it, such
+    /// parameters are `InvalidParameters`, so that documents reach no unintended target.
     pub attached_sinks: bool,
 }
 
@@ -50,10 +50,10 @@ impl Default for Options {
     }
 }
 
-/// How the ports of a Gateway or an IngressClass are spread over data planes.
+/// The distribution of the ports of a Gateway or an IngressClass over data planes.
 ///
-/// PingSIX routes have no predicate on port or protocol, so one prefix cannot tell listeners apart that differ
-/// in nothing else.
+/// PingSIX routes have no predicate on port or protocol, so one prefix cannot distinguish listeners that differ only
+/// in these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Layout {
     /// All ports share one data plane. A route of a Gateway that is attached to only one of two ports that serve
@@ -69,8 +69,8 @@ pub enum Layout {
 pub struct Budget {
     /// Bytes of the list response. PingSIX refuses to decode more than 4 MiB (`src/config/etcd.rs`).
     pub bytes: usize,
-    /// Entries in PingSIX's route matchers: the sum of hosts x uris over all Routes (`src/proxy/route.rs`). Of stream
-    /// documents, what connections are told apart by: ports, and server names on a port.
+    /// Entries in PingSIX's route matchers: the sum of hosts x uris over all Routes (`src/proxy/route.rs`). For
+    /// stream documents, the matches of connections: ports, and server names on a port.
     pub matcher_entries: usize,
 }
 

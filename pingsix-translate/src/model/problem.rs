@@ -1,16 +1,16 @@
-//! Problems: what is wrong with an object, at which field, in one sentence.
+//! Problems: faults of objects, with field and sentence.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{FieldPath, ObjectKey, Reason};
 
-/// How much a problem costs.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something the author asked for is not served.
     Error,
-    /// Everything is served, but not quite as asked, or less of it than the author may expect.
+    /// Everything is served, with a difference or a loss that the author may not expect.
     Warning,
 }
 
@@ -31,11 +31,11 @@ pub struct Problem {
     pub object: Arc<ObjectKey>,
     /// The field at fault.
     pub field: FieldPath,
-    /// How much it costs.
+    /// The severity.
     pub severity: Severity,
-    /// Why, as the word a condition uses.
+    /// The reason in the vocabulary of conditions.
     pub reason: Reason,
-    /// One full sentence that names what is wrong.
+    /// One full sentence with the fault.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where a PingSIX document comes from: the way back from what PingSIX does to the object that asked for it.
+//! Provenance: the objects from which a PingSIX document results.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,12 +9,12 @@ use super::{FieldPath, Hostname, Kind, ObjectKey, Traffic, field};
 /// A policy with the plugins to which it contributes.
 pub type PolicyPlugins = (Arc<ObjectKey>, Box<[&'static str]>);
 
-/// The part of an object that asked for something.
+/// The part of an object from which a document results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The object.
     pub object: Arc<ObjectKey>,
-    /// Which part of it.
+    /// The part of the object.
     pub section: Section,
 }
 
@@ -25,7 +25,7 @@ pub enum Section {
     Whole,
     /// An entry of `spec.rules`.
     Rule(usize),
-    /// What an entry of `spec.rules` has below it: one of the `matches` of a route, or of the `http.paths` of an
+    /// An element below an entry of `spec.rules`: one of the `matches` of a route, or of the `http.paths` of an
     /// Ingress.
     Match {
         /// Index into `spec.rules`.
@@ -70,7 +70,7 @@ impl Origin {
     }
 }
 
-/// Why a document exists.
+/// The origin of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provenance {
     /// A PingSIX Route that answers for rules.
@@ -79,8 +79,8 @@ pub enum Provenance {
         listener: Option<Hostname>,
         /// The hostname requests are served under, `None` for any.
         host: Option<Hostname>,
-        /// What is tried, in order. Entry `i` belongs to rule `i` of the Route's `traffic-split`; the last one
-        /// without conditions may be the Route's own answer instead.
+        /// The decisions in order. Entry `i` belongs to rule `i` of the Route's `traffic-split`; the last one without
+        /// conditions may be the Route's own answer instead.
         decisions: Box<[Decision]>,
         /// The match whose redirect takes requests without TLS, before anything is tried.
         redirect: Option<Box<Origin>>,
@@ -96,7 +96,7 @@ pub enum Provenance {
     Backend {
         /// The Service.
         service: Arc<ObjectKey>,
-        /// Its port number.
+        /// The port number.
         port: i32,
     },
     /// An upstream that stands for a status code, or for nothing at all.
@@ -137,7 +137,7 @@ pub enum CertificateReference {
         /// The reference to the Secret there, for example `spec.listeners[0].tls.certificateRefs[1]`.
         field: FieldPath,
     },
-    /// That of an Ingress.
+    /// The backend of an Ingress.
     Ingress {
         /// The Ingress.
         ingress: Arc<ObjectKey>,
@@ -182,8 +182,7 @@ impl fmt::Display for CertificateReference {
 }
 
 impl Provenance {
-    /// What a Route answers that cannot be served as it is: what its rules do that cannot be honoured, if all of them
-    /// do the same.
+    /// The failure status of a Route, if all its rules fail with the same.
     pub fn failure(&self) -> u16 {
         let Self::Rules { decisions, redirect, .. } = self else { return Traffic::Http.failure() };
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
@@ -194,7 +193,7 @@ impl Provenance {
     }
 }
 
-/// Why a stream document exists.
+/// The origin of a stream document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamProvenance {
     /// A stream route that sends connections where a route asks for.
@@ -219,7 +218,7 @@ pub enum StreamProvenance {
     Backend {
         /// The Service.
         service: Arc<ObjectKey>,
-        /// Its port number.
+        /// The port number.
         port: i32,
     },
     /// A certificate of listeners.
@@ -247,7 +246,7 @@ pub struct Decision {
     pub origin: Option<Origin>,
     /// Whether the match has header or query conditions.
     pub conditional: bool,
-    /// How many `traffic-split` rules the step takes (several spellings of one query value), 0 when it is the
-    /// Route's own answer.
+    /// The number of `traffic-split` rules of the step (several spellings of one query value), 0 for the Route's own
+    /// answer.
     pub split_rules: usize,
 }

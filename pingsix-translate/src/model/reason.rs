@@ -55,7 +55,7 @@ words! {
 words! {
     /// Reasons of conditions and problems.
     Reason {
-        /// Everything asked for is accepted.
+        /// All requested parts are accepted.
         Accepted = "Accepted",
         /// There is no address yet.
         AddressNotAssigned = "AddressNotAssigned",
@@ -65,7 +65,7 @@ words! {
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",
-        /// What the Gateway asks of its clients is less than one may expect.
+        /// The Gateway demands less of its clients than the API recommends.
         ConfigurationChanged = "ConfigurationChanged",
         /// Another policy targets the same and takes precedence.
         Conflicted = "Conflicted",
@@ -105,7 +105,7 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
-        /// What should run for the object does not.
+        /// A process or object for the data planes is missing.
         NoResources = "NoResources",
         /// CA certificates are referred to, and none of them can be used.
         NoValidCaCertificate = "NoValidCACertificate",

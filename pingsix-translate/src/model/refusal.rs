@@ -1,11 +1,11 @@
-//! Refusals: what an author asked for and does not get, at which field, and why.
+//! Refusals: parts of an object that cannot be honoured, with field and reason.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 
-/// Why something an author asked for cannot be honoured. Displays as `spec.rules[0]: Sentence.`
+/// Reason why a part of an object cannot be honoured. Displays as `spec.rules[0]: Sentence.`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Refusal {
     pub(crate) at: FieldPath,
@@ -18,7 +18,7 @@ impl Refusal {
         Self { at, reason, message: message.into() }
     }
 
-    /// As a problem of an object.
+    /// The problem of an object with this refusal.
     pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
         Problem {
             object: object.clone(),

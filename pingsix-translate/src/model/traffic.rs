@@ -1,6 +1,6 @@
-//! What the clients of a route speak.
+//! Traffic of a route's clients.
 
-/// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
+/// The traffic of a route's clients, which decides the backend protocol and the form of failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Traffic {
     #[default]
@@ -8,19 +8,19 @@ pub(crate) enum Traffic {
     Grpc,
     /// Bytes over TCP, passed on as they are.
     Tcp,
-    /// TLS over TCP, passed on as it is, or what is in it, as the listener says.
+    /// TLS over TCP, passed through or terminated, as the listener configures.
     Tls,
     /// Datagrams, passed on as they are.
     Udp,
 }
 
 impl Traffic {
-    /// What a rule answers that cannot be honoured, or has nowhere to send requests to. Connections that carry no
-    /// requests are closed in its stead.
+    /// The status of a rule that cannot be honoured or has no backend. Connections without requests are closed
+    /// instead.
     pub(crate) const fn failure(self) -> u16 {
         match self {
             Self::Http | Self::Tcp | Self::Tls | Self::Udp => 500,
-            // What clients take for UNAVAILABLE; 500 would be UNKNOWN to them.
+            // Clients map 503 to UNAVAILABLE; 500 would be UNKNOWN.
             Self::Grpc => 503,
         }
     }
@@ -33,7 +33,7 @@ impl Traffic {
         }
     }
 
-    /// The protocol of Service ports that take it. A number may be there once per protocol.
+    /// The protocol of Service ports for this traffic. A number may occur once per protocol.
     pub(crate) const fn transport(self) -> &'static str {
         match self {
             Self::Http | Self::Grpc | Self::Tcp | Self::Tls => "TCP",

@@ -1,4 +1,4 @@
-//! What routes of every kind have in common: identity, parents, hostnames.
+//! Parts that routes of every kind have: identity, parents, hostnames.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{BackendRef, Hostnames, Part, Route, Rule};
 use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
-/// What is left of a route's spec when parents and rules are taken away.
+/// A route's spec without parents and rules.
 pub(super) struct RouteFrame<'a> {
     pub(super) hostnames: Option<&'a [String]>,
     /// Whether `useDefaultGateways` asks for Gateways that the route does not name.

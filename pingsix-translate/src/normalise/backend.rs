@@ -79,7 +79,7 @@ pub(super) fn name_of(namespace: &Arc<str>, written: Option<&str>, name: &str) -
     ObjectName::new(written.map_or_else(|| namespace.clone(), Arc::from), name)
 }
 
-/// The backends of a rule, without what they say about requests on the way to them.
+/// The backends of a rule without their filters.
 pub(super) fn normalise_backends<B: WrittenBackend>(
     namespace: &Arc<str>,
     rule: usize,
@@ -95,7 +95,7 @@ pub(super) fn normalise_backends<B: WrittenBackend>(
         .collect()
 }
 
-/// What a rule says about its backends.
+/// The backend configuration of a rule.
 pub(super) struct WrittenBackends<'a, B> {
     pub(super) scope: FilterScope<'a>,
     /// Index into `spec.rules`.
@@ -149,7 +149,7 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
         (backends, filters)
     }
 
-    /// What filters of the rule, and of each backend, have requests copied to.
+    /// The mirrors in the filters of the rule and of each backend.
     pub(super) fn mirrors<F: MirrorFilter>(&self, of_rule: &[F]) -> Vec<Mirror> {
         let at = |name: &str| field::rule(self.rule).child(name);
         let of_backends = self.refs.unwrap_or_default().iter().enumerate().flat_map(|(position, backend)| {

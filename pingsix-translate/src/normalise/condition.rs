@@ -2,7 +2,7 @@
 
 use crate::model::{FieldPath, Reason, Refusal};
 
-/// What a condition looks at.
+/// The variable of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Variable {
     /// A request header; the name is in lower case, since names are case-insensitive.
@@ -11,13 +11,13 @@ pub(crate) enum Variable {
     Query(String),
 }
 
-/// What a condition asks of it.
+/// The expectation of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Expectation {
     /// The value is this one.
     Equals(String),
-    /// There is a value. Stands for a condition that PingSIX cannot evaluate, in a rule that fails closed: what
-    /// the rule might have matched must not fall to another rule.
+    /// A value is present. Replaces a condition that PingSIX cannot evaluate, in a rule that fails closed: requests
+    /// that the rule might have matched must not fall to another rule.
     Present,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn push_condition(
     Some(())
 }
 
-/// What a header value consists of after parsing: no control characters, no surrounding blanks.
+/// Whether a header value is possible after parsing: no control characters, no surrounding blanks.
 fn is_visible_ascii(value: &str) -> bool {
     value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim_matches(' ').len() == value.len()
 }

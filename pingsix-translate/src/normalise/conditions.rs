@@ -16,10 +16,10 @@ pub(crate) struct Conditions {
     vars: VarsSize,
 }
 
-/// The size of what [`vars_of`] returns.
+/// The size of the result of [`vars_of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VarsSize {
-    /// How many lists there are.
+    /// The number of lists.
     pub(crate) lists: u32,
     /// The length of all lists as JSON.
     pub(crate) bytes: u32,
@@ -63,7 +63,7 @@ impl Deref for Conditions {
     }
 }
 
-/// How many spellings of a row's query values are tried at most.
+/// Limit of the spellings of a row's query values.
 const MAX_SPELLINGS: usize = 8;
 
 /// The `vars` of a row: usually one list; several when a query parameter can be spelled in several ways, since
@@ -91,7 +91,7 @@ pub(crate) fn vars_of(conditions: &[Condition]) -> Vec<Vec<Vec<String>>> {
 fn spellings(condition: &Condition) -> Vec<Vec<String>> {
     let var = |name: String, expectation: Option<String>| match expectation {
         Some(value) => vec![name, "==".to_owned(), value],
-        // A missing variable is the empty text, and a present one that is empty cannot be told from it.
+        // A missing variable equals the empty text, and a present empty one is not distinguishable from it.
         None => vec![name, "!=".to_owned(), String::new()],
     };
     match (&condition.variable, &condition.expectation) {

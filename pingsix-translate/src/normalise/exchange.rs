@@ -4,20 +4,20 @@ use gateway_api::experimental::httproutes as api;
 
 use crate::model::{Limit, Reason, Refusal, field};
 
-/// How a rule's backends are spoken to, where its author says so.
+/// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exchange {
     /// Seconds, from 1.
     pub(crate) timeout: Option<u32>,
-    /// How often an attempt that found no connection is repeated.
+    /// The number of retries after a failed connection.
     pub(crate) retries: Option<u32>,
 }
 
-/// PingSIX's longest timeout in seconds (`src/config/mod.rs`): what "none" becomes.
-pub(crate) const LONGEST_TIMEOUT: u32 = 86_400;
+/// PingSIX's longest timeout in seconds (`src/config/mod.rs`), which replaces "none".
+pub(crate) const MAX_TIMEOUT: u32 = 86_400;
 
-/// PingSIX makes no more attempts (`pingora.max_retries`).
-const MOST_RETRIES: u32 = 16;
+/// PingSIX's limit of attempts (`pingora.max_retries`).
+const MAX_RETRIES: u32 = 16;
 
 impl Exchange {
     /// Reads `timeouts` and `retry` of a rule.
@@ -59,8 +59,8 @@ fn read_timeouts(
         };
         let millis = duration.as_millis();
         // "0s" turns the timeout off, or is the longest there is.
-        let seconds = if millis == 0 { u128::from(LONGEST_TIMEOUT) } else { millis.div_ceil(1000) };
-        let seconds = u32::try_from(seconds).unwrap_or(LONGEST_TIMEOUT).min(LONGEST_TIMEOUT);
+        let seconds = if millis == 0 { u128::from(MAX_TIMEOUT) } else { millis.div_ceil(1000) };
+        let seconds = u32::try_from(seconds).unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT);
         shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
         if millis > 0 {
             limited.push(name);
@@ -100,13 +100,13 @@ fn read_retry(
         refuse("attempts", format!("{attempts} is not a number of attempts."));
         return None;
     };
-    if attempts > MOST_RETRIES {
+    if attempts > MAX_RETRIES {
         limits.push(Limit::new(
             at.child("attempts"),
-            format!("PingSIX repeats a request at most {MOST_RETRIES} times."),
+            format!("PingSIX repeats a request at most {MAX_RETRIES} times."),
         ));
     }
-    Some(attempts.min(MOST_RETRIES))
+    Some(attempts.min(MAX_RETRIES))
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_timeouts_both_name_the_one_that_counts() {
+    fn both_policies_name_the_effective_one_of_two_timeouts() {
         let timeouts: api::HttpRouteRulesTimeouts =
             serde_json::from_value(json!({"request": "30s", "backendRequest": "20s"})).unwrap();
         let mut limits = Vec::new();

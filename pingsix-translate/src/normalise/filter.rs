@@ -1,7 +1,7 @@
-//! Filters: what a rule does to requests and responses, and which of it PingSIX can do.
+//! Filters: changes of requests and responses by a rule, as far as PingSIX can make them.
 //!
-//! Each type of filter has a file below with a type that reads and lowers itself. [`FilterReader`] puts the filters of a
-//! rule together, and [`Filters`] the plugins that they become.
+//! Each type of filter has a file below with a type that reads and lowers itself. [`FilterReader`] combines the
+//! filters of a rule, and [`Filters`] has the resulting plugins.
 
 mod cors;
 mod direct_response;
@@ -27,14 +27,14 @@ use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, ProxyRewrite};
 
-/// What a rule does besides choosing a backend. Two that have the same effect are equal.
+/// The actions of a rule besides its backends. Two with the same effect are equal.
 ///
 /// PingSIX runs plugins per Route, so all rules that a Route decides among must have the same filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filters {
     pub(crate) request_headers: HeaderChanges,
     pub(crate) response_headers: HeaderChanges,
-    /// What becomes of the path on the way to a backend.
+    /// The change of the path for a backend.
     pub(crate) path: Option<PathRewrite>,
     pub(crate) cors: Option<Cors>,
     pub(crate) redirect: Option<Redirect>,
@@ -43,16 +43,16 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Why no request goes to a backend.
+    /// The reason why no request goes to a backend.
     pub(crate) const fn no_backend(&self) -> Option<&'static str> {
         match (&self.redirect, &self.response) {
-            (Some(_), _) => Some(REDIRECTED),
+            (Some(_), _) => Some(BESIDE_REDIRECT),
             (None, Some(_)) => Some("A rule that answers requests itself sends nothing to a backend."),
             (None, None) => None,
         }
     }
 
-    /// Adds the plugins that do what the filters ask for. `instead` takes the place of the changes to request headers.
+    /// Adds the plugins of the filters. `instead` replaces the changes of request headers.
     pub(crate) fn lower(&self, instead: Option<plugin::HeaderChanges>, plugins: &mut Plugins) {
         // The action of the rule redirects or responds.
         let Self { request_headers, response_headers, path, cors, redirect: _, response: _ } = self;
@@ -77,7 +77,7 @@ impl Filters {
 pub(crate) struct ReadFilters {
     /// `None` when there are none.
     pub(crate) filters: Option<Arc<Filters>>,
-    /// What the backend sees as Host (`URLRewrite.hostname`). Not a plugin: an upstream sets it.
+    /// The Host for the backend (`URLRewrite.hostname`). Not a plugin: an upstream sets it.
     pub(crate) host: Option<Hostname>,
     /// References to filters that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
@@ -92,7 +92,7 @@ pub(crate) struct FilterScope<'r> {
     pub(crate) extensions: Option<&'r Extensions>,
 }
 
-/// Reads filters, where they stand and what the rule matches in hand.
+/// Reader of filters with their location and the rule's matches.
 #[derive(Debug)]
 pub(crate) struct FilterReader<'r> {
     scope: FilterScope<'r>,
@@ -189,7 +189,7 @@ impl<'r> FilterReader<'r> {
                 let at = at.child("requestRedirect");
                 let redirect = filter.request_redirect.as_ref()?;
                 if self.filters.path.is_some() || self.read.host.is_some() {
-                    self.refuse(at, REDIRECTED);
+                    self.refuse(at, BESIDE_REDIRECT);
                 } else {
                     let redirect = Redirect::read(redirect, self.matches, &at, self.refusals);
                     self.filters.redirect = Some(redirect);
@@ -225,7 +225,7 @@ impl<'r> FilterReader<'r> {
 
     fn read_rewrite(&mut self, rewrite: &api::HttpRouteRulesFiltersUrlRewrite, at: &FieldPath) {
         if self.filters.redirect.is_some() {
-            return self.refuse(at.clone(), REDIRECTED);
+            return self.refuse(at.clone(), BESIDE_REDIRECT);
         }
         if let Some(hostname) = &rewrite.hostname {
             match (Hostname::parse(hostname), &self.read.host) {
@@ -241,7 +241,7 @@ impl<'r> FilterReader<'r> {
         let Some(path) = &rewrite.path else { return };
         let at = at.child("path");
         if self.filters.path.is_some() {
-            return self.refuse(at, REWRITTEN);
+            return self.refuse(at, PATH_ALREADY_REWRITTEN);
         }
         self.filters.path = PathRewrite::read(path, self.matches, &at, self.refusals);
     }
@@ -265,8 +265,12 @@ impl<'r> FilterReader<'r> {
             Some(Err(message)) => {
                 self.refuse(at, format!("HTTPRouteFilter {name} cannot be used: {message}"));
             }
-            Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => self.refuse(at, REDIRECTED),
-            Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => self.refuse(at, REWRITTEN),
+            Some(Ok(Extension::Rewrite(_))) if self.filters.redirect.is_some() => {
+                self.refuse(at, BESIDE_REDIRECT);
+            }
+            Some(Ok(Extension::Rewrite(_))) if self.filters.path.is_some() => {
+                self.refuse(at, PATH_ALREADY_REWRITTEN);
+            }
             Some(Ok(Extension::Rewrite(rewrite))) => {
                 self.filters.path = Some(PathRewrite::Regex(rewrite.clone()));
             }
@@ -281,11 +285,11 @@ impl<'r> FilterReader<'r> {
     }
 }
 
-/// Why a filter cannot be beside a redirect.
-const REDIRECTED: &str = "A rule that redirects sends nothing to a backend.";
+/// Reason why a filter cannot be beside a redirect.
+const BESIDE_REDIRECT: &str = "A rule that redirects sends nothing to a backend.";
 
-/// Why a filter cannot rewrite the path.
-const REWRITTEN: &str = "The rule's own filter already rewrites the path.";
+/// Reason why a filter cannot rewrite the path.
+const PATH_ALREADY_REWRITTEN: &str = "The rule's own filter already rewrites the path.";
 
 const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
     match filter {

@@ -1,9 +1,9 @@
-//! GRPCRoute to the kind-neutral shape.
+//! Normalisation of GRPCRoutes.
 //!
 //! A call of method `M` of service `S` is a request to the path `/S/M`, so method matches become path matches. Their
-//! precedence is that of paths: of the matches that hold for one call, those that name a service all name the same
-//! one, and naming the method too makes the path exact, so service characters, then method characters, is exact
-//! before prefix before nothing.
+//! precedence is that of paths. The matches for one call that name a service all name the same one, and a method
+//! makes the path exact. So the order of service characters, then method characters, equals exact before prefix
+//! before nothing.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
 use thin_vec::ThinVec;
 
-/// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises a GRPCRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
     let spec = route.spec();
     let namespace = &route.metadata.name.namespace;
@@ -87,13 +87,13 @@ fn refuse_unsupported_fields(index: usize, rule: &api::GrpcRouteRules, refusals:
     }
 }
 
-/// Reads a match. `None` means that no request can be told to match it, which is refused.
+/// Reads a match. `None` means an inexpressible match, which is refused.
 fn normalise_match(
     (rule, index): (usize, usize),
     matched: &api::GrpcRouteRulesMatches,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Match> {
-    // Paths are written only for what is refused.
+    // Field paths are formatted only for refusals.
     let at = || field::rule_match(rule, index);
     let path = match &matched.method {
         None => Path::root(),

@@ -12,7 +12,7 @@ use super::{
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
 
-/// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises an HTTPRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -> Route {
     let spec = route.spec();
     let scope = FilterScope { namespace: &route.metadata.name.namespace, extensions: Some(extensions) };
@@ -80,13 +80,13 @@ fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals:
     }
 }
 
-/// Reads a match. `None` means that no request can be told to match it, which is refused.
+/// Reads a match. `None` means an inexpressible match, which is refused.
 fn normalise_match(
     (rule, index): (usize, usize),
     matched: &api::HttpRouteRulesMatches,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Match> {
-    // Paths are written only for what is refused.
+    // Field paths are formatted only for refusals.
     let at = || field::rule_match(rule, index);
     let path = match &matched.path {
         None => Path::root(),

@@ -20,10 +20,10 @@ const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
 /// The type of path whose meaning is left to the controller.
 const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
 
-/// Reads an Ingress: a route for each rule, since each has a host of its own, and one for the default backend.
+/// Normalises an Ingress: a route for each rule, because each has a host of its own, and one for the default backend.
 ///
-/// Never fails: what cannot be honoured becomes a refusal of its rule. What is served otherwise than its author may
-/// expect goes to `problems`.
+/// Never fails: an unusable part becomes a refusal of its rule. Served parts with surprising behaviour go to
+/// `problems`.
 pub(crate) fn normalise_ingress(
     key: &Arc<ObjectKey>,
     ingress: &Ingress,
@@ -50,13 +50,13 @@ pub(crate) fn normalise_ingress(
     routes
 }
 
-/// Everything for a host that no path of it takes, in the name of an entry of `spec.rules`; it has no backends.
+/// All requests for a host without a matching path, in the name of an entry of `spec.rules`, without backends.
 pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
     Route {
         key: key.clone(),
         part: Part::RestOfHost(entry),
         traffic: Traffic::Http,
-        // Nothing is told of it but what is told of the entry.
+        // It has no messages besides those of the entry.
         generation: 0,
         age,
         parent_refs: Arc::default(),
@@ -96,7 +96,7 @@ impl Reader {
         let paths = rule.http.as_ref().map(|http| http.paths.as_slice()).unwrap_or_default();
         let mut route = if paths.is_empty() {
             match default_backend {
-                // For every host, it says what the default backend says already.
+                // For every host, the default backend has the same route already.
                 Some(_) if hostnames == Hostnames::Any => return None,
                 Some(backend) => self.default_route(Part::IngressHost(index), hostnames, backend),
                 None => {
@@ -118,7 +118,7 @@ impl Reader {
         Some(route)
     }
 
-    /// Everything for these hosts that no rule takes.
+    /// All requests for these hosts without a matching rule.
     fn default_route(&self, part: Part, hostnames: Hostnames, backend: &api::IngressBackend) -> Route {
         let mut refusals = Vec::new();
         let backends =
@@ -161,7 +161,7 @@ fn normalise_path_rule(
     let at = field::ingress_path(entry, index);
     let mut refusals = Vec::new();
     let path = normalise_path(content, &at, &mut refusals);
-    // What is refused has been said.
+    // A refused path has its message already.
     let limit = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
         let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
         let how = match path.kind {
@@ -180,15 +180,15 @@ fn normalise_path_rule(
     Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
 }
 
-/// Whether the author of a path may have meant more than its characters: `*` or `:name` as an element, or what other
-/// controllers read as a pattern.
+/// Whether the author of a path may have meant a pattern: `*` or `:name` as an element, or the patterns of other
+/// controllers.
 fn looks_like_pattern(text: &str, path_type: &str) -> bool {
     let is_wildcard = |element: &str| element == "*" || (element.len() > 1 && element.starts_with(':'));
     text.split('/').any(is_wildcard)
         || (path_type == IMPLEMENTATION_SPECIFIC && text.contains(PATTERN_CHARACTERS))
 }
 
-/// A rule with everything that an Ingress can say.
+/// A rule with all parts that an Ingress can have.
 fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
     Rule {
         index,
@@ -216,7 +216,7 @@ fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
     }
 }
 
-/// Reads path and type. `None` means that no request can be told to match, which is refused.
+/// Reads path and type. `None` means an inexpressible match, which is refused.
 fn normalise_path(
     content: &api::HTTPIngressPath,
     at: &FieldPath,
@@ -224,7 +224,7 @@ fn normalise_path(
 ) -> Option<Path> {
     let kind = match content.path_type.as_str() {
         "Exact" => PathKind::Exact,
-        // What the type means is left to the controller.
+        // The API leaves the meaning of the type to the controller.
         "Prefix" | IMPLEMENTATION_SPECIFIC => PathKind::Prefix,
         other => {
             refusals.push(Refusal::new(

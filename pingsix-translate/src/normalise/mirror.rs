@@ -1,4 +1,4 @@
-//! What `RequestMirror` filters refer to. PingSIX copies no requests, but the references are judged like any other.
+//! References of `RequestMirror` filters. PingSIX mirrors no requests, but the references are checked like any other.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::model::FieldPath;
 pub(crate) struct Mirror {
     /// The field of the reference.
     pub(crate) at: FieldPath,
-    /// The only one of its filter; its weight says nothing.
+    /// The only backend of its filter; its weight is ignored.
     pub(crate) backend: BackendRef,
 }
 
 /// A filter of some generated type.
 pub(super) trait MirrorFilter {
-    /// Where copies are to go, in a route of `namespace`; `None` for a filter that asks for none.
+    /// The mirror backend in a route of `namespace`; `None` for another filter.
     fn mirror(&self, namespace: &Arc<str>) -> Option<BackendRef>;
 }
 
@@ -48,7 +48,7 @@ mirror_filters! {
     grpc::GrpcRouteRulesBackendRefsFilters, grpc::GrpcRouteRulesBackendRefsFiltersType;
 }
 
-/// What the filters of one list, which stands at `at` in a route of `namespace`, have requests copied to.
+/// The mirrors of one list of filters, which is at `at` in a route of `namespace`.
 pub(super) fn mirrors<F: MirrorFilter>(
     namespace: &Arc<str>,
     list: &[F],

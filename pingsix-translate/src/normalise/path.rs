@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// How a path is compared.
+/// The comparison of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PathKind {
     /// Element-wise prefix.
@@ -17,26 +17,26 @@ pub(crate) enum PathKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Path {
     pub(crate) kind: PathKind,
-    /// As written, percent-encoded where PingSIX could not take a character.
+    /// The path as written, with percent-encoding of characters that PingSIX cannot match.
     pub(crate) text: Arc<str>,
 }
 
 /// Longest path that still fits the priority (CRDs allow 1024 characters).
 pub(crate) const MAX_PATH: usize = 2046;
 
-/// What is wrong with a path as written, besides that it may be usable all the same.
+/// The fault of a path, which may be usable nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFlaw {
-    /// It does not start with a slash: no request can have it, so it cannot be matched at all.
+    /// The path has no leading slash: no request can have it, so it cannot be matched.
     NotAbsolute,
-    /// It is longer than [`MAX_PATH`], so it cannot be matched.
+    /// The path is longer than [`MAX_PATH`], so it cannot be matched.
     TooLong,
-    /// It contains a character or sequence the API forbids; the percent-encoded text still is matched.
+    /// The path contains a character or sequence that the API forbids; the percent-encoded text is still matched.
     Forbidden(&'static str),
 }
 
 impl PathFlaw {
-    /// What is wrong with a path, in one sentence; `forbidden` ends it for what the API of the path does not allow.
+    /// The fault of a path in one sentence; `forbidden` ends the sentence for a path that its API does not allow.
     pub(crate) fn message(self, path: &str, forbidden: &str) -> String {
         match self {
             Self::NotAbsolute => {
@@ -59,7 +59,7 @@ impl Path {
         Self { kind: PathKind::Prefix, text: Arc::from("") }
     }
 
-    /// The first segment: what covers a path has the same, or none, which is empty.
+    /// The first segment: a covering path has the same, or none, which is empty.
     pub(crate) fn first_segment(&self) -> &str {
         let text = self.text.strip_prefix('/').unwrap_or(&self.text);
         text.split_once('/').map_or(text, |(first, _)| first)
@@ -165,7 +165,7 @@ fn is_pchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte)
 }
 
-/// Percent-encodes what PingSIX's matcher or a request line could not carry; clients send `%7B` for `{`.
+/// Percent-encodes characters that PingSIX's matcher or a request line cannot carry; clients send `%7B` for `{`.
 fn encode(text: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::with_capacity(text.len() + 8);

@@ -12,7 +12,7 @@ use thin_vec::ThinVec;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Route {
     pub(crate) key: Arc<ObjectKey>,
-    /// Which part of the object it is.
+    /// The part of the object.
     pub(crate) part: Part,
     pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
@@ -20,13 +20,14 @@ pub(crate) struct Route {
     pub(crate) parent_refs: Arc<[ParentRef]>,
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
-    /// What cannot be honoured besides rules: hostnames.
+    /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
-    /// What is not quite as asked besides rules.
+    /// Limits besides rules.
     pub(crate) limits: ThinVec<Limit>,
 }
 
-/// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
+/// The part of its object that a route is: an Ingress has hostnames of its own in every rule, so it becomes several
+/// routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// All of it; `Rule::index` counts `spec.rules`.
@@ -37,9 +38,10 @@ pub(crate) enum Part {
     IngressHost(usize),
     /// `spec.defaultBackend` of an Ingress.
     DefaultBackend,
-    /// 404 for what no path of a host takes, in the name of the entry of `spec.rules` that is the oldest for the host.
+    /// 404 for requests of a host without a matching path, in the name of the oldest entry of `spec.rules` for the
+    /// host.
     RestOfHost(usize),
-    /// `spec.defaultBackend` of an Ingress, for what no path of a host takes.
+    /// `spec.defaultBackend` of an Ingress, for requests of a host without a matching path.
     DefaultOfHost,
 }
 
@@ -76,8 +78,7 @@ impl Part {
 }
 
 impl Route {
-    /// Which of two routes comes first where they ask for the same: that of the older object. Routes of one object come in
-    /// the order in which it has them.
+    /// The order of two routes in a conflict: by the age of their objects, then by their order in the object.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
         compare_age((self.age, &self.key), (other.age, &other.key))
             .then_with(|| self.part.order().cmp(&other.part.order()))
@@ -109,7 +110,7 @@ impl Route {
 /// The hostnames of a route. A route whose names are all unusable is not a route for every name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hostnames {
-    /// None were given.
+    /// The route has none.
     Any,
     /// The usable ones of those given, sorted, without repetitions.
     Named(Box<[Hostname]>),
@@ -118,26 +119,26 @@ pub(crate) enum Hostnames {
 /// One rule of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// Index into `spec.rules`, or what [`Part`] says.
+    /// The index into `spec.rules`, or in a [`Part`].
     pub(crate) index: usize,
     /// `name`, to which policies may refer.
     pub(crate) name: Option<Box<str>>,
-    /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
+    /// The expressible matches. An inexpressible match is missing here and refused below.
     ///
-    /// Thousands of rules have the same ones.
+    /// Shared, because thousands of rules have the same ones.
     pub(crate) matches: Arc<[Match]>,
-    /// Where matching requests go.
+    /// The destinations of matching requests.
     pub(crate) backends: Box<[BackendRef]>,
-    /// Where copies of them were to go, of filters that are refused: the references are judged all the same.
+    /// The mirrors of refused filters: their references are checked nevertheless.
     pub(crate) mirrors: ThinVec<Mirror>,
-    /// What becomes of requests and responses on the way; `None` when nothing.
+    /// The filters; `None` without any.
     pub(crate) filters: Option<Arc<Filters>>,
-    /// What backends see as Host; `None` is what the client sent.
+    /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) exchange: Exchange,
-    /// What is done, though not quite as asked.
+    /// The limits of the served parts.
     pub(crate) limits: ThinVec<Limit>,
-    /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
+    /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
     /// References to filters that lead nowhere. If there is any, the matches of the rule answer [`Traffic::failure`].
     pub(crate) unresolved: ThinVec<Refusal>,
@@ -157,7 +158,7 @@ pub(crate) struct Match {
     pub(crate) index: usize,
     pub(crate) path: Path,
     pub(crate) method: Option<&'static str>,
-    /// Of headers and of the query.
+    /// Conditions on headers and the query.
     pub(crate) conditions: Conditions,
 }
 
@@ -166,15 +167,15 @@ pub(crate) struct Match {
 pub(crate) struct BackendRef {
     /// Index into `spec.rules[].backendRefs`.
     pub(crate) index: usize,
-    /// What it refers to, if that is no Service.
+    /// The kind of the reference, if it is not Service.
     pub(crate) other: Option<Box<OtherKind>>,
-    /// What it names, in the route's own namespace unless it says another.
+    /// The referenced object, by default in the route's own namespace.
     pub(crate) name: ObjectName,
     pub(crate) port: Option<BackendPort>,
     pub(crate) weight: u32,
 }
 
-/// What a backend is that is no Service.
+/// The kind of a backend other than Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherKind {
     /// Empty for the core group.
@@ -183,7 +184,7 @@ pub(crate) struct OtherKind {
 }
 
 impl OtherKind {
-    /// What a reference refers to, unless that is a Service, which it is if it does not say.
+    /// The kind of a reference; `None` for Service, which is the default.
     pub(super) fn of(group: Option<&str>, kind: Option<&str>) -> Option<Box<Self>> {
         let (group, kind) = (group.unwrap_or_default(), kind.unwrap_or(Kind::Service.as_str()));
         let is_service = group == Kind::Service.group() && kind == Kind::Service.as_str();
@@ -191,7 +192,7 @@ impl OtherKind {
     }
 }
 
-/// How a backend names a port of its Service.
+/// The port reference of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BackendPort {
     Number(i32),

@@ -11,7 +11,7 @@ use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 use thin_vec::ThinVec;
 
-/// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises a TLSRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {
@@ -20,7 +20,7 @@ pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
     };
     let mut normal = with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()));
     if normal.hostnames == Hostnames::Any {
-        // Nothing says whose connections are meant, so nobody's are.
+        // Without hostnames the route matches no connection.
         normal.hostnames = Hostnames::Named(Box::default());
         normal.refusals.push(Refusal::new(
             FieldPath::new("spec").child("hostnames"),
@@ -31,7 +31,7 @@ pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
     normal
 }
 
-/// Reads a TCPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises a TCPRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_tcp_route(route: &TcpRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {
@@ -41,7 +41,7 @@ pub(super) fn normalise_tcp_route(route: &TcpRoute) -> Route {
     with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
 }
 
-/// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+/// Normalises a UDPRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_udp_route(route: &UdpRoute) -> Route {
     let spec = route.spec();
     let frame = RouteFrame {

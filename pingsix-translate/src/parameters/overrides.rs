@@ -58,7 +58,7 @@ pub(super) fn trim(
 struct OverridableField {
     field: &'static str,
     needed: Override,
-    /// Why the value exceeds the bounds of the class, if it does.
+    /// The reason why the value exceeds the bounds of the class, if it does.
     excess: fn(&Managed, Option<&OverrideBounds>) -> Option<String>,
     /// Removes the field. Returns whether it was set.
     remove: fn(&mut Managed) -> bool,

@@ -18,7 +18,7 @@ use crate::pingsix::{GlobalRule, Plugins};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TelemetryRule {
     pub(crate) rule: GlobalRule,
-    /// The PingsixProxies whose fields count: one, or those of a Gateway and its class.
+    /// The effective PingsixProxies: one, or those of a Gateway and its class.
     pub(crate) proxies: Box<[Arc<ObjectKey>]>,
 }
 

@@ -94,7 +94,7 @@ fn without_parameters_the_options_count() {
 }
 
 #[test]
-fn what_is_managed_has_a_data_plane_for_each_port_that_is_served() {
+fn managed_owners_have_a_data_plane_for_each_served_port() {
     let mut objects = world(Some(&json!({"managed": {}})), None);
     change_gateway(&mut objects, |spec| {
         spec["infrastructure"] = json!({"labels": {"team": "edge"}, "annotations": {"cost": "low"}});
@@ -171,7 +171,7 @@ fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class(
     let held = sink(&of_class, None);
     assert_eq!((held.proxy.to_string().as_str(), held.url.as_str()), ("system/all", class));
     assert_eq!(held.credentials.unwrap().to_string(), "system/login");
-    // A Gateway that says nothing of it has that of its class.
+    // A Gateway without the field has that of its class.
     assert_eq!(sink(&of_class, Some(&json!({"attached": {"layout": "PerPort"}}))).url, class);
     of_class["allowOverrides"] = json!(["Sink"]);
     let held = sink(&of_class, Some(&of_gateway));
@@ -216,7 +216,7 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
         );
         assert_eq!(refused(Some(&json!({mode: {}})), Some(&own)), expected);
         assert_eq!(refused(None, Some(&own)), expected, "nor without parameters of the class");
-        // What the Gateway itself allows does not count.
+        // An allowance in the Gateway's own parameters has no effect.
         let mut vain = own.clone();
         vain["allowOverrides"] = json!([allowed]);
         assert_eq!(refused(Some(&json!({mode: {}})), Some(&vain)), expected);
@@ -245,7 +245,7 @@ fn limited(translation: &Translation) -> Option<String> {
 }
 
 #[test]
-fn what_a_data_plane_takes_from_the_cluster_is_for_the_class_and_its_value_counts() {
+fn fields_for_the_class_alone_have_the_value_of_the_class() {
     let of_class = json!({
         "replicas": 2, "resources": {"requests": {"cpu": "1"}}, "responder": {"resources": {"limits": {"cpu": "1"}}},
         "scheduling": {"nodeSelector": {"zone": "a"}, "priorityClassName": "class"},
@@ -388,7 +388,7 @@ fn a_gateway_has_pages_asked_of_services_beside_it_and_others_if_its_class_allow
 }
 
 #[test]
-fn what_is_named_and_cannot_be_used_is_said_where_it_is_named() {
+fn an_unusable_reference_is_reported_at_its_field() {
     let at_class = "spec.gatewayClassName: The parameters of the class cannot be used: spec.parametersRef";
     let mut objects = world(None, None);
     for (reference, said) in [
@@ -647,7 +647,7 @@ fn every_flaw_names_its_field() {
     assert_eq!(status["conditions"][0]["observedGeneration"], 4);
 }
 
-/// The share that counts where the options have 60, a class says something, and a Gateway too.
+/// The effective share with 60 in the options, and values of a class and a Gateway.
 fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
     let spec = |share: u8| json!({"attached": {}, "budget": {"namespaceShare": share}});
     let (class, own) = (of_class.map(spec), of_gateway.map(spec));

@@ -9,7 +9,7 @@ use kube::Resource;
 use crate::model::{
     Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
-use crate::quarantine::said_of;
+use crate::quarantine::message_of;
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{OfKind, key_of};
@@ -136,7 +136,7 @@ impl<P: PolicyKind> AttachedPolicy<P> {
         let targets = targets
             .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
         let mut spec = P::read(object, references);
-        if let Some(said) = said_of(&references.referents().quarantine, &key, Section::Whole) {
+        if let Some(said) = message_of(&references.referents().quarantine, &key, Section::Whole) {
             let message = format!("PingSIX refuses what becomes of the policy, until it changes: {said}");
             spec.effect = Err(vec![Refusal::new(FieldPath::new("spec"), Reason::Quarantined, message)]);
         }

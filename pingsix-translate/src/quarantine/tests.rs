@@ -37,7 +37,7 @@ fn world() -> Objects {
     objects
 }
 
-/// Translates twice: after the same without quarantine, and anew.
+/// Translates twice: incrementally after the same without quarantine, and from scratch.
 fn quarantined(snapshot: &Snapshot, quarantine: &Quarantine) -> Translation {
     let mut held = snapshot.clone();
     held.referents.quarantine = quarantine.clone();
@@ -207,7 +207,7 @@ fn every_part_of_an_ingress_can_be_in_quarantine() {
 }
 
 #[test]
-fn what_is_put_into_quarantine_is_what_is_done_again() {
+fn quarantine_causes_only_its_own_work() {
     let mut objects = world();
     for index in 0..100 {
         let spec = json!({
@@ -223,7 +223,7 @@ fn what_is_put_into_quarantine_is_what_is_done_again() {
     let after = translator.translate(&snapshot);
     assert_eq!(translator.effort(), Effort::Part { routes: 1 });
     let changes = plane(&after).config.documents().changes(plane(&before).config.documents()).len();
-    // The Route, and the upstream of those that never reach one.
+    // The Route, and the upstream of rules without backends.
     assert_eq!(changes, 2);
     snapshot.referents.quarantine = Quarantine::new();
     translator.translate(&snapshot);

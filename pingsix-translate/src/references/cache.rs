@@ -1,4 +1,4 @@
-//! The cache of referents: each is read once, however many objects refer to it.
+//! The cache of referents: each is read once for all referring objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

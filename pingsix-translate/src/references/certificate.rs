@@ -139,11 +139,11 @@ impl References<'_> {
 /// A certificate chain and its key from a Secret, checked to belong together. `Debug` shows neither.
 #[derive(PartialEq, Eq)]
 pub(super) struct KeyPair {
-    /// As canonical PEM, leaf first.
+    /// Canonical PEM, leaf first.
     chain: Box<str>,
     /// Length of the leaf in `chain`.
     leaf: usize,
-    /// As canonical PEM.
+    /// Canonical PEM.
     key: Box<str>,
     /// SHA-256 of leaf and key, by which certificates are compared for each of many names.
     digest: [u8; 32],
@@ -154,12 +154,12 @@ pub(super) struct KeyPair {
 }
 
 impl KeyPair {
-    /// Reads entries `tls.crt` and `tls.key`, or says in one sentence why they cannot be used.
+    /// Reads the entries `tls.crt` and `tls.key`; the error is a sentence.
     pub(super) fn read(name: &ObjectName, secret: &Secret) -> Result<Self, String> {
         // The type of the Secret does not matter. The specification asks for `kubernetes.io/tls`, but many Opaque Secrets
         // have both entries, and these decide whether PingSIX can serve the certificate.
         let text = |entry: &str| {
-            // In a manifest, `stringData` replaces what `data` has.
+            // In a manifest, `stringData` overrides `data`.
             let written = secret.string_data.as_ref().and_then(|data| Some(data.get(entry)?.as_bytes()));
             let bytes = written
                 .or_else(|| Some(&*secret.data.as_ref()?.get(entry)?.0))
@@ -168,7 +168,7 @@ impl KeyPair {
         };
         let unusable = |fault: &dyn fmt::Display| format!("Secret {name} cannot be used: {fault}.");
         let (chain, key) = (text("tls.crt")?, text("tls.key")?);
-        // One bad pair would freeze every route of the data plane.
+        // One bad pair would block every route of the data plane.
         let key = check_leaf_and_key(chain, key).map_err(|fault| unusable(&fault))?;
         let chain = read_certificates(chain);
         let Chain { names, intermediates } = Chain::read(&chain).map_err(|fault| unusable(&fault))?;

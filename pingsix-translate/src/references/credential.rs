@@ -4,7 +4,7 @@ use super::References;
 use super::cache::not_read_yet;
 use crate::crd::SecretObjectReference;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Section};
-use crate::quarantine::said_of;
+use crate::quarantine::message_of;
 use crate::snapshot::Secret;
 
 impl References<'_> {
@@ -34,7 +34,7 @@ impl References<'_> {
             ));
         }
         let key = ObjectKey { kind: Kind::Secret, name };
-        if let Some(said) = said_of(&self.referents.quarantine, &key, Section::Whole) {
+        if let Some(said) = message_of(&self.referents.quarantine, &key, Section::Whole) {
             let message = format!("PingSIX refuses what becomes of {key}, until the Secret changes: {said}");
             return Err(Refusal::new(at.clone(), Reason::Quarantined, message));
         }

@@ -125,7 +125,7 @@ fn scheme_and_port_of_the_target_follow_the_specification() {
         ((Http, 8080), Some(Http), None, "http://example.org"),
         ((Https, 443), Some(Http), None, "http://example.org"),
         ((Https, 8443), Some(Https), None, "https://example.org"),
-        // A port is what it is.
+        // An explicit port stays.
         ((Http, 80), None, Some(8080), "http://example.org:8080"),
         ((Http, 8080), None, Some(80), "http://example.org"),
         ((Http, 80), None, Some(443), "http://example.org:443"),

@@ -26,7 +26,7 @@ const FQDN: &str = "FQDN";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: ObjectName,
     /// The Service that its label names.
     pub service: Option<ObjectName>,
@@ -43,7 +43,7 @@ pub struct EndpointSlice {
 pub struct EndpointPort {
     /// The name of the port of the Service, if it has one.
     pub name: Option<Arc<str>>,
-    /// Its number; `None` if the number is missing or not a valid port.
+    /// The port number; `None` if the number is missing or not a valid port.
     pub port: Option<NonZeroU16>,
 }
 
@@ -208,7 +208,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_what_was_written() {
+    fn pooled_parts_equal_the_original() {
         let written = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"name": "cart-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},

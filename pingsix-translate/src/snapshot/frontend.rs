@@ -8,7 +8,7 @@ use crate::model::{FieldPath, ObjectName};
 /// The validation of client certificates on a port.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendValidation<'a> {
-    /// Its field: `default` or an element of `perPort`.
+    /// The field: `default` or an element of `perPort`.
     pub(crate) at: FieldPath,
     authorities: Vec<AuthorityRef<'a>>,
     is_insecure: bool,

@@ -16,7 +16,7 @@ use crate::model::{Age, Kind, ObjectName};
 /// The metadata that translation keeps for each object: a tenth of the size of the generated type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: ObjectName,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,

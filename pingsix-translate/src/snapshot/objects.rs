@@ -23,12 +23,12 @@ macro_rules! objects {
         }
 
         impl Object {
-            /// Its kind.
+            /// The kind.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
 
-            /// Its identity.
+            /// The identity.
             pub fn key(&self) -> ObjectKey {
                 match self {
                     $(Self::$kind(object) => ObjectKey { kind: Kind::$kind, name: object.name() },)+

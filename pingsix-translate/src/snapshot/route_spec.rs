@@ -216,7 +216,7 @@ macro_rules! routes {
                 }
             }
 
-            /// Its kind.
+            /// The kind.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
@@ -277,7 +277,7 @@ impl AnyRoute {
         self.is_same(other) || self == other
     }
 
-    /// Its identity.
+    /// The identity.
     pub fn key(&self) -> ObjectKey {
         ObjectKey { kind: self.kind(), name: self.metadata().name.clone() }
     }

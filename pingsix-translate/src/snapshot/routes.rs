@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_what_was_written() {
+    fn pooled_parts_equal_the_original() {
         let written = json!({
             "metadata": {
                 "name": "cart", "namespace": "shop", "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z",

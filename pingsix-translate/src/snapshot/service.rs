@@ -17,7 +17,7 @@ const EXTERNAL_NAME: &str = "ExternalName";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "wire::Service")]
 pub struct Service {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: ObjectName,
     /// Whether `spec.type` is `ExternalName`: an alias of a DNS name.
     pub is_external_name: bool,
@@ -28,11 +28,11 @@ pub struct Service {
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServicePort {
-    /// Its name, if it has one.
+    /// The name, if it has one.
     pub name: Option<Arc<str>>,
-    /// Its number.
+    /// The number.
     pub port: i32,
-    /// Its protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// `appProtocol`, if it is set.
     pub app_protocol: Option<Arc<str>>,
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_what_was_written() {
+    fn pooled_parts_equal_the_original() {
         let written = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
             "spec": {"ports": [

@@ -21,7 +21,7 @@ pub struct GatewayClassVerdict {
     pub supported_features: Vec<&'static str>,
     /// Whether its data planes are managed.
     pub is_managed: bool,
-    /// Its problems.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 

@@ -11,7 +11,7 @@ use crate::snapshot::{IngressClass, Proxies, key_of};
 pub struct IngressClassVerdict {
     /// The class.
     pub key: Arc<ObjectKey>,
-    /// Its problems.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 

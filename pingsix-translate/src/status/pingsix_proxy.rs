@@ -17,9 +17,9 @@ pub struct PingsixProxyVerdict {
     pub generation: i64,
     /// The mode of the data planes, attached or managed, if the PingsixProxy has one.
     pub mode: Option<&'static str>,
-    /// Its conditions.
+    /// The conditions.
     pub conditions: Conditions,
-    /// Its problems.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 

@@ -239,7 +239,7 @@ fn a_route_is_not_counted_where_it_is_not_served() {
 
 /// Two rules of one cell need a responder for the 404 between them; on the other port there is one rule alone.
 #[test]
-fn what_one_port_refuses_is_reported_on_the_parent_refs_it_concerns() {
+fn refusals_of_one_port_are_reported_on_its_parent_refs() {
     let conditional = json!({
         "matches": [{"headers": [{"name": "x", "value": "1"}]}], "backendRefs": [{"name": "web", "port": 80}],
     });

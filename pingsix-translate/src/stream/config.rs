@@ -17,7 +17,7 @@ impl StreamConfig {
         Self(BTreeMap::new())
     }
 
-    /// Puts a document under an id, its kind deciding the rest of the key, and returns what was there.
+    /// Inserts a document under an id, its kind deciding the rest of the key, and returns the former one.
     pub fn insert(
         &mut self,
         id: impl Into<String>,
@@ -90,7 +90,7 @@ impl StreamConfig {
         self.0.iter().map(|(key, document)| prefix + key.len() + document.json_len() + FRAMING).sum()
     }
 
-    /// What connections are told apart by: ports, and server names on a port.
+    /// The matches of connections: ports, and server names on a port.
     pub fn matcher_entries(&self) -> usize {
         self.routes().map(|(_, route)| route.snis.len().max(1)).sum()
     }
@@ -105,7 +105,6 @@ impl StreamConfig {
     /// segment starts with a dot, are skipped.
     ///
     /// # Errors
-    ///
     /// [`StreamDecodeError`] for the first pair that is no stream document.
     pub fn from_pairs<K: AsRef<str>, V: AsRef<[u8]>>(
         prefix: &str,
@@ -155,7 +154,7 @@ fn with_id(key: &StreamKey, document: &StreamDocument) -> Value {
     value
 }
 
-/// Why keys and values are no stream documents.
+/// Reason why keys and values are no stream documents.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamDecodeError {
     /// A key names no document.
@@ -163,7 +162,7 @@ pub enum StreamDecodeError {
     Key {
         /// The whole key, escaped.
         key: String,
-        /// What is wrong with it.
+        /// The fault of the key.
         problem: &'static str,
     },
     /// A value is no JSON, or not that of its kind. The source can quote the value and thereby a secret; this text
@@ -172,7 +171,7 @@ pub enum StreamDecodeError {
     Value {
         /// The key below the prefix.
         key: StreamKey,
-        /// What the decoder says.
+        /// The decoder's error.
         #[source]
         source: serde_json::Error,
     },

@@ -9,11 +9,11 @@ use super::validate::rules;
 use super::{StreamKey, StreamKind};
 use crate::pingsix::{REDACTED, Redacted, json_len};
 
-/// Where the connections of a port go, or those for some server names on it.
+/// The destination of the connections of a port, or of some server names on it.
 ///
-/// Of all routes, one takes a connection at most, and which one does not depend on any order: a port has one `tcp`
-/// route, one `udp` route, or any number of `tls` routes without a common server name, of which the most specific
-/// server name decides. A connection that none takes is closed.
+/// At most one route matches a connection, independent of order: a port has one `tcp` route, one `udp` route, or any
+/// number of `tls` routes without a common server name, of which the most specific server name decides. A connection
+/// without a route is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -21,15 +21,15 @@ pub struct StreamRoute {
     /// The port clients connect to, from 1.
     #[garde(range(min = 1))]
     pub server_port: u16,
-    /// What clients speak.
+    /// The protocol of clients.
     pub protocol: StreamProtocol,
-    /// For [`StreamProtocol::Tls`], the server names (SNI) whose connections the route takes: at least one, in lower
-    /// case, each a DNS name or `*.` and one, which stands for one label or more in front of the name. No other route
-    /// of the port has any of them. None for the other protocols.
+    /// For [`StreamProtocol::Tls`], the server names (SNI) of the connections: at least one, in lower case, each a
+    /// DNS name or `*.` and one, which matches one label or more before the name. No other route of the port has any
+    /// of them. Empty for the other protocols.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(custom(rules::snis(self.protocol)))]
     pub snis: Vec<String>,
-    /// Who speaks TLS to the client; present exactly for [`StreamProtocol::Tls`].
+    /// The TLS endpoint for the client; present exactly for [`StreamProtocol::Tls`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(custom(rules::tls(self.protocol)))]
     pub tls: Option<TlsMode>,
@@ -38,12 +38,12 @@ pub struct StreamRoute {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[garde(custom(rules::ssl_ids(self.tls)))]
     pub ssl_ids: Vec<String>,
-    /// Where connections go: at least one place, none twice, each connection to one of them by weight.
+    /// The targets: at least one, none twice, each connection to one of them by weight.
     #[garde(custom(rules::targets))]
     pub targets: Vec<StreamTarget>,
 }
 
-/// What clients speak on a port.
+/// The protocol of clients on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamProtocol {
@@ -66,17 +66,17 @@ impl StreamProtocol {
     }
 }
 
-/// Who speaks TLS to the client.
+/// The TLS endpoint for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
     /// The backend: the proxy reads the `ClientHello` and passes everything on, from the first byte.
     Passthrough,
-    /// The proxy, with the certificates of the route; the backend gets what was encrypted, over plain TCP.
+    /// The proxy, with the certificates of the route; the backend receives plain TCP.
     Terminate,
 }
 
-/// One place connections go to: `{"upstream_id":"u","weight":3}` or `{"reject":"invalid","weight":1}`.
+/// One target: `{"upstream_id":"u","weight":3}` or `{"reject":"invalid","weight":1}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "WrittenTarget", try_from = "WrittenTarget")]
 pub struct StreamTarget {
@@ -86,7 +86,7 @@ pub struct StreamTarget {
     pub weight: u32,
 }
 
-/// Where a connection ends.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Destination {
     /// At a node of the upstream with this id. If it cannot be reached, another node may be tried.
@@ -95,7 +95,7 @@ pub enum Destination {
     Reject(Rejection),
 }
 
-/// Why connections are rejected; for logs and metrics, since the client sees no difference.
+/// Reason of rejected connections; for logs and metrics, because clients see no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejection {
@@ -145,8 +145,8 @@ impl TryFrom<WrittenTarget> for StreamTarget {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
 pub struct StreamUpstream {
-    /// Weight by `address:port`, IPv6 addresses in brackets. At least one node; ports and weights from 1. Never names:
-    /// whoever reads this need not resolve anything.
+    /// Weight by `address:port`, IPv6 addresses in brackets. At least one node; ports and weights from 1. Addresses
+    /// only, so that the proxy need not resolve names.
     #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
 }
@@ -191,10 +191,10 @@ impl StreamDocument {
         }
     }
 
-    /// The canonical compact JSON, as [`crate::pingsix::Document::to_json`] has it: no blanks, nothing that says
-    /// nothing, fields in the order of their declaration, maps sorted, no id. Equal documents give equal bytes.
+    /// The canonical compact JSON, as in [`crate::pingsix::Document::to_json`]: no blanks, no default values, fields
+    /// in the order of their declaration, maps sorted, no id. Equal documents give equal bytes.
     pub fn to_json(&self) -> String {
-        // Nothing in the types can fail to encode: all map keys are text.
+        // Encoding these types cannot fail: all map keys are strings.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -219,10 +219,9 @@ impl StreamDocument {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Decodes the value of a key. Unknown fields are refused: they may hold what must not be overlooked.
+    /// Decodes the value of a key. Unknown fields are refused, because they may be essential.
     ///
     /// # Errors
-    ///
     /// The decoder's. Its text can quote the value.
     pub fn decode(key: &StreamKey, value: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(match key.kind {

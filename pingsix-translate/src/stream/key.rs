@@ -1,4 +1,4 @@
-//! What a stream document is called: its kind and its id.
+//! Keys of stream documents: kind and id.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum StreamKind {
     Upstream,
     /// A certificate with its key.
     Ssl,
-    /// Where the connections of one port, or of some server names on it, go.
+    /// The destination of the connections of one port, or of some server names on it.
     StreamRoute,
 }
 
@@ -60,7 +60,7 @@ impl StreamKey {
         self.kind.segment().len() + 1 + self.id.len()
     }
 
-    /// Reads what follows a prefix in a key; the error says why it names no document.
+    /// Parses the rest of a key after the prefix; the error is the reason why it names no document.
     ///
     /// `Ok(None)` is a metadata key, as for PingSIX: its last segment starts with a dot.
     pub(super) fn parse(path: &str) -> Result<Option<Self>, &'static str> {

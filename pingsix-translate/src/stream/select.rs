@@ -1,24 +1,24 @@
-//! Which route takes a connection.
+//! The route of a connection.
 
 use super::{StreamConfig, StreamKey, StreamProtocol, StreamRoute};
 use crate::model::Hostname;
 
-/// How a connection arrives.
+/// The arrival of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival<'a> {
     /// Over TCP, at a port that looks no further.
     Tcp,
     /// Over UDP.
     Udp,
-    /// Over TCP, with a `ClientHello` for this server name. One without a server name is never taken.
+    /// Over TCP, with a `ClientHello` for this server name. A connection without a server name has no route.
     Tls(&'a str),
 }
 
 impl StreamConfig {
-    /// The route that takes a connection; none, and the connection is to be closed.
+    /// The route of a connection; without one, the connection is closed.
     ///
-    /// Of the TLS routes of a port whose server names match, an exact name wins over a wildcard, and a longer wildcard
-    /// over a shorter one. Since no name stands twice on a port, that is one route at most in a valid configuration.
+    /// Of the TLS routes of a port with a matching server name, an exact name wins over a wildcard, and a longer
+    /// wildcard over a shorter one. Each name occurs once on a port, so a valid configuration has at most one route.
     pub fn route_for(&self, port: u16, arrival: Arrival<'_>) -> Option<(&StreamKey, &StreamRoute)> {
         let on_port = self.routes().filter(|(_, route)| route.server_port == port);
         match arrival {
@@ -34,7 +34,7 @@ impl StreamConfig {
 }
 
 impl StreamRoute {
-    /// How specific the best of its names is that matches; `None` when none does.
+    /// The specificity of its best matching name; `None` without a match.
     fn specificity(&self, name: &str) -> Option<u32> {
         let patterns = self.snis.iter().filter_map(|sni| Hostname::parse(sni).ok());
         patterns.filter(|pattern| pattern.matches(name)).map(|pattern| pattern.precedence()).max()

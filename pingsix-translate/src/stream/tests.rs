@@ -1,4 +1,4 @@
-//! What stream documents say and what they may not say.
+//! Valid and invalid stream documents.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What must hold of stream documents.
+//! Rules of stream documents.
 //!
-//! Rules of single fields stand on the types, as `garde` attributes, with their functions in [`rules`]; those that need
-//! more than one document stand here.
+//! Rules of single fields are `garde` attributes of the types, with their functions in [`rules`]; rules over several
+//! documents are here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use super::{Destination, StreamConfig, StreamDocument, StreamKey, StreamKind, St
 /// One fault of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamViolation {
-    /// The document at fault. Of two that cannot both stand, it is the later one by key.
+    /// The document at fault. Of two conflicting ones, the later one by key.
     pub key: StreamKey,
     /// The field, for example `snis`; empty for the document itself.
     pub field: String,
-    /// One full sentence that says what is wrong. It quotes no secret.
+    /// One full sentence with the fault. It quotes no secret.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for StreamViolation {
 /// Every fault of a configuration, in the order of its documents.
 pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
     let mut violations = Vec::new();
-    let mut places = Places::default();
+    let mut places = TakenMatches::default();
     for (key, document) in config.iter() {
         let mut fault = |field: String, message: String| {
             violations.push(StreamViolation { key: key.clone(), field, message });
@@ -61,7 +61,7 @@ pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
     violations
 }
 
-/// The texts of the rules below are sentences, those that `garde` has built in are not.
+/// The texts of the rules below are sentences, and those of `garde` are not.
 fn sentence(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("The value is refused: {text}.") }
 }
@@ -83,17 +83,17 @@ fn check_references(config: &StreamConfig, route: &StreamRoute, fault: &mut impl
     }
 }
 
-/// Who takes which connections.
+/// The matches taken by routes.
 #[derive(Default)]
-struct Places<'a> {
+struct TakenMatches<'a> {
     /// TCP ports, with the protocol they are used for.
     tcp: BTreeMap<u16, (StreamProtocol, &'a StreamKey)>,
     udp: BTreeMap<u16, &'a StreamKey>,
     names: BTreeMap<(u16, &'a str), &'a StreamKey>,
 }
 
-impl<'a> Places<'a> {
-    /// Gives a route its place; the field and message when somebody else has it.
+impl<'a> TakenMatches<'a> {
+    /// Gives a route its match; the field and message if another route has it.
     fn take(&mut self, key: &'a StreamKey, route: &'a StreamRoute) -> Option<(&'static str, String)> {
         let port = route.server_port;
         match route.protocol {

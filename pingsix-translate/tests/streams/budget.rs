@@ -1,4 +1,4 @@
-//! Budgets of stream documents: the oldest routes are admitted, and what they get is what they would get alone.
+//! Budgets of stream documents: the oldest routes are admitted, and they get the same as alone.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use pingsix_translate::{Budget, Translation};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::oracle::contends;
+use crate::oracle::can_have_connections;
 use crate::world::{Route, World};
 use crate::{CASES, arrivals, check_connection, run};
 
@@ -26,13 +26,12 @@ fn key(route: &Route) -> (String, String, String) {
     (route.kind.to_owned(), route.namespace.to_owned(), route.name.clone())
 }
 
-/// What decides who is admitted first.
+/// The order of admission.
 fn age(route: &Route) -> (&'static str, String) {
     (route.age.unwrap_or("9999"), format!("{}/{}", route.namespace, route.name))
 }
 
-/// The parentRefs by which a route is accepted: what there is no room for is refused by those that lead to a listener
-/// that is served.
+/// The parentRefs that accept a route: a route beyond the budget is refused by those that lead to a served listener.
 fn accepted<'a>(world: &'a World, route: &'a Route, is_refused: bool) -> impl Iterator<Item = usize> + 'a {
     (0..route.parents.len()).filter(move |&parent| {
         let mut served = world.listeners.iter().filter(|listener| listener.is_served);
@@ -63,7 +62,7 @@ fn a_budget_admits_the_oldest_routes_and_they_get_what_they_would_alone() {
         let (out, kept): (Vec<&Route>, Vec<&Route>) = world
             .routes
             .iter()
-            .filter(|route| contends(&world, route))
+            .filter(|route| can_have_connections(&world, route))
             .partition(|route| refused.contains(&key(route)));
         assert!(!out.is_empty() || kept.is_empty(), "seed {seed}: everything is admitted to {budget:?}");
         let fits = plane.size.bytes <= budget.bytes && plane.size.matcher_entries <= budget.matcher_entries;
@@ -91,7 +90,7 @@ fn a_budget_admits_the_oldest_routes_and_they_get_what_they_would_alone() {
 
         world.routes.retain(|route| !refused.contains(&key(route)) || Some(key(route)) == next);
         let one_more = run(&world.objects(), Budget::default()).1.size;
-        // Admitting a route may save bytes: it can take names from one that says more about them.
+        // Admitting a route may save bytes: it can take names from a larger one.
         if next.is_some() && !by_bytes {
             assert!(one_more.matcher_entries > budget.matcher_entries, "seed {seed}: {next:?} would fit too");
         }

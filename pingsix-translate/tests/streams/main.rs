@@ -13,7 +13,7 @@ use pingsix_translate::{Budget, ObjectName, Objects, Options, StreamPlane, Trans
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use oracle::{Fate, fate, specificity};
+use oracle::{Outcome, fate, specificity};
 use world::{SERVICES, World};
 
 const CASES: u64 = 400;
@@ -31,7 +31,7 @@ const NAMES: [&str; 10] = [
     "other",
 ];
 
-/// What the documents say of it; nothing when no route takes it, or one that stands for no route.
+/// The documents' targets for a connection; `None` without a route, or for a guard.
 fn documents(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Option<BTreeMap<&'static str, u32>> {
     let (_, route) = config.route_for(port, arrival)?;
     let mut shares = BTreeMap::new();
@@ -60,28 +60,28 @@ fn run(objects: &Objects, budget: Budget) -> (Translation, StreamPlane) {
     (translation, plane)
 }
 
-/// Everything that is tried on a Gateway.
+/// All connections that the test tries on a Gateway.
 fn arrivals() -> impl Iterator<Item = (u16, Arrival<'static>)> {
     let names = [443, 444].into_iter().flat_map(|port| NAMES.map(|name| (port, Arrival::Tls(name))));
     let plain = [(5432, Arrival::Tcp), (5433, Arrival::Tcp), (53, Arrival::Udp), (443, Arrival::Tcp)];
     names.chain(plain)
 }
 
-/// That a connection ends where it should, which is said.
+/// Checks the destination of a connection.
 fn check_connection(
     world: &World,
     config: &StreamConfig,
     port: u16,
     arrival: Arrival<'_>,
     seed: u64,
-) -> Fate {
+) -> Outcome {
     let expected = fate(world, port, arrival);
     let found = documents(config, port, arrival);
     let is_right = match (&expected, &found) {
-        (Fate::Shares(expected), found) => found.as_ref() == Some(expected),
-        (Fate::NoRoute, found) => found.is_none(),
-        // Without a document it is closed too: there is none where nothing wider could take it.
-        (Fate::Unserved, found) => {
+        (Outcome::Shares(expected), found) => found.as_ref() == Some(expected),
+        (Outcome::NoRoute, found) => found.is_none(),
+        // A connection without a document is closed too: documents exist only where a wider listener could take it.
+        (Outcome::Unserved, found) => {
             found.as_ref().is_none_or(|found| *found == BTreeMap::from([("invalid", 1)]))
         }
     };
@@ -99,10 +99,10 @@ fn every_connection_goes_where_the_specification_says() {
         assert_eq!(validate(&plane.config), [], "seed {seed}");
         for (port, arrival) in arrivals() {
             match check_connection(&world, &plane.config, port, arrival, seed) {
-                Fate::NoRoute => closed += 1,
-                Fate::Unserved => kept += 1,
-                Fate::Shares(shares) if shares.len() > 1 => split += 1,
-                Fate::Shares(_) => taken += 1,
+                Outcome::NoRoute => closed += 1,
+                Outcome::Unserved => kept += 1,
+                Outcome::Shares(shares) if shares.len() > 1 => split += 1,
+                Outcome::Shares(_) => taken += 1,
             }
         }
         let gateway = translation.verdicts.gateway.unwrap();

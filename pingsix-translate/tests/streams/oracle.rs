@@ -1,4 +1,4 @@
-//! Where connections go, by the specification alone.
+//! Destinations of connections by the specification alone.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ fn example(pattern: &str) -> String {
     pattern.replace('*', "deep.fresh")
 }
 
-/// Whether some name is one of both. It is enough to try the patterns' own, with something for the star.
-pub(crate) fn meets(listener: Option<&str>, hostname: &str) -> bool {
+/// Whether some name matches both. The patterns' own names suffice, with a label for the star.
+pub(crate) fn overlaps(listener: Option<&str>, hostname: &str) -> bool {
     let both = |name: &str| stands_for(listener, name) && stands_for(Some(hostname), name);
     both(&example(hostname)) || listener.is_some_and(|listener| both(&example(listener)))
 }
@@ -45,15 +45,15 @@ pub(crate) fn reduced(mut shares: BTreeMap<&'static str, u32>) -> BTreeMap<&'sta
     shares
 }
 
-/// What the specification says of a connection.
+/// The specification's result for a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// Shares of the connections, by the service they end at or the reason why they do not.
     Shares(BTreeMap<&'static str, u32>),
-    /// It is closed for want of a listener or of a route.
+    /// The connection is closed for lack of a listener or a route.
     NoRoute,
-    /// The listener it is for is not served, so nobody is to have it: a listener with a wider hostname would be the
-    /// wrong one.
+    /// The listener of the connection is not served, so the connection is closed: a listener with a wider hostname
+    /// would be wrong.
     Unserved,
 }
 
@@ -71,9 +71,9 @@ fn listener_of<'w>(
         .max_by_key(|listener| specificity(listener.hostname))
 }
 
-/// Whether there are connections a route could have, if no other wanted them: names it has in common with a listener may
-/// all be those of listeners with narrower hostnames.
-pub(crate) fn contends(world: &World, route: &Route) -> bool {
+/// Whether the route could have connections without other contenders: its names in common with a listener may all
+/// belong to listeners with narrower hostnames.
+pub(crate) fn can_have_connections(world: &World, route: &Route) -> bool {
     let attached = world.listeners.iter().filter(|one| one.is_served && route.is_attached_to(one));
     attached.into_iter().any(|listener| {
         let is_own = |name: &&str| {
@@ -82,21 +82,21 @@ pub(crate) fn contends(world: &World, route: &Route) -> bool {
             let owner = listener_of(world, (listener.protocol, listener.port), Some(&served));
             owner.is_some_and(|owner| owner.name == listener.name)
         };
-        let mut names = route.hostnames.iter().copied().filter(|name| meets(listener.hostname, name));
+        let mut names = route.hostnames.iter().copied().filter(|name| overlaps(listener.hostname, name));
         listener.protocol != "TLS" || names.any(|name| is_own(&name))
     })
 }
 
 /// Finds the listener a connection is for, then the route that comes first there.
-pub(crate) fn fate(world: &World, port: u16, arrival: Arrival<'_>) -> Fate {
+pub(crate) fn fate(world: &World, port: u16, arrival: Arrival<'_>) -> Outcome {
     let (protocol, name) = match arrival {
         Arrival::Tcp => ("TCP", None),
         Arrival::Udp => ("UDP", None),
         Arrival::Tls(name) => ("TLS", Some(name)),
     };
-    let Some(listener) = listener_of(world, (protocol, port), name) else { return Fate::NoRoute };
+    let Some(listener) = listener_of(world, (protocol, port), name) else { return Outcome::NoRoute };
     if !listener.is_served {
-        return Fate::Unserved;
+        return Outcome::Unserved;
     }
     let mut candidates = Vec::new();
     for route in world.routes.iter().filter(|route| route.is_attached_to(listener)) {
@@ -117,5 +117,5 @@ pub(crate) fn fate(world: &World, port: u16, arrival: Arrival<'_>) -> Fate {
     candidates.sort_by(|left, right| {
         (&left.0, &left.1, left.2, &left.3).cmp(&(&right.0, &right.1, right.2, &right.3))
     });
-    candidates.first().map_or(Fate::NoRoute, |(.., route)| Fate::Shares(route.shares()))
+    candidates.first().map_or(Outcome::NoRoute, |(.., route)| Outcome::Shares(route.shares()))
 }

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::oracle::{meets, reduced};
+use crate::oracle::{overlaps, reduced};
 
 /// A chain and its key, as a Secret holds them.
 static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
@@ -34,7 +34,7 @@ pub(crate) struct Listener {
     pub(crate) is_served: bool,
 }
 
-/// What a listener does with TLS. Those of one port do the same.
+/// The TLS mode of a listener, common to a port.
 #[derive(Clone, Copy)]
 enum Tls {
     None,
@@ -132,7 +132,7 @@ impl World {
                     value["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": secret}]});
                 }
             }
-            // What no data plane can do keeps any listener from being served.
+            // A protocol that no data plane has leaves any listener unserved.
             if !listener.is_served && !matches!(listener.tls, Tls::Terminate) {
                 value["filters"] = json!({"requests": [{"type": "ExternalAuth"}]});
             }
@@ -221,7 +221,8 @@ impl Route {
         self.kind == format!("{}Route", listener.protocol)
             && section.as_ref().is_none_or(|section| *section == listener.name)
             && port.is_none_or(|port| port == listener.port)
-            && (self.kind != "TLSRoute" || self.hostnames.iter().any(|name| meets(listener.hostname, name)))
+            && (self.kind != "TLSRoute"
+                || self.hostnames.iter().any(|name| overlaps(listener.hostname, name)))
     }
 
     /// The shares of the connections, by the service they end at or the reason why they do not.

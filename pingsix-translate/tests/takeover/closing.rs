@@ -1,4 +1,4 @@
-//! What a namespace closes for others with rules that there is no room for.
+//! The cells of others that refused rules of a namespace close.
 
 use super::*;
 
@@ -126,8 +126,8 @@ fn a_refused_rule_closes_nothing_but_its_own_hostnames_paths_and_methods() {
     assert!(apart > 2_500 && closed > 50, "{apart} {closed}");
 }
 
-/// Namespace a has a wildcard with two paths, and another hostname. Namespace b, younger, has a path of its own for so
-/// many hostnames below the wildcard.
+/// Namespace a has a wildcard with two paths, and another hostname. Namespace b, younger, has a path of its own for
+/// this many hostnames below the wildcard.
 fn wildcard(hostnames: usize) -> Translation {
     let mut objects = world();
     let prefix = |path: &str| json!([{"path": {"type": "PathPrefix", "value": path}}]);

@@ -1,4 +1,4 @@
-//! What one namespace may do to the requests of another by using up a data plane's budget: nothing but to leave them
+//! Effects of a namespace that exhausts a data plane's budget on the requests of another: they may only become
 //! unanswered.
 #![allow(
     clippy::unwrap_used,
@@ -207,7 +207,7 @@ fn a_route_that_does_not_fit_does_not_fall_to_an_older_catch_all() {
                 ["a", "503"].contains(&&*shop),
                 "budget {budget}: shop.example.com is answered by {shop}"
             );
-            // What is refused alone keeps nobody out.
+            // A rule that is refused alone keeps no request from others.
             assert_eq!(get(plane, "other.example.com", "/"), "b", "budget {budget}");
             assert_eq!(shop, "a", "budget {budget}: {:?}", refused(&translation));
         }
@@ -424,7 +424,7 @@ fn younger_objects_of_another_namespace_change_no_answer() {
     assert!(compared > 1_000, "{compared}");
 }
 
-/// A Secret with a certificate for a name, behind a comment of so many bytes.
+/// A Secret with a certificate for a name, behind a comment of this many bytes.
 fn add_secret(objects: &mut Objects, namespace: &str, name: &str, comment: usize) {
     let pair = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let comment = format!("{}\n", "c".repeat(63)).repeat(comment / 64);
@@ -495,7 +495,7 @@ fn a_translator_is_incremental_over_budget() {
 
 #[test]
 fn a_translator_is_incremental_where_a_namespace_has_its_share() {
-    // As much as without one of the smaller budget.
+    // The same effort as without one of the smaller budget.
     is_incremental(&Options {
         namespace_share: 20,
         ..options(Budget { bytes: 100_000, ..Budget::default() })
@@ -532,7 +532,7 @@ fn is_incremental(options: &Options) {
     let oldest = if options.namespace_share < 100 { "a" } else { "b" };
     add_route(&mut objects, (oldest, "oldest", 1990), &["oldest.test".to_owned()], &any_path());
     assert!(check(&objects, true) > refused + 1);
-    // What grows makes room scarcer, and what shrinks gives it back.
+    // Growing objects reduce the room, and shrinking objects return it.
     add_route(&mut objects, (oldest, "oldest", 1990), &names(8), &any_path());
     let larger = check(&objects, true);
     assert!(larger > refused + 2, "{larger}");

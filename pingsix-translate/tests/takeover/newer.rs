@@ -1,4 +1,4 @@
-//! What newer objects of a namespace change for another: neither answers nor certificates.
+//! Effects of newer objects of a namespace on another: neither answers nor certificates change.
 
 use std::sync::LazyLock;
 
@@ -100,7 +100,7 @@ fn newer_ingresses_of_another_namespace_change_no_answer_and_no_certificate() {
         for (request, (before, after)) in
             requests.iter().zip(answers(&before, &requests).into_iter().zip(answers(&after, &requests)))
         {
-            // What nobody answered may be for a wider hostname.
+            // An unanswered request may be for a wider hostname.
             assert!(
                 before == after || before == "404",
                 "seed {seed}, {budget:?}: {request:?} {before} {after}"

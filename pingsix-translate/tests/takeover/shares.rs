@@ -1,4 +1,4 @@
-//! What a share leaves to other namespaces.
+//! The room that a share leaves to other namespaces.
 
 use pingsix_translate::status::Severity;
 
@@ -9,7 +9,7 @@ fn within(objects: &Objects, options: &Options) -> Translation {
 }
 
 #[test]
-fn what_fits_a_share_is_served_whatever_older_objects_of_others_there_are() {
+fn rules_within_a_share_are_served_beside_older_objects_of_others() {
     let (own, others) =
         (["one.a.test", "two.a.test", "three.test"], ["one.b.test", "*.b.test", "x.one.b.test"]);
     let (mut served, mut exhausted) = (0, 0);

@@ -13,10 +13,10 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{interval, timeout};
 
-use crate::{Said, find, free_address, run};
+use crate::{Output, find, free_address, run};
 
 /// Longer than any start takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How long one question may wait for its answer, after which it is asked again.
 const ATTEMPT: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ impl Etcd {
         let program = find("etcd")?;
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let setting = Setting { program, folder, scheme, address: free_address(), options };
-        let process = setting.launch(PATIENCE).await.unwrap_or_else(|why| panic!("{why}"));
+        let process = setting.launch(WAIT_TIMEOUT).await.unwrap_or_else(|why| panic!("{why}"));
         Some(Self { setting, process })
     }
 
@@ -86,7 +86,7 @@ impl Etcd {
 
     /// Starts it again, on the same address with the same store.
     pub async fn start_again(&mut self) {
-        self.process = self.setting.launch(PATIENCE).await.unwrap_or_else(|why| panic!("{why}"));
+        self.process = self.setting.launch(WAIT_TIMEOUT).await.unwrap_or_else(|why| panic!("{why}"));
     }
 
     /// Starts it again with nothing in its store, as if it had been lost.
@@ -107,13 +107,13 @@ impl Etcd {
 
     /// Runs `etcdctl` on it, which must succeed, and says what that wrote.
     pub async fn control(&self, arguments: &[&str]) -> String {
-        let said = self.try_control(arguments).await;
-        assert!(said.ok, "{arguments:?}: {said:?}");
-        said.out
+        let output = self.try_control(arguments).await;
+        assert!(output.ok, "{arguments:?}: {output:?}");
+        output.out
     }
 
     /// Runs `etcdctl` on it.
-    pub async fn try_control(&self, arguments: &[&str]) -> Said {
+    pub async fn try_control(&self, arguments: &[&str]) -> Output {
         let program = find("etcdctl").expect("etcdctl comes with etcd");
         let endpoints = format!("--endpoints={}", self.address());
         run(&program, [&[endpoints.as_str()], arguments].concat()).await
@@ -217,7 +217,7 @@ mod tests {
         let Some(program) = find("etcd") else { return };
         let taken = TcpListener::bind(free_address()).unwrap();
         let setting = setting(program, taken.local_addr().unwrap());
-        let why = setting.launch(PATIENCE).await.unwrap_err();
+        let why = setting.launch(WAIT_TIMEOUT).await.unwrap_err();
         assert!(why.contains("has ended (exit status: 1)"), "{why}");
         assert!(why.contains("address already in use") && why.contains(&setting.url()), "{why}");
     }

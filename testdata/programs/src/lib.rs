@@ -31,4 +31,4 @@ mod programs;
 
 pub use etcd::{Etcd, Signal};
 pub use ports::{free_address, free_port};
-pub use programs::{Said, find, pingsix, run, skipped};
+pub use programs::{Output, find, pingsix, run, skipped};

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const DEMAND: &str = "PINGSIX_PROGRAMS";
 
 /// Longer than a program takes that does one thing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The program of this name on the PATH. When there is none, prints that the test did not run.
 ///
@@ -54,7 +54,7 @@ pub fn skipped(why: &str) {
 
 /// What a program that ended said.
 #[derive(Debug)]
-pub struct Said {
+pub struct Output {
     /// Whether it ended well.
     pub ok: bool,
     /// What it wrote to its output.
@@ -68,11 +68,11 @@ pub struct Said {
 /// # Panics
 ///
 /// If it cannot be started, or runs for more than 20 seconds.
-pub async fn run<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Said {
+pub async fn run<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).env("ETCDCTL_API", "3").stdin(Stdio::null()).kill_on_drop(true);
-    let output = timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
-    Said {
+    let output = timeout(WAIT_TIMEOUT, command.output()).await.expect("it ends").unwrap();
+    Output {
         ok: output.status.success(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(found, file.path().join("program"));
         assert_eq!(find_in(&path, "other"), None);
 
-        let said = run(Path::new("/bin/sh"), [found.as_os_str(), "failed".as_ref()]).await;
-        assert_eq!((said.ok, said.out.as_str(), said.err.as_str()), (false, "said\n", "failed\n"));
+        let output = run(Path::new("/bin/sh"), [found.as_os_str(), "failed".as_ref()]).await;
+        assert_eq!((output.ok, output.out.as_str(), output.err.as_str()), (false, "said\n", "failed\n"));
     }
 }

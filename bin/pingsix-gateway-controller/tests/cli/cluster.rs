@@ -97,7 +97,7 @@ impl Shop {
     }
 }
 
-/// Waits until something holds; what does not even say whether it does is not waited for.
+/// Waits until a condition holds; an undecided condition ends the wait.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !timeout(PATIENCE, holds()).await.unwrap_or(false) {

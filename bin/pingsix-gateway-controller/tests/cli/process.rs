@@ -26,14 +26,14 @@ pub(crate) struct Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // The process may have ended.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 impl Controller {
-    /// Starts it with free ports; what it keeps, it keeps in the directory.
+    /// Starts the controller on free ports, with its state in the directory.
     pub(crate) fn start(
         directory: TempDir,
         kubeconfig: &Path,
@@ -50,7 +50,7 @@ impl Controller {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Read at once: a program whose log nobody reads waits with it.
+        // A reader from the start, because a program with an unread log blocks.
         let (lines, log) = mpsc::channel();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         std::thread::spawn(move || {
@@ -59,7 +59,7 @@ impl Controller {
         Self { process, log, logged: Vec::new(), _directory: directory }
     }
 
-    /// The next line of the log that is about something.
+    /// The next matching log line.
     pub(crate) fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -73,7 +73,7 @@ impl Controller {
         }
     }
 
-    /// A line of the log that is about something, logged by now or to come: several tasks write, in any order.
+    /// A matching log line, from the log so far or still to come, because tasks log in any order.
     pub(crate) fn line_of(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         match self.logged.iter().find(|line| wanted(line)) {
             Some(line) => line.clone(),
@@ -91,7 +91,7 @@ impl Controller {
         assert!(status.success());
     }
 
-    /// Waits until it has ended, for its exit code.
+    /// Waits for the exit code.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -109,7 +109,7 @@ pub(crate) fn controller_with(
 /// All files below a directory.
 fn written(directory: &Path) -> String {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
-    // A file that is being written goes away.
+    // A temporary file may disappear.
     entries
         .map(
             |path| {

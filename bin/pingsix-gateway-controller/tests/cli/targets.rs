@@ -85,7 +85,7 @@ async fn request(to: SocketAddr, method: &str, path: &str, body: &str) -> Option
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// Waits until the Gateway of the shop is programmed, or not, with something to say about it.
+/// Waits until the condition `Programmed` of the shop's Gateway has this status and a message with this text.
 async fn is_programmed(shop: &Shop, status: &str, says: &str) {
     until(&format!("it is programmed: {status}: {says}"), async || {
         let gateway = shop.object("Gateway", "web").await;
@@ -101,7 +101,7 @@ async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd(
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     let Some(pingsix) = PingSix::start(&shop, &etcd).await else { return };
-    // Revisions of other keys of the etcd count as well, and are nothing that is published.
+    // Writes to other keys raise the etcd's revision without a publication.
     for count in 0..50 {
         etcd.put("/elsewhere", &count.to_string()).await;
     }
@@ -126,7 +126,7 @@ async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd(
     until("PingSIX has it", async || pingsix.published().await >= second).await;
     is_programmed(&shop, "True", CONFIRMED).await;
 
-    // One that is gone confirms nothing, and one that comes back has everything.
+    // A stopped instance confirms nothing, and a restarted one has all documents.
     pingsix.process.kill().await.unwrap();
     shop.cluster.apply(&SHOP.replace("10.1.2.3", "10.1.2.5")).await.unwrap();
     is_programmed(&shop, "False", "cannot be read").await;
@@ -191,7 +191,7 @@ spec:
   rules: [{backendRefs: [{name: cart, port: 80}]}]
 ";
 
-/// Publishes something there as another program would.
+/// Publishes documents as another program.
 async fn publish_as(etcd: &Etcd, scope: &str, publisher: Option<&str>) {
     let sink = EtcdSink::builder([etcd.address().to_string()]).without_watch().build().unwrap();
     if let Some(publisher) = publisher {
@@ -219,7 +219,7 @@ async fn what_was_published_of_a_gateway_that_went_while_no_controller_ran_is_wi
     until("and the other", async || !of_other().await.is_empty()).await;
     let publisher = etcd.get(&format!("{PREFIX}.pingsix_sink_publisher")).await.unwrap();
     assert!(publisher.starts_with("pingsix.io/gateway-controller@"), "{publisher}");
-    // Of another cluster, and of a program that does not say who it is. Neither has a Gateway here.
+    // One of another cluster, and one without a publisher. Neither has a Gateway here.
     publish_as(&etcd, "/pingsix/default/theirs", Some("pingsix.io/gateway-controller@another-cluster")).await;
     publish_as(&etcd, "/pingsix/default/unknown", None).await;
 
@@ -312,7 +312,7 @@ async fn clients_that_a_file_names_read_their_own_and_nobody_reads_anything_else
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("clients");
     let write = |file: &Path, text: &str| {
-        // As a mounted Secret comes: in one piece.
+        // Atomically, as in a mounted Secret.
         let other = file.with_extension("new");
         std::fs::write(&other, text).unwrap();
         std::fs::rename(other, file).unwrap();
@@ -339,7 +339,7 @@ async fn clients_that_a_file_names_read_their_own_and_nobody_reads_anything_else
     }
     assert!(get(health, "/metrics").1.contains("pingsix_gateway_feed_denied_total "));
 
-    // The file is read again: another password, and a client more. What is no such file changes nothing.
+    // The file is read again with another password and a new client. An invalid file changes nothing.
     write(&file, &format!("web password another {WEB}\nother password {PASSWORD} /pingsix/default/other\n"));
     let another = Some(("web", "another"));
     until("the new password is good", async || read_as(feed, another, WEB).await.is_ok()).await;

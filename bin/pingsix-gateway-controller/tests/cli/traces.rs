@@ -21,10 +21,10 @@ use tonic::{Request, Response, Status};
 use crate::cluster::{Shop, until};
 use crate::process::get;
 
-/// The variables that make spans leave soon.
+/// Variables for an early export of spans.
 const SOON: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
 
-/// Takes spans.
+/// A collector of spans.
 #[derive(Clone, Default)]
 struct Collector {
     requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
@@ -154,7 +154,7 @@ async fn a_collector_that_is_not_there_is_told_of_once_and_keeps_nobody() {
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
     let complaint = "traces cannot be sent; they are lost until they can be";
     controller.line(|line| line["message"] == complaint);
-    // Each of these is reconciled, and so there is something to be sent each time.
+    // Each is reconciled and so causes spans.
     for name in ["one", "two", "three"] {
         let gateway = format!(
             "

@@ -161,7 +161,7 @@ async fn http_1_0_is_answered_and_closed() {
 #[tokio::test]
 async fn what_is_not_http_is_refused() {
     let running = Running::start(Options::default()).await;
-    // An HTTP/1 request line that is none, a TLS hello, and a preface of HTTP/2 that turns into something else.
+    // An invalid HTTP/1 request line, a TLS hello, and an invalid end of an HTTP/2 preface.
     for bytes in [
         &b"nonsense\r\n\r\n"[..],
         b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",

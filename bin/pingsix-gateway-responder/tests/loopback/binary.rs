@@ -56,7 +56,7 @@ async fn it_serves_until_a_signal_and_logs_no_header_values() {
                 break rest.split('"').next().unwrap().parse().unwrap();
             }
         };
-        // Read on, or the program would wait for its log.
+        // The log is read to its end, because a program with an unread log blocks.
         let reader = std::thread::spawn(move || {
             let mut rest = String::new();
             log.read_to_string(&mut rest).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that know no more than a socket and hyper's low-level connections, and a responder to talk to.
+//! Clients from sockets and hyper's low-level connections, and a responder for them.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Far more than anything here takes; what takes longer hangs.
+/// Timeout of all waits, far longer than any of them takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
@@ -170,7 +170,7 @@ impl Reply {
 
 /// Writes all of `request` and then reads until the peer closes.
 ///
-/// A connection that is reset, in whichever direction, may have lost an answer, and fails.
+/// A reset connection in either direction may have lost a response, and fails.
 pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = connect(address).await;
     within(stream.write_all(request)).await.expect("the connection is reset while the request is written");

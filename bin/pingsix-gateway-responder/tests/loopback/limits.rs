@@ -11,7 +11,7 @@ use crate::client::{Ask, Client, Running, connect, raw, read_to_end, read_until,
 
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Limits that are reached soon, where a test is about one of them and the others stay far away.
+/// Small limits for the test of each limit, with the others far away.
 fn patient() -> Options {
     let long = Duration::from_mins(1);
     Options { header_timeout: long, body_timeout: long, idle_timeout: long, ..Options::default() }
@@ -250,6 +250,6 @@ async fn a_client_that_does_not_read_is_cut() {
     let running = Running::start(Options { idle_timeout: SHORT, ..patient() }).await;
     let mut stream = connect(running.address).await;
     let request = request("GET /", "");
-    // Writing stops to succeed: first because nothing is taken any more, then because the connection is gone.
+    // Writes fail in the end: first the peer takes no more data, then the connection is closed.
     within(async { while stream.write_all(request.as_bytes()).await.is_ok() {} }).await;
 }

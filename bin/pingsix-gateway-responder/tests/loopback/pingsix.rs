@@ -18,7 +18,7 @@ use crate::client::{Ask, Client, PATIENCE, Reply, Running, raw};
 /// The mark that distinguishes the responder's 404 from PingSIX's own.
 const NOT_FOUND: &str = "404 Not Found\n";
 
-/// PingSIX, killed when the test ends, however it ends.
+/// PingSIX, killed at the end of the test.
 struct PingSix {
     child: Child,
     address: SocketAddr,
@@ -34,7 +34,7 @@ impl Drop for PingSix {
 
 impl PingSix {
     async fn start(binary: &Path, responder: SocketAddr) -> Self {
-        // PingSIX cannot say which port it got.
+        // PingSIX cannot report its port.
         let address = free_address();
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.yaml");
@@ -128,7 +128,7 @@ async fn ask(client: &mut Client, host: &str, version: &str) -> Reply {
     client.send(ask).await.unwrap()
 }
 
-/// Unlike `eprintln!`, seen also when the test passes.
+/// Visible also for passing tests, unlike `eprintln!`.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "pingsix: {text}");
 }
@@ -168,7 +168,7 @@ async fn decision_list(client: &mut Client, host: &str) {
             other => panic!("{host}: {other}"),
         }
     }
-    // 150 and 50 are expected; the share is what is asked for, not its exact distribution.
+    // 150 and 50 are expected; the test is about the share, and its exact distribution is random.
     assert!((120..=180).contains(&served), "{host}: {served} of {ASKED} served, {failed} failed");
     for _ in 0..20 {
         assert_eq!(ask(client, host, "none").await.status, 503);
@@ -196,7 +196,7 @@ async fn redirects(client: &mut Client) {
     }
 }
 
-/// An upload towards an answer that does not depend on it: small, and far larger than what is read of it.
+/// An upload towards a response that does not depend on it: a small body, and one far above the read limit.
 async fn upload(mut client: Client, host: &str, bytes: usize) {
     let body = vec![b'x'; bytes].into();
     let ask = Ask { method: Method::POST, path: "/upload", body, ..Ask::get(host) };
@@ -204,7 +204,7 @@ async fn upload(mut client: Client, host: &str, bytes: usize) {
     assert_eq!((reply.status.as_u16(), reply.body.as_ref()), (404, NOT_FOUND.as_bytes()), "{host} {bytes}");
 }
 
-/// An absolute target does not choose the status: PingSIX takes it for a path that it does not know.
+/// An absolute target does not select the status: PingSIX treats it as an unknown path.
 async fn absolute_targets(address: SocketAddr) {
     for host in [status_host(200), "mixed.example".to_owned()] {
         let request =

@@ -1,4 +1,4 @@
-//! The definitions of our own kinds, as `crds/` has them.
+//! Definitions of our own kinds, compared with `crds/`.
 
 use std::fs;
 use std::path::Path;

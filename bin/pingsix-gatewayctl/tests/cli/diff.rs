@@ -1,4 +1,4 @@
-//! `diff`: what publishing would change, on a file and on a running server.
+//! `diff`: the changes of a publication, for a file and a running server.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn diff(manifests: &Manifests, target: &str, arguments: &[&str]) -> Run {
     run(base.into_iter().chain(arguments.iter().map(OsStr::new)))
 }
 
-/// Publishes what manifests ask for to a file.
+/// Publishes manifests to a file.
 fn publish(manifests: &Manifests, file: &Path) {
     let prefix = "/pingsix/shop/web";
     let pairs = manifests.translate(&["-o", "etcd-json"]).exits(0).json();

@@ -1,6 +1,6 @@
-//! `testdata/examples`: manifest sets as users have them, what `check` says about each, and where requests end.
+//! `testdata/examples`: manifest sets of users, the output of `check` for each, and the destinations of requests.
 //!
-//! `UPDATE_EXAMPLES=1` writes what `check` says now beside the sets; read the difference.
+//! `UPDATE_EXAMPLES=1` writes the present output of `check` beside the sets; read the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,7 +63,7 @@ impl Set {
         self.run("check", &arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>())
     }
 
-    /// Compares what was printed with the file that holds what should be, or writes it.
+    /// Compares output with its expectation file, or rewrites the file.
     fn expect(&self, kind: &str, found: &str) {
         let path = root().join(format!("{}.{kind}", self.name));
         if std::env::var_os("UPDATE_EXAMPLES").is_some_and(|value| !value.is_empty()) {

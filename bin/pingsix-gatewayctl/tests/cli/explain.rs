@@ -43,7 +43,7 @@ fn a_port_of_its_own_is_explained_by_its_own_data_plane() {
     let explain = |url: &str| run(["explain", path, "GET", url, "--layout", "per-port"]).exits(1);
     let only =
         |run: &crate::support::Run| assert_eq!(run.out.matches("data plane").count(), 1, "{}", run.out);
-    // The listener is there, whether or not it is for the host, and no route is.
+    // The listener exists for this host or for others, and no route exists.
     let spare = explain("http://spare.test:8080/cart").says("data plane  shop/web:8080");
     only(&spare.says("404\n").says("No rule is for this host."));
     let other = explain("http://a.test:8080/cart").says("data plane  shop/web:8080");

@@ -1,8 +1,8 @@
-//! Bad input of every kind: each fault is named, with its place, and costs nobody else anything.
+//! Bad input of every kind: each fault is named with its location and costs no other object.
 
 use crate::support::{CART, GATEWAY, Manifests, route, run, run_with};
 
-/// The routes file is at fault; `cart` must be served all the same.
+/// The routes file is at fault; `cart` must still be served.
 fn still_serves_cart(manifests: &Manifests) {
     let path = manifests.path().to_str().unwrap();
     run(["explain", path, "GET", "http://a.test/cart"]).exits(0).says("Service shop/cart port 80");

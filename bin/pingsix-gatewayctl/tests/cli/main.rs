@@ -1,4 +1,4 @@
-//! The program as it is used: arguments in, output and exit codes out, and `serve` over loopback.
+//! The command line: arguments, output, exit codes, and `serve` over loopback.
 
 #![expect(
     clippy::unwrap_used,

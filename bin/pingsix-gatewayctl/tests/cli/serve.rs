@@ -235,7 +235,7 @@ fn any_http_request_is_explained() {
     assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
     let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");
     assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
-    // A web page of a stranger, whose name leads here, is told nothing.
+    // A web page of another origin whose name resolves here gets no explanation.
     let page = served.ask("GET /cart HTTP/1.1\r\nHost: evil.example.com\r\nX-Explain-Host: a.test");
     assert!(page.starts_with("HTTP/1.1 421") && !page.contains("Service"), "{page}");
     for answer in [text, json, port, tls, wrong] {

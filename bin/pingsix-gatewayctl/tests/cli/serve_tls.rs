@@ -1,4 +1,4 @@
-//! `serve` over TLS: who reads the feed, from where, and with which certificate.
+//! `serve` over TLS: the admitted readers of the feed, their addresses and certificates.
 
 use std::fs;
 use std::net::SocketAddr;

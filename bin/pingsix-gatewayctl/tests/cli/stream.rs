@@ -205,7 +205,7 @@ fn explain_follows_the_connection_to_a_port_for_streams() {
     ask("https://a.example.org/", &[]).exits(1).says("No route is for this server name");
     ask("http://a.example.com:443/", &[]).exits(1).says("A connection without TLS is closed.");
     ask("http://a.example.com:5353/", &[]).exits(1).says("is for UDP").says("Nothing listens there for TCP.");
-    // Ports of requests, and those nobody has, are answered as ever.
+    // Ports of requests and unknown ports are answered as without streams.
     ask("http://shop.example.com/cart", &[]).exits(0).says("data plane  shop/web\n");
     ask("http://shop.example.com:30080/cart", &[]).exits(0).says("data plane  shop/web\n");
 }

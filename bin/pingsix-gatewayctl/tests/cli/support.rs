@@ -43,7 +43,7 @@ pub(crate) fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ru
     run_with("", arguments)
 }
 
-/// With text on standard input.
+/// Runs the program with text on standard input.
 pub(crate) fn run_with<I: AsRef<OsStr>>(input: &str, arguments: impl IntoIterator<Item = I>) -> Run {
     let output = command().args(arguments).write_stdin(input).output().unwrap();
     Run {
@@ -84,7 +84,7 @@ impl Manifests {
         self.0.path()
     }
 
-    /// Replaces a file in one step, as a careful editor does.
+    /// Replaces a file atomically, as editors do.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

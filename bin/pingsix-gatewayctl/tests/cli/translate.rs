@@ -167,7 +167,7 @@ fn completions_and_help_are_printed() {
     run(["--version"]).exits(0).says("pingsix-gatewayctl 0.");
 }
 
-/// A policy for this Service of namespace `shop`, verified as this host.
+/// A policy for this Service of namespace `shop` with this verified hostname.
 pub(crate) fn backend_tls(service: &str, hostname: &str) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {{ name: tls, namespace: shop }}\n\

@@ -19,8 +19,7 @@ const STARTS: usize = 3;
 /// The number of requests after each start.
 const REQUESTS: usize = 120;
 
-/// A table whose endpoints are addresses of this machine, so that nothing is ever sent elsewhere; most of them are
-/// replaced by those of the echoes anyhow.
+/// A table with endpoints on this machine, so that no request leaves it; the echoes replace most of them.
 fn on_loopback(mut objects: Vec<Value>) -> Vec<Value> {
     for slice in objects.iter_mut().filter(|object| object["kind"] == "EndpointSlice") {
         for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
@@ -64,7 +63,7 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
     let mut with_sets = 0;
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
-        // Every other table has ListenerSets, and every other pair HTTPS.
+        // Every second table has ListenerSets, and every second pair HTTPS.
         let generate = if tally.tables % 2 == 1 { table_of_sets } else { table };
         let objects = on_loopback(generate(&mut rng, Taste { https: tally.tables % 4 >= 2 }));
         with_sets += usize::from(objects.iter().any(|object| object["kind"] == "ListenerSet"));

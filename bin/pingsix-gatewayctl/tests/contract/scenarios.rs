@@ -78,7 +78,7 @@ impl Bench {
         self.tally.starts += 2;
     }
 
-    /// Serves every data plane of a case in its turn, and asks it what is for it.
+    /// Publishes every data plane of a case in turn, and sends its sample requests.
     async fn meet(&mut self, case: &Case) {
         self.tally.cases += 1;
         let planes = case.translate(self.responder);
@@ -105,7 +105,7 @@ impl Bench {
                 }
             }
         }
-        // Of an owner whose parameters cannot be used nothing is published. A PingSIX that was given nothing serves nothing.
+        // An owner with unusable parameters has no publication. A PingSIX without documents serves nothing.
         for (_, sample) in left {
             self.tally.samples += 1;
             match self.publish(&Config::new()).await {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Far more than a start takes.
+/// Timeout of a start, far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running `serve`, killed when it is dropped.

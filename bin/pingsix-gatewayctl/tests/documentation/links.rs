@@ -1,7 +1,7 @@
-//! Every link of every page leads to a file that is there, and to a heading of it.
+//! Every link of every page leads to an existing file and heading.
 //!
-//! Pages of `docs/` are also pages of a book. A relative link out of `docs/` works on GitHub and breaks in the book, so
-//! these pages link to the rest of the repository by its address.
+//! Pages of `docs/` are also pages of a book. A relative link out of `docs/` works on GitHub and breaks in the book,
+//! so these pages link to the rest of the repository by its address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -122,7 +122,7 @@ fn every_field_of(kind: &str, plural: &str, least: usize) {
     }
 }
 
-/// Registries show the README of a crate without what is beside it in the repository.
+/// Registries show the README of a crate outside of the repository.
 #[test]
 fn links_of_what_is_published_lead_into_the_repository() {
     let files = [

@@ -1,4 +1,4 @@
-//! One scenario: its files, and what the program makes of its input.
+//! One scenario: its files, and the program's output for its input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Case {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Compares the files with what the program says now, or writes them.
+    /// Compares the files with the present output, or writes them.
     pub(crate) fn compare(&self, update: bool) -> Vec<String> {
         let review = self.run(&["translate", "-o", "review"], &[]);
         let (config, status) = review.split_once("\n---\n").unwrap();
@@ -147,7 +147,7 @@ impl Case {
             let options = ValidateOptions { prefix: prefix.clone(), ..ValidateOptions::default() };
             let mut violations = validate(&config, &options);
             violations.extend(order_dependence(&config));
-            // A path that is matched as it stands is what its author gets, and is accepted.
+            // A path that is matched literally is the author's intent, and is accepted.
             violations.retain(|violation| violation.rule != Rule::LiteralWildcard);
             faults.extend(violations.iter().map(|violation| format!("{prefix}: {violation:?}")));
         }
@@ -155,7 +155,7 @@ impl Case {
     }
 }
 
-/// Whether a prefix is one that PingSIX never reads.
+/// Whether the prefix is for stream proxies, and not for PingSIX.
 fn is_for_streams(prefix: &str) -> bool {
     prefix.starts_with("/pingsix-stream/")
 }

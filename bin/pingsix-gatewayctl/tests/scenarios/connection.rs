@@ -1,4 +1,4 @@
-//! Sample connections: what people expect of them, and what the stream documents say.
+//! Sample connections: their expectations, and the result of the stream documents.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ struct Sample {
     connection: String,
     /// Nodes, as one text, with their weight; or why the share of a weight is rejected.
     targets: Option<BTreeMap<String, u32>>,
-    /// No route takes it.
+    /// No route accepts the connection.
     #[serde(default)]
     closed: bool,
 }

@@ -1,4 +1,4 @@
-//! The scenarios together show every word of a status and every row of the mapping.
+//! The scenarios together show every status reason and every row of the mapping.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::case::{cases, root};
 
-/// Reasons that translation alone cannot give, and who does.
+/// Reasons that translation alone cannot set, and the component that does.
 const REASONS_OF_OTHERS: [(&str, &str); 6] = [
     ("AddressNotAssigned", "the controller, which alone sees the Service of a managed data plane"),
     ("NoResources", "the controller, which alone sees what it may make for a managed data plane"),
@@ -21,7 +21,7 @@ const REASONS_OF_OTHERS: [(&str, &str); 6] = [
     ("UnsupportedVersion", "the controller, which alone sees the installed CRDs"),
 ];
 
-/// Condition types that translation alone cannot give, and who does.
+/// Condition types that translation alone cannot set, and the component that does.
 const TYPES_OF_OTHERS: [(&str, &str); 1] =
     [("SupportedVersion", "the controller, which alone sees the installed CRDs")];
 
@@ -102,7 +102,7 @@ fn every_row_of_the_mapping_names_a_scenario() {
 /// Scenarios with a fault that concerns everything there is.
 const WITHOUT_NEIGHBOURS: [&str; 3] = ["budget/not-even-guards", "class/missing", "ingress/parameters"];
 
-/// Whether a sample request is answered by a Service, or sent elsewhere, as somebody wants it.
+/// Whether a sample request reaches a Service or a redirect, as its author wants.
 fn is_served(sample: &Value) -> bool {
     let backends = sample["backends"].as_object();
     let has_service = backends.is_some_and(|shares| shares.keys().any(|name| name.contains('/')));
@@ -112,7 +112,7 @@ fn is_served(sample: &Value) -> bool {
 #[test]
 fn what_is_refused_has_a_neighbour_that_is_served() {
     let mut faults = Vec::new();
-    // Streams are no matter of requests.
+    // Streams have no requests.
     for case in cases().iter().filter(|case| !case.name().starts_with("stream/")) {
         let status: Value = serde_saphyr::from_str(&case.read("status.yaml").unwrap_or_default()).unwrap();
         let mut problems = status["problems"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Lines that differ, with a little of what stands around them.
+//! A line diff with context.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub(crate) fn difference(held: &str, new: &str) -> String {
     out
 }
 
-/// The longest common subsequence, and what stands between its lines.
+/// The longest common subsequence, and the lines between.
 fn aligned<'a>(held: &[&'a str], new: &[&'a str]) -> Vec<(Side, &'a str)> {
     let mut common = vec![vec![0_usize; new.len() + 1]; held.len() + 1];
     for (i, left) in held.iter().enumerate().rev() {

@@ -17,7 +17,7 @@ use std::thread;
 
 use case::{Case, cases};
 
-/// Runs a check on every case, and fails with what all of them have to say.
+/// Runs a check on every case, and fails with the faults of all.
 fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     let cases = cases();
     assert!(!cases.is_empty(), "there are no scenarios");
@@ -43,7 +43,7 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     }
 }
 
-/// A case that cannot even be checked says so, and the others are checked nevertheless.
+/// A case that cannot be checked is a fault, and the others are checked nevertheless.
 fn faults_of(case: &Case, check: &(impl Fn(&Case) -> Vec<String> + Sync)) -> Vec<String> {
     panic::catch_unwind(AssertUnwindSafe(|| check(case))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);

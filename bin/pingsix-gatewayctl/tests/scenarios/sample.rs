@@ -1,4 +1,4 @@
-//! Sample requests: what people expect of them, and what the router model says.
+//! Sample requests: their expectations, and the result of the router model.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,7 @@ struct Sample {
     location: Option<String>,
     /// Whether a CORS preflight is allowed.
     preflight: Option<bool>,
-    /// There is no listener, or no data plane, that the request could arrive at. What else is expected is what PingSIX
-    /// answers if it has a port open for it all the same.
+    /// The request has no listener or no data plane. Its other expectations are for a PingSIX with the port open.
     #[serde(default)]
     closed: bool,
     /// The request at the backend. The model does not cover the backend: the contract test asks the real PingSIX.

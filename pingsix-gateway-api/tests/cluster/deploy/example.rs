@@ -16,7 +16,7 @@ use super::installation::Installation;
 use super::manifests::{Manifests, folder};
 use crate::lab::pingsix;
 
-/// Certificates in a folder, or nothing after having said that the test does not run.
+/// Certificates in a folder; `None`, with a message, if the test cannot run.
 fn certificates(test: &str) -> Option<tempfile::TempDir> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         pingsix::say(&format!("{test}: NOT RUN: there is no openssl"));

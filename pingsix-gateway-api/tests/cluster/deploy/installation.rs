@@ -75,10 +75,12 @@ impl Installation {
         .await;
     }
 
-    /// Runs a controller with the account of the manifests, and a feed of its own, until everything is published once.
+    /// Runs a controller with the account of the manifests and a feed of its own, until all owners are published
+    /// once.
     pub(super) async fn run(&self) -> Running {
         let (client, options, replicas) = self.replica();
-        let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::to_come());
+        let builder =
+            EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::deferred());
         let etcd = builder.start().await.unwrap();
         Self::until_ready(Running::among(client, &etcd, replicas, options)).await
     }
@@ -103,7 +105,7 @@ impl Installation {
     }
 }
 
-/// Whether a status has a condition `Accepted` that somebody has judged.
+/// Whether a status has a decided condition `Accepted`.
 pub(super) fn is_judged(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|one| one["type"] == "Accepted" && one["status"] != "Unknown")

@@ -49,7 +49,7 @@ fn has_our_entry(object: &Value) -> bool {
     entries.flatten().any(|entry| entry["controllerName"] == "pingsix.io/gateway-controller")
 }
 
-/// Waits until an Event on an object was told so often.
+/// Waits until an Event of an object has this count.
 async fn until_told(installation: &Installation, namespace: &str, name: &str, times: i32) {
     let events = Api::<Event>::namespaced(installation.lab.cluster.admin(), namespace);
     eventually_found(&format!("an Event on {name}, {times} times"), async || {
@@ -63,7 +63,7 @@ async fn until_told(installation: &Installation, namespace: &str, name: &str, ti
     .await;
 }
 
-/// Asks for another authority of the feed, and waits until the controller has written one.
+/// Requests a new CA of the feed, and waits until the controller has written it.
 async fn rotate_the_authority(installation: &Installation) {
     let name = &installation.options.feed_authority.as_ref().unwrap().secret;
     let secrets = Api::<Secret>::namespaced(installation.lab.cluster.admin(), &name.namespace);
@@ -100,7 +100,7 @@ async fn live_through(installation: &Installation) {
     let has_address = |object: &Value| object.to_string().contains("192.0.2.7");
     lab.until(Kind::Ingress, "shop", "cart", "an address", has_address).await;
     lab.until(Kind::Gateway, "shop", "web", "an address", has_address).await;
-    // Its certificate was read.
+    // The certificate was read.
     let resolved = |object: &Value| {
         let listeners = object["status"]["listeners"].as_array().into_iter().flatten();
         let conditions = listeners.filter(|listener| listener["name"] == "https");
@@ -121,7 +121,7 @@ async fn live_through(installation: &Installation) {
     running.stop().await;
 }
 
-/// Has a data plane run by the controller, with everything that takes, and ended.
+/// Lets the controller run a data plane with all its objects, and ends it.
 async fn run_a_data_plane(installation: &Installation) {
     let lab = &installation.lab;
     lab.apply(MANAGED).await;
@@ -139,7 +139,7 @@ async fn run_a_data_plane(installation: &Installation) {
 
 /// The request, as far as rules of roles distinguish it.
 fn used(requests: &Requests) -> BTreeSet<Right> {
-    // Secrets that something refers to are read wherever they are; those of the controller itself are named.
+    // Referenced Secrets are read in all namespaces; those of the controller itself are named.
     let is_named = |right: &Right| {
         let is_own = right.namespace.as_deref() == Some("pingsix-system");
         right.resource == "leases" || right.resource == "secrets" && is_own
@@ -149,7 +149,7 @@ fn used(requests: &Requests) -> BTreeSet<Right> {
     rights.flat_map(applied).map(forget_new).collect()
 }
 
-/// To apply an object that is not there is to create it, for the authorizer too.
+/// For the authorizer, the apply of an absent object is a create.
 fn applied(right: Right) -> Vec<Right> {
     let is_applied =
         right.verb == "patch" && ChildKind::ALL.iter().any(|kind| kind.resource() == right.resource);

@@ -22,7 +22,7 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
 }
 
-/// A file of resources and nothing else: what is not read here could not be tested.
+/// A kustomization of resources alone: other fields would remain untested.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kustomization {
@@ -63,7 +63,7 @@ impl Manifests {
         Self::of_folder(&folder().join(name))
     }
 
-    /// Of a folder that changes what others have, which takes kustomize itself; nothing, which is said, where that is not.
+    /// The overlay of a folder, which needs kustomize; `None`, with a message, without it.
     pub(crate) fn built(test: &str, name: &str) -> Option<Self> {
         let built = Command::new("kubectl").arg("kustomize").arg(folder().join(name)).output();
         let Ok(built) = built else {
@@ -81,7 +81,7 @@ impl Manifests {
         let mut texts = Vec::new();
         read(folder, &mut texts);
         let mut objects: Vec<Value> = serde_saphyr::from_multiple(&texts.join("\n---\n")).unwrap();
-        // As kustomize has it: a Pod may start without a ConfigMap that is optional, and would not see it later.
+        // kustomize's order: a Pod may start before an optional ConfigMap and would not see it later.
         objects.sort_by_key(|object| object["kind"] == "Deployment");
         Self { objects }
     }
@@ -97,7 +97,7 @@ impl Manifests {
         self.objects.retain(|object| object["kind"] != kind || object["metadata"]["name"] != name);
     }
 
-    /// Sets something of an object, which `pointer` leads to.
+    /// Sets a field of an object by its JSON pointer.
     pub(crate) fn set(&mut self, kind: &str, name: &str, pointer: &str, value: Value) {
         let mut found = self.objects.iter_mut();
         let found = found.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
@@ -149,7 +149,7 @@ impl Manifests {
         variables
     }
 
-    /// The options that a controller of these manifests has, as far as they play a part in what it asks for.
+    /// The controller options of these manifests, as far as permissions depend on them.
     pub(crate) fn options(&self) -> ControllerOptions {
         let namespace = self.only("Deployment")["metadata"]["namespace"].as_str().unwrap();
         let variables = self.variables();

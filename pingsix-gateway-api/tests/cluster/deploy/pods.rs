@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::manifests::Manifests;
 
-/// Asks the API server to create a Pod, without having it done.
+/// Creates a Pod as a dry run.
 async fn create(cluster: &TestCluster, namespace: &str, template: &Value) -> Result<(), String> {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": template["spec"],

@@ -25,7 +25,7 @@ fn ports(template: &Value) -> BTreeSet<&str> {
     ports.filter_map(|port| port["name"].as_str()).collect()
 }
 
-/// Whether labels are such as a selector asks for.
+/// Whether labels match a selector.
 fn are_selected(labels: &Value, selector: &Value) -> bool {
     let selector = selector.as_object().unwrap();
     !selector.is_empty() && selector.iter().all(|(label, value)| labels[label] == *value)
@@ -89,7 +89,7 @@ fn pingsix_of_the_example_may_reach_the_feed() {
         &feed[0]["from"][0]["podSelector"]["matchLabels"]
     ));
 
-    // Its responder is where the controller believes it.
+    // The example's responder is at the address that the controller uses.
     let responder =
         containers(template(&example)).find(|container| container["name"] == "responder").unwrap();
     let flag = format!("--listen={}", controller.variables()["PINGSIX_GATEWAY_RESPONDER"]);

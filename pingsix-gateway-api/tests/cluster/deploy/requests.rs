@@ -1,4 +1,4 @@
-//! A client that notes what is asked through it.
+//! A client that records requests.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -28,8 +28,8 @@ struct Noted {
 }
 
 impl Requests {
-    /// A client that notes what it is asked, and passes it on, except that of each kind the first status that is to be
-    /// written meets a conflict, as if somebody else had been faster.
+    /// A client that records requests and forwards them. The first status write of each kind meets a conflict, as
+    /// with a concurrent writer.
     pub(crate) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         Client::new(Noting { client, requests: self.clone() }, namespace)
@@ -40,7 +40,7 @@ impl Requests {
         self.0.lock().unwrap().rights.clone()
     }
 
-    /// Paths that lead to no object, such as those that tell what is served.
+    /// Paths without objects, such as those of discovery.
     pub(crate) fn paths(&self) -> BTreeSet<String> {
         self.0.lock().unwrap().paths.clone()
     }
@@ -50,7 +50,7 @@ impl Requests {
         self.0.lock().unwrap().forbidden.iter().map(Right::to_string).collect()
     }
 
-    /// Notes a request; whether it meets a conflict.
+    /// Records a request; returns whether it meets a conflict.
     fn note(&self, right: Option<&Right>, path: &str) -> bool {
         let mut noted = self.0.lock().unwrap();
         let Some(right) = right else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::manifests::Manifests;
 
-/// One thing that may be asked, or was.
+/// One permission or request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Right {
     /// The namespace; `None` for all.
@@ -19,12 +19,12 @@ pub(crate) struct Right {
     /// With the part of it, as `gateways/status`.
     pub(crate) resource: String,
     pub(crate) verb: String,
-    /// The only object it is for.
+    /// The only object of the permission.
     pub(crate) name: Option<String>,
 }
 
 impl Right {
-    /// The same, wherever and of whatever object.
+    /// The permission for all namespaces and objects.
     pub(crate) fn anywhere(&self) -> Self {
         Self { namespace: None, name: None, ..self.clone() }
     }
@@ -137,7 +137,7 @@ fn roles_for_one_namespace_are_what_the_library_asks_for() {
     assert!(resources.iter().eq(scopeless), "{resources:?}");
 }
 
-/// Watches of what runs for Gateways are as wide as all others: a role that is bound in some namespaces is of no use to them.
+/// Watches of provisioned objects are as wide as all others, so a role binding in some namespaces would not help.
 #[test]
 fn without_data_planes_nothing_is_granted_but_to_read_and_to_write_statuses_and_what_is_the_controllers_own()
 {
@@ -173,7 +173,7 @@ fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_th
     }
     let class = second.get("GatewayClass", "pingsix-payments");
     assert_eq!(class["spec"]["controllerName"], *second.options().translation.controller_name);
-    // Its Pods run with its account and its options.
+    // The Pods have this account and these options.
     let pod = &second.of_kind("Deployment").next().unwrap()["spec"]["template"]["spec"];
     second.get("ServiceAccount", pod["serviceAccountName"].as_str().unwrap());
     let config = pod["containers"][0]["envFrom"][0]["configMapRef"]["name"].as_str().unwrap();

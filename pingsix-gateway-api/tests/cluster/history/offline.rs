@@ -68,7 +68,7 @@ impl Offline {
         assert!(!self.documents.is_empty());
     }
 
-    /// Whether the statuses of a cluster say what the program prints, and those of other objects nothing.
+    /// Asserts that the statuses of a cluster equal the program's output, and other objects have none.
     pub(super) fn assert_said(&self, dump: &Dump) {
         for (key, raw) in &dump.raw {
             let expected = self.said.get(key).cloned().unwrap_or_default();
@@ -89,7 +89,7 @@ async fn translate(folder: &Path, output: &str, options: &Options) -> String {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = timeout(PATIENCE, output).await.unwrap().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    // 1 says that something cannot be served, which is so.
+    // Exit code 1 reports objects that cannot be served, which is the case.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {errors}", output.status);
     String::from_utf8(output.stdout).unwrap()
 }
@@ -102,8 +102,8 @@ fn with_type(kind: Kind, raw: &Value) -> Value {
     object
 }
 
-/// Conditions of ours in a status, each with what it is about. Whether PingSIX has a configuration, and of which release
-/// definitions are, is not for manifests to say.
+/// Our conditions in a status with their subjects. Conditions about the PingSIX instances and the release of
+/// definitions do not follow from manifests.
 fn conditions(status: &Value, options: &Options) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut add = |about: &Value, holder: &Value| {

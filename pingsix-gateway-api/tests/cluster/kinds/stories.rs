@@ -1,21 +1,21 @@
-//! The story of an object of each kind, with its effects.
+//! Test cases for one object of each kind with its effects.
 
 use pingsix_translate::Kind;
 
 use crate::lab::shop;
 
-/// Something that is to be seen. An object that has a namespace and does not say which is of `default`.
+/// A visible effect. An object without an explicit namespace is in `default`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sight {
     /// A document has this text.
     Served(&'static str),
     /// No object has the effect.
     NotServed(&'static str),
-    /// A condition of an object, below a path of its status.
+    /// An object's status has this condition under a path.
     Says(Kind, &'static str, &'static str, &'static str),
     /// An object's status has the address of the controller's options.
     HasAddress(Kind, &'static str),
-    /// No condition of an object but those that wait for a controller.
+    /// An object has only conditions that wait for a controller.
     SaysNothing(Kind, &'static str),
     /// An object's status has no entry of ours.
     HasNoEntry(Kind, &'static str),
@@ -23,7 +23,7 @@ pub(super) enum Sight {
 
 use Sight::{HasAddress, HasNoEntry, NotServed, Says, SaysNothing, Served};
 
-/// The life of an object: each time a manifest, and what is to be seen.
+/// The life cycle of an object: manifests and their effects.
 pub(super) struct Story {
     pub(super) name: &'static str,
     pub(super) created: (String, Vec<Sight>),
@@ -443,7 +443,7 @@ pub(super) fn story(kind: Kind) -> Story {
             Story {
                 name: "told",
                 created: (config_map("no certificate"), vec![invalid]),
-                // PingSIX has one set of authorities for all backends, so it is found and not used.
+                // PingSIX has one set of CAs for all backends, so the bundle is found and not used.
                 changed: (config_map(&certificate), vec![says("ResolvedRefs=True/ResolvedRefs")]),
                 deleted: vec![invalid],
             }
@@ -477,7 +477,7 @@ spec: {{directResponse: {{statusCode: 503, body: {body}}}}}
             Story {
                 name: "told",
                 created: (
-                    // Without status pages: how far their poller has come is no matter of the objects.
+                    // Without status pages, because the progress of their poller does not follow from objects.
                     proxy("layout: Shared"),
                     vec![
                         Says(kind, "told", "", "Accepted=True/Accepted"),
@@ -485,7 +485,7 @@ spec: {{directResponse: {{statusCode: 503, body: {body}}}}}
                         HasAddress(Kind::Gateway, "parametrised"),
                     ],
                 ),
-                // One that the schema takes, and of no use with a layout that has a process for each port.
+                // The schema accepts these parameters, which are invalid with a layout of one process per port.
                 changed: (proxy("layout: PerPort, statusUrls: [{url: 'http://127.0.0.1:1'}]"), vec![refused]),
                 deleted: vec![refused],
             }

@@ -1,4 +1,4 @@
-//! The real PingSIX, where there is one: what it answers, and how it says that it is well.
+//! The real PingSIX, if available: its responses and its health.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,13 +18,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::PATIENCE;
 use super::shop::PLANE;
 
-/// Says something past the harness, which would swallow it.
+/// Prints a message past the test harness, which would capture it.
 pub(crate) fn say(text: &str) {
     // In one piece, because other tests speak at the same time.
     let _ = std::io::stderr().write_all(format!("\n{text}\n").as_bytes());
 }
 
-/// The program that `PINGSIX_BIN` names, or nothing after having said that the test does not run.
+/// The program of `PINGSIX_BIN`; `None`, with a message, without it.
 pub(crate) fn binary(test: &str) -> Option<OsString> {
     let named = std::env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty());
     if named.is_none() {
@@ -98,7 +98,7 @@ pub(crate) async fn page(port: u16, path: &str) -> Option<Value> {
     serde_json::from_str(&body).ok()
 }
 
-/// Asks until the head of an answer, in lower case, is as expected.
+/// Repeats a request until the lower-case head of its response satisfies a condition.
 pub(crate) async fn until(port: u16, host: &str, path: &str, log: &Path, is_it: impl Fn(&str) -> bool) {
     let started = Instant::now();
     loop {

@@ -22,8 +22,8 @@ pub(crate) async fn program(name: &str) -> PathBuf {
     program
 }
 
-/// Whether a program is newer than the sources of its crate and of the libraries. The file of dependencies that cargo puts
-/// beside a program is of no use here, because `cargo test` does not write it.
+/// Whether a program is newer than the sources of its crate and of the libraries. Cargo's file of dependencies is no
+/// help, because `cargo test` does not write it.
 fn is_fresh(name: &str, program: &Path) -> bool {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let Some(built) = modified(program) else { return false };
@@ -37,7 +37,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok()?.modified().ok()
 }
 
-/// When the newest file below a path was modified.
+/// The modification time of the newest file below a path.
 fn newest(path: &Path) -> Option<SystemTime> {
     let Ok(entries) = fs::read_dir(path) else { return modified(path) };
     entries.map(|entry| newest(&entry.unwrap().path())).max().flatten()

@@ -1,4 +1,4 @@
-//! A served feed, and clients that read it as PingSIX does and notice what must never happen.
+//! A served feed, and clients that read it as PingSIX does and detect violations.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,8 +61,8 @@ pub(crate) async fn list(address: SocketAddr, prefix: &str) -> Result<RangeRespo
     Ok(KvClient::new(channel(address)).range(request).await?.into_inner())
 }
 
-/// Two readers of a prefix that holds something which must stay: one that watches and lists again only when its watch
-/// ends, and one that lists all the time.
+/// Two readers of a prefix with a permanent document: one watches and lists again after each end, and one lists
+/// repeatedly.
 pub(crate) struct Spies {
     seen: Arc<Observations>,
     is_over: Arc<AtomicBool>,
@@ -82,7 +82,7 @@ impl Observations {
         self.faults.lock().push(what);
     }
 
-    /// A list, which must hold what stays, and must not be older than one before.
+    /// Checks a list: the permanent document is present, and the revision does not decrease.
     fn list(&self, list: &RangeResponse, stays: &str, revision: &mut i64) {
         self.lists.fetch_add(1, Ordering::Relaxed);
         let header = list.header.as_ref().map_or(0, |header| header.revision);
@@ -100,7 +100,7 @@ impl Observations {
 }
 
 impl Spies {
-    /// `stays` is part of a document that must not go.
+    /// `stays` is part of a document that must not disappear.
     pub(crate) fn start(address: SocketAddr, prefix: &str, stays: &str) -> Self {
         let seen = Arc::new(Observations::default());
         let is_over = Arc::new(AtomicBool::new(false));

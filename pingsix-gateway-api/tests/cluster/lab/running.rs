@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::PATIENCE;
 
-/// A controller that runs.
+/// A running controller.
 pub(crate) struct Running {
     stop: CancellationToken,
     run: JoinHandle<Result<(), ControllerError>>,
@@ -48,7 +48,7 @@ impl Running {
         Self::run(Controller::new(client, sinks, options).among(replicas))
     }
 
-    /// The same, which publishes to the sinks that parameters name as well.
+    /// A controller that also publishes to the sinks of parameters.
     pub(crate) fn opening_sinks(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
         Self::run(
             Controller::new(client, Arc::new(etcd.clone()), options)
@@ -72,18 +72,18 @@ impl Running {
         Self { stop, run, progress }
     }
 
-    /// Waits until everything is published once.
+    /// Waits until all owners are published once.
     pub(crate) async fn is_ready(&mut self) {
         self.comes_to(Progress::is_ready).await;
     }
 
-    /// Waits until it has come so far.
+    /// Waits for this progress.
     pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
         let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
         assert!(has_come, "not so far: {:?}", self.progress.borrow());
     }
 
-    /// Ends it where it stands, as SIGKILL would: it lets go of nothing.
+    /// Ends the task at once, as SIGKILL would, without releasing its resources.
     pub(crate) async fn kill(self) {
         self.run.abort();
         let ended = timeout(PATIENCE, self.run).await.unwrap();

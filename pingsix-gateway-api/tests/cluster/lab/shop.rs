@@ -1,4 +1,4 @@
-//! One Gateway with a route to a Service: what most of these tests are about.
+//! One Gateway with a route to a Service, the subject of most tests.
 
 /// The class of the Gateway.
 pub(crate) const CLASS: &str = "
@@ -54,8 +54,8 @@ pub(crate) fn route(name: &str) -> String {
         .replace("cart.example", &format!("{name}.example"))
 }
 
-/// The same route as it redirects to another host: what can be seen without an endpoint, which an API server does not let
-/// be on this machine.
+/// The same route with a redirect, whose effect is visible without an endpoint. An API server accepts no endpoint on
+/// this machine.
 pub(crate) fn redirect(to: &str) -> String {
     format!(
         "

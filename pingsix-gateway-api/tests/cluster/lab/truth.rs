@@ -1,4 +1,4 @@
-//! The expected state of a cluster, found without a controller: list all objects, translate at once, compare.
+//! The expected state of a cluster without a controller: a list of all objects, one translation, and a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
     objects: Objects,
-    /// Of which release each CRD of Gateway API is.
+    /// The release of each CRD of Gateway API.
     bundles: BTreeMap<String, Option<String>>,
     /// The same as they came.
     pub(crate) raw: BTreeMap<ObjectKey, Value>,
@@ -65,7 +65,7 @@ impl Dump {
         dump
     }
 
-    /// The version of every object, by which a write is found out.
+    /// The resource version of every object, which reveals writes.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         let version = |raw: &Value| raw["metadata"]["resourceVersion"].to_string();
         self.raw.iter().map(|(key, raw)| (key.to_string(), version(raw))).collect()
@@ -92,7 +92,7 @@ pub(crate) struct Truth {
     options: Options,
     addresses: Vec<Address>,
     planes: Vec<Desired>,
-    /// Prefixes of those whose parameters cannot be used: what they hold is what they held, which no dump tells.
+    /// Prefixes of owners with unusable parameters, which keep their former documents. No dump has these.
     kept: BTreeSet<String>,
     proxies: Proxies,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
@@ -221,7 +221,7 @@ impl Truth {
         wrong
     }
 
-    /// Whether a key, or a prefix, is of somebody whose parameters cannot be used.
+    /// Whether a key or a prefix belongs to an owner with unusable parameters.
     pub(crate) fn is_kept(&self, key: &str) -> bool {
         // A Gateway may have had another layout.
         let is_of = |prefix: &String| {
@@ -231,7 +231,7 @@ impl Truth {
         self.kept.iter().any(is_of)
     }
 
-    /// Which statuses do not say what they should.
+    /// The statuses that differ from the expectation.
     pub(crate) fn unsaid(&self, dump: &Dump) -> Vec<String> {
         // The time of no transition: it may only stand where a condition is missing.
         let merge = StatusMerge::new(&self.options.controller_name, &Time(jiff::Timestamp::UNIX_EPOCH));
@@ -305,8 +305,8 @@ impl Truth {
     }
 }
 
-/// A status that nobody of us has anything to say in: what the API server puts there by default stays, and what others
-/// do, whose conditions have types with a domain in these tests.
+/// A status without our entries: defaults of the API server and foreign conditions stay. Foreign condition types have
+/// a domain in these tests.
 fn without_verdict(status: &Value) -> Value {
     let mut status = status.clone();
     let is_foreign = |condition: &Value| {

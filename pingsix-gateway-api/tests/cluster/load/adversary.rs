@@ -1,10 +1,10 @@
-//! A victim beside tenants that do it all the harm that the API server lets pass, on a real API server, with the
-//! controller's program and the real PingSIX.
+//! A victim beside hostile tenants within the API server's validation, with the controller's program and the real
+//! PingSIX.
 //!
-//! There are three parts: the victim changes alone, beside the others, and beside them while the controller is killed and
-//! started again. `ADVERSARY_SECONDS` says how long the second and third last together (`just adversary` takes ten minutes),
-//! `ADVERSARY_SEED` repeats the choices of a run. How much slower changes of the victim become is said by every run, and
-//! judged by long ones, where single moments of a busy machine do not count.
+//! There are three phases: the victim alone, the victim beside the tenants, and the same while the controller is
+//! killed and restarted. `ADVERSARY_SECONDS` is the duration of the second and third phase together (`just adversary`
+//! takes ten minutes), and `ADVERSARY_SEED` repeats the random choices of a run. Every run prints the slowdown of the
+//! victim's changes. Long runs check it, because single moments of a busy machine do not count there.
 
 mod tenant;
 mod victim;
@@ -37,7 +37,7 @@ const TENANTS: [&str; 2] = ["hostile", "hostile-2"];
 /// The default time of the tenants' presence.
 const SECONDS: u64 = 20;
 
-/// From how many seconds on a run is long.
+/// The least duration of a long run, in seconds.
 const LONG: u64 = 300;
 
 /// The tolerated factor of the victim's latency beside tenants, by the 95th percentile.
@@ -152,7 +152,7 @@ struct Lags {
 }
 
 impl Lags {
-    /// Of those that each subject has more than so many of.
+    /// The subjects with more than this many of these.
     fn since(subjects: &[Subject], before: &[usize]) -> Self {
         let new =
             subjects.iter().zip(before).flat_map(|(subject, before)| subject.book.lags().split_off(*before));
@@ -163,7 +163,7 @@ impl Lags {
     }
 }
 
-/// Changes what is the victim's for a while.
+/// Changes the victim's objects for a while.
 async fn change(scene: &Scene, now: &mut Now, period: Duration, dice: &mut StdRng) -> Lags {
     let before: Vec<usize> = scene.subjects.iter().map(|subject| subject.book.lags().len()).collect();
     let (started, client) = (Instant::now(), scene.cluster.admin());
@@ -174,8 +174,8 @@ async fn change(scene: &Scene, now: &mut Now, period: Duration, dice: &mut StdRn
     Lags::since(&scene.subjects, &before)
 }
 
-/// Kills the controller and starts it again for a while. Returns after which times the feed was open, and how much memory a
-/// process took at most, in KiB.
+/// Kills and restarts the controller for a while. Returns the times until the feed was open, and the peak memory of a
+/// process in KiB.
 async fn kill(scene: &Scene, period: Duration, mut dice: StdRng) -> (Vec<Duration>, u64) {
     let (started, mut opened, mut peak) = (Instant::now(), Vec::new(), 0);
     let life = LIFE.min(period / u32::try_from(KILLS).unwrap());
@@ -192,7 +192,7 @@ async fn kill(scene: &Scene, period: Duration, mut dice: StdRng) -> (Vec<Duratio
     (opened, peak)
 }
 
-/// The most memory that the controller has had, in KiB.
+/// The controller's peak memory in KiB.
 async fn memory(scene: &Scene) -> u64 {
     let pid = scene.controller.pid().await.expect("the controller has ended by itself");
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

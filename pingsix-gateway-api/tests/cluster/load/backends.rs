@@ -1,4 +1,4 @@
-//! Backends that say who they are.
+//! Backends that respond with their names.
 
 use std::convert::Infallible;
 use std::future::ready;

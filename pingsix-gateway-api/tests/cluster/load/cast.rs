@@ -64,7 +64,7 @@ impl Cast {
         });
     }
 
-    /// The subjects that no change concerns, although they share hosts, Services and the Gateway with changing ones.
+    /// The constant subjects, which share hosts, Services and the Gateway with changing ones.
     fn stay(&mut self) {
         let routes = [
             ("stable", "stable.example", "a", "/", "stable.example", "/", "200 a /"),
@@ -107,7 +107,7 @@ impl Cast {
         self.push(Sort::Backend, index, vec![Probe::new(&host, "/x")], variants.into());
     }
 
-    /// A path below another, an exact one below that, and a header: each is there or not.
+    /// A path below another, an exact one below that, and a header: each is present or absent.
     fn switch_matches(&mut self, index: usize) {
         let (name, host) = (format!("matches-{index}"), format!("matches-{index}.example"));
         let rules = |bits: usize| {
@@ -300,7 +300,7 @@ impl Cast {
         self.secure().certificates = pairs.iter().map(|(certificate, _)| der(certificate)).collect();
     }
 
-    /// Each is there with its route's hostname, with another, or not at all.
+    /// Each is present with its route's hostname, with another, or absent.
     fn switch_listeners(&mut self) {
         let variants = (0..27).map(|number| {
             let digits: [usize; LISTENERS] = [number % 3, number / 3 % 3, number / 9];

@@ -1,4 +1,4 @@
-//! Somebody who changes something all the time.
+//! A writer that changes subjects continuously.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub(crate) type Counts = BTreeMap<Sort, usize>;
 /// The variant that each subject is in; at first each is in its first.
 pub(crate) type Now = Vec<usize>;
 
-/// Makes this many changes, or fewer if one is never seen. A subject is changed again when its last change was seen.
+/// Makes this many changes, or fewer if one is never observed. A subject changes again only after its last change was
+/// observed.
 pub(crate) async fn make(
     client: &Client,
     subjects: &Arc<Vec<Subject>>,
@@ -90,7 +91,7 @@ pub(crate) async fn make(
     counts
 }
 
-/// Waits until everything that was changed has been seen, and says what was not.
+/// Waits until every change was observed, and returns the missing ones.
 pub(crate) async fn settle(subjects: &[Subject]) -> Vec<String> {
     let started = Instant::now();
     loop {

@@ -1,8 +1,8 @@
-//! Which answers are right at which time.
+//! Valid responses over time.
 //!
-//! A subject goes through states, one change after the other. While a change is on its way, an answer may be as before or
-//! as after it. As soon as one answer could only be as after it, no request that is sent from then on may be answered as
-//! before: a client that has seen a change never sees it taken back.
+//! A subject passes through states, one change after the other. During a change, a response may be from the state
+//! before or after. After one response that is only valid after the change, no later request may be answered from
+//! before: a client never sees a change reverted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +21,7 @@ pub(crate) fn only(answer: impl Into<String>) -> Answers {
     Answers::from([answer.into()])
 }
 
-/// Whether there is an answer that shows that a state has come in the place of another.
+/// Whether some response proves the transition between two states.
 pub(crate) fn shows(before: &State, after: &State) -> bool {
     before.iter().zip(after).any(|(before, after)| !after.is_subset(before))
 }
@@ -37,24 +37,24 @@ struct Pages {
     states: Vec<State>,
     /// The last state that an answer has shown.
     seen: usize,
-    /// When each change was about to be made.
+    /// The start of each change.
     made: Vec<Instant>,
     /// The times until the observation of changes that no later change replaced.
     lags: Vec<Duration>,
 }
 
-/// The state that was seen last when a request was sent.
+/// The last observed state at the time of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent(usize);
 
-/// An answer that is not right.
+/// An invalid response.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     answer: String,
     /// The number of pending changes.
     changes: usize,
     right: Vec<Answers>,
-    /// Whether it would have been right before.
+    /// Whether the response would have been valid before.
     is_back: bool,
 }
 
@@ -64,14 +64,14 @@ impl Book {
         Self { pages: Mutex::new(Pages { states: vec![state], seen: 0, made, lags }) }
     }
 
-    /// A change is about to be made.
+    /// Records the start of a change.
     pub(crate) fn change(&self, state: State) {
         let mut pages = self.pages.lock();
         pages.states.push(state);
         pages.made.push(Instant::now());
     }
 
-    /// Whether all changes have been seen.
+    /// Whether all changes were observed.
     pub(crate) fn is_settled(&self) -> bool {
         let pages = self.pages.lock();
         pages.seen + 1 == pages.states.len()
@@ -82,12 +82,12 @@ impl Book {
         self.pages.lock().lags.clone()
     }
 
-    /// A request is about to be sent.
+    /// Records the start of a request.
     pub(crate) fn send(&self) -> Sent {
         Sent(self.pages.lock().seen)
     }
 
-    /// Judges the answer to a request.
+    /// Checks the response to a request.
     pub(crate) fn judge(&self, sent: Sent, probe: usize, answer: &str) -> Result<(), Wrong> {
         let mut pages = self.pages.lock();
         let is_right = |state: &State| state[probe].contains(answer);

@@ -42,7 +42,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// In one line, what of it is judged: the text of a backend, where a redirect leads, and what filters have added.
+    /// The checked parts in one line: the backend's text, the redirect's target, and headers of filters.
     pub(crate) fn answer(&self) -> String {
         let mut said = self.status.to_string();
         let body = (self.status == 200).then_some(self.body.as_str());
@@ -56,11 +56,11 @@ impl Reply {
     }
 }
 
-/// Why there is no answer.
+/// The cause of a missing response.
 #[derive(Debug)]
 struct Failure {
     what: String,
-    /// Whether PingSIX had not looked at the request: it closed a kept connection without a byte.
+    /// Whether PingSIX has not read the request: it closed a kept connection without a byte.
     is_unread: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Line {
 }
 
 struct Open {
-    /// For whom it was opened: over TLS, others are not asked on it.
+    /// The user of the connection: over TLS, requests of other subjects need other connections.
     host: String,
     certificate: Option<Vec<u8>>,
     speech: Speech,
@@ -102,7 +102,7 @@ impl Line {
         self.open = None;
     }
 
-    /// Asks; what a kept connection that was closed did not take is asked again on another.
+    /// Sends a request; a request that a closed connection did not take is sent again on another.
     pub(crate) async fn ask(&mut self, probe: &Probe) -> Result<Reply, String> {
         if self.tls && self.open.as_ref().is_some_and(|open| open.host != probe.host) {
             self.open = None;
@@ -240,9 +240,9 @@ async fn ask_http2(
     })
 }
 
-/// Whether the connection was gone when the request was written, or went before a byte of its answer, which is what
-/// [`ask_http1`] calls unread too. On a busy machine, a request is written before the client has read that the server is
-/// about to end; the server has closed the connection by then.
+/// Whether the connection was closed before the request or before the first byte of its response, which [`ask_http1`]
+/// counts as unread too. On a busy machine, a request may be written before the client has read that the server is
+/// about to close, when the server has closed already.
 fn is_cut_off(error: &hyper::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
     let Some(cause) = error.source() else { return false };
@@ -256,8 +256,8 @@ fn is_cut_off(error: &hyper::Error) -> bool {
     })
 }
 
-/// Whether a server that is about to end has not looked at a request (RFC 9113, section 6.8): those it has looked at are
-/// answered after its GOAWAY.
+/// Whether a closing server has not processed a request (RFC 9113, section 6.8): it answers processed ones after its
+/// GOAWAY.
 fn is_turned_away(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     cause.is_some_and(|cause| {

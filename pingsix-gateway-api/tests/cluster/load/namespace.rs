@@ -11,16 +11,17 @@ use tokio::process::Command;
 use crate::lab::pingsix::{binary, say};
 use crate::lab::programs::program;
 
-/// The address of backends: one of those that networks are measured with, so that nobody has it.
+/// The address of backends, from the network range for benchmarks, which no host has.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// Says to the test that it is inside.
+/// Tells the test that it runs inside.
 const INSIDE: &str = "LOAD_NAMESPACE";
 
 /// A namespace of this user's, in which he is root.
 const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--net", "--"];
 
-/// Whether the test is inside of a namespace and goes on. Otherwise it has run there, or says why it does not run.
+/// Whether the test runs inside of a namespace and continues. Otherwise it has run there, or has printed the reason
+/// for not running.
 pub(crate) async fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;

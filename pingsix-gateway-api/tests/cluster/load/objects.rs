@@ -1,4 +1,4 @@
-//! The objects of which a cluster is made here.
+//! The objects of the cluster.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
@@ -68,7 +68,8 @@ pub(super) fn der(pem: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(lines).unwrap()
 }
 
-/// All listeners of the Gateway. Those that come and go are, by their digit, away, on their route's hostname, or on another.
+/// All listeners of the Gateway. The digit of a changing one selects absent, the hostname of its route, or another
+/// hostname.
 pub(super) fn listeners(digits: &[usize; LISTENERS]) -> Value {
     let secure = |name: &str| {
         json!({
@@ -98,7 +99,7 @@ pub(super) fn gateway(digits: &[usize; LISTENERS]) -> Value {
     })
 }
 
-/// That routes may lead to a Service of the other namespace.
+/// A grant for routes to a Service of the other namespace.
 pub(super) fn grant(service: &str) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1",

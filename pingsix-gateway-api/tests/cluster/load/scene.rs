@@ -58,7 +58,7 @@ struct Page {
 }
 
 impl Scene {
-    /// Starts everything, or says why a test does not run.
+    /// Starts all processes; `None`, with a message, if the test cannot run.
     pub(crate) async fn start(test: &str, cast: impl FnOnce(&Backends) -> Cast) -> Option<Self> {
         let binary = pingsix::binary(test)?;
         let backends = Backends::start().await;
@@ -107,7 +107,7 @@ impl Scene {
         Ok((last, pairs.collect()))
     }
 
-    /// Whether the feed answers with documents for each PingSIX.
+    /// Whether the feed has documents for each PingSIX.
     pub(crate) async fn is_open(&self) -> bool {
         for pingsix in [&self.plain, &self.secure] {
             if !self.feed(pingsix.plane).await.is_ok_and(|(_, held)| !held.is_empty()) {
@@ -117,7 +117,7 @@ impl Scene {
         true
     }
 
-    /// Waits until each PingSIX has published what the feed holds.
+    /// Waits until each PingSIX has published the documents of the feed.
     pub(crate) async fn is_published(&self) {
         for pingsix in [&self.plain, &self.secure] {
             let started = Instant::now();
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// The complaints of PingSIX. The feed may be absent, or must be.
+    /// The faults of PingSIX's status. The feed may, or must, be absent.
     pub(crate) async fn refusal(&self, may_be_alone: bool) -> Option<String> {
         for pingsix in [&self.plain, &self.secure] {
             if let Some(Page { error_kind: Some(kind), last_error, .. }) = pingsix.page().await
@@ -155,7 +155,7 @@ impl Scene {
         None
     }
 
-    /// Ends everything; PingSIX must have been running all the time.
+    /// Ends all processes; PingSIX must have run throughout.
     pub(crate) async fn stop(self) {
         for pingsix in [&self.plain, &self.secure] {
             assert_eq!(pingsix.process.pid().await, pingsix.pid, "{} has ended", pingsix.plane);

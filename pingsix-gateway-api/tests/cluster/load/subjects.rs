@@ -19,11 +19,11 @@ pub(crate) enum Door {
 pub(crate) struct Probe {
     pub(crate) host: String,
     pub(crate) path: String,
-    /// Whether it has the header `x-user: one`.
+    /// Whether the request has the header `x-user: one`.
     pub(crate) is_user: bool,
 }
 
-/// Something that is right in one way, or changes.
+/// A constant or changing subject.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
@@ -31,7 +31,7 @@ pub(crate) struct Subject {
     pub(crate) probes: Vec<Probe>,
     pub(crate) book: Book,
     pub(crate) sort: Sort,
-    /// Certificates among which the one that is shown is looked for, in DER.
+    /// Candidate certificates in DER, to identify the presented one.
     pub(crate) certificates: Vec<Vec<u8>>,
     /// A variant: the objects to write, and the right answers.
     pub(super) variants: Vec<(Write, State)>,
@@ -46,7 +46,7 @@ pub(crate) enum Sort {
     Backend,
     /// The matches of a route: paths and headers come and go.
     Matches,
-    /// The route itself comes and goes.
+    /// The presence of the route itself.
     Life,
     /// Weights of Services.
     Weights,
@@ -80,7 +80,7 @@ impl Probe {
 }
 
 impl Subject {
-    /// A change to something that can be told from what is now, and what it is then.
+    /// A change with a distinguishable state before and after.
     pub(crate) fn change(&self, now: usize, dice: &mut StdRng) -> (usize, Write) {
         loop {
             let next = dice.random_range(0..self.variants.len());

@@ -1,4 +1,4 @@
-//! Clients that ask all the time and judge every answer.
+//! Clients that send requests continuously and check every response.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,13 +29,13 @@ const CONNECTIONS: [(Door, bool, u32); 4] =
 /// The total number of requests per second.
 const RATE: u32 = 1_000;
 
-/// The number of faults in a report.
+/// Limit of the faults in a report.
 const TOLD: usize = 20;
 
 /// The outcomes of all requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Right answers, by the protocol and by what kind of subject was asked.
+    /// Valid responses by protocol and kind of subject.
     pub(crate) right: BTreeMap<(&'static str, Sort), usize>,
     pub(crate) wrong: Vec<String>,
     pub(crate) failed: Vec<String>,
@@ -59,7 +59,7 @@ impl Tally {
         counts
     }
 
-    /// The first of what must not be, for a test that fails.
+    /// The first faults, for a failing test.
     pub(crate) fn faults(&self) -> String {
         let some = |what: &str, all: &[String]| {
             let told = all.iter().take(TOLD).cloned().collect::<Vec<_>>().join("\n  ");
@@ -69,7 +69,7 @@ impl Tally {
     }
 }
 
-/// Clients that run.
+/// Running clients.
 pub(crate) struct Traffic {
     tally: Arc<Mutex<Tally>>,
     stop: CancellationToken,
@@ -99,7 +99,7 @@ impl Traffic {
         Self { tally, stop, clients }
     }
 
-    /// Stops asking, when the last answers have come.
+    /// Stops the clients after their last responses.
     pub(crate) async fn stop(mut self) -> Tally {
         self.stop.cancel();
         while let Some(ended) = self.clients.join_next().await {
@@ -144,7 +144,7 @@ impl Client {
         // On a machine that cannot keep up, fewer requests are sent.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-            // A quarter goes where nothing changes, half where something is about to change, if that is anywhere.
+            // A quarter of the requests goes to constant subjects, half to changing ones, if there are any.
             let mut index = mine[self.dice.random_range(0..mine.len())];
             match self.dice.random_range(0..4) {
                 0 => index = stable[self.dice.random_range(0..stable.len())],
@@ -193,7 +193,7 @@ fn answer(subject: &Subject, reply: &Reply) -> String {
     answer
 }
 
-/// Asks everything once over each protocol, and says what is not right.
+/// Sends every request once over each protocol, and returns the faults.
 pub(crate) async fn ask_everything(subjects: &[Subject], doors: Doors) -> Vec<String> {
     let mut wrong = Vec::new();
     for (door, http2, _) in CONNECTIONS {

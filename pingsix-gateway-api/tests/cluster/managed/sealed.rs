@@ -82,7 +82,7 @@ spec: {{managed: {managed}}}
         self.apply(stage, "{process: {dataEncryption: {keyringSecretRef: {name: keys}}}}").await;
     }
 
-    /// This key encrypts in the end, and these are the keys of all processes.
+    /// Asserts that this key encrypts in the end, and that all processes have these keys.
     pub(super) async fn comes_to(&self, stage: &Stage, seal: &str, keys: &[&str]) {
         let is_rolled_out = async || {
             let deployments = Api::<Deployment>::namespaced(stage.cluster.admin(), "default");

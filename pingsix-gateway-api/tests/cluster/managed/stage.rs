@@ -18,13 +18,13 @@ use crate::deploy::manifests::Manifests;
 use crate::lab::programs::program;
 use crate::lab::{OWN_KINDS, PATIENCE, conditions, eventually_found, objects, pingsix, shop};
 
-/// The controller's name: that of its Deployment, and of what belongs to it.
+/// The controller's name, which is that of its Deployment and of its objects.
 pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";
 
 /// The address of the controller.
 pub(super) const SYSTEM: &str = "pingsix-system";
 
-/// A class whose data planes the controller runs, what is behind them, and the certificate of the calm Gateway.
+/// A class with managed data planes, their backends, and the certificate of the undisturbed Gateway.
 const BASE: &str = "
 apiVersion: pingsix.io/v1alpha1
 kind: PingsixProxy
@@ -69,8 +69,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts a cluster in a network of its own, with the controller and the calm Gateway; or says why the test does not
-    /// run. `settings` are options of the controller, as variables without what they all begin with.
+    /// Starts a cluster in a network of its own, with the controller and the undisturbed Gateway; `None`, with a
+    /// message, if the test cannot run. `settings` are options of the controller, as variables without their common
+    /// prefix.
     pub(super) async fn start(test: &str, settings: &[(&str, &str)]) -> Option<Self> {
         let binary = pingsix::binary(test)?;
         // Programs are built while the network is available.
@@ -114,7 +115,7 @@ impl Stage {
         [80, 443].map(|port| Target::new(address, port, "calm.example")).to_vec()
     }
 
-    /// Begins to ask the calm Gateway, and notes what runs for it.
+    /// Starts requests to the undisturbed Gateway, and records its processes.
     pub(super) async fn watch_the_calm(&self) -> Watch {
         let containers = self.containers(CALM).await;
         assert_eq!(containers.len(), 1, "{containers:?}");
@@ -178,12 +179,12 @@ impl Stage {
         live.map(|pod| (pod.name_any(), containers(&pod))).collect()
     }
 
-    /// The Deployment of the controller, which says how many of its replicas are ready.
+    /// The Deployment of the controller with the number of ready replicas.
     pub(super) fn deployments(&self) -> Api<Deployment> {
         Api::namespaced(self.cluster.admin(), SYSTEM)
     }
 
-    /// Waits until something holds; otherwise tells what everybody has said.
+    /// Waits until a condition holds; a timeout prints all statuses and logs.
     pub(super) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = std::time::Instant::now();
         while !holds().await {
@@ -192,7 +193,7 @@ impl Stage {
         }
     }
 
-    /// The statuses of all Gateways, and the end of what the controller has written.
+    /// The statuses of all Gateways, and the end of the controller's log.
     async fn story(&self) -> String {
         let mut story = Vec::new();
         let gateways = objects(&self.cluster.admin(), Kind::Gateway, "default");
@@ -210,7 +211,7 @@ impl Stage {
     }
 }
 
-/// The calm Gateway, whom somebody asks all the time.
+/// The undisturbed Gateway under continuous requests.
 pub(super) struct Watch {
     containers: Containers,
     traffic: Traffic,
@@ -224,7 +225,7 @@ impl Watch {
     }
 }
 
-/// Whether a Gateway is programmed as it is now.
+/// Whether the current generation of a Gateway is programmed.
 fn is_programmed(gateway: &Value) -> bool {
     let status = &gateway["status"];
     let all = status["conditions"].as_array().into_iter().flatten();
@@ -261,7 +262,7 @@ pub(super) fn route(host: &str, gateway: &str) -> String {
         .replace("cart.example", host)
 }
 
-/// Processes of this network whose command line has this part; what runs in containers is among them.
+/// Processes of this network with this text in their command line, including those in containers.
 pub(super) fn processes(part: &str) -> Vec<u32> {
     let own = std::fs::read_link("/proc/self/ns/user").unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

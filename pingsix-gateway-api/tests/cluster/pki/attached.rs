@@ -71,7 +71,7 @@ async fn a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_na
     assert_eq!(list(served.address, &own, by_uri).await.unwrap(), 1);
     assert_eq!(list(served.address, &own, by_name).await.unwrap(), 1);
     assert_eq!(list(served.address, &own, by_nothing).await.unwrap_err().code(), Code::PermissionDenied);
-    // That of a managed data plane has another name.
+    // The Secret of a managed data plane has another name.
     let managed = issued(&authorities, by_nothing, None, &lifetimes).unwrap();
     assert_eq!(list(served.address, &managed, by_nothing).await.unwrap(), 1);
     assert_eq!(list(served.address, &managed, by_name).await.unwrap_err().code(), Code::PermissionDenied);

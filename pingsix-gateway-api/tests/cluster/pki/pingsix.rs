@@ -98,7 +98,7 @@ impl Scene {
         scene
     }
 
-    /// Publishes something new.
+    /// Publishes new content.
     async fn publish(&mut self) {
         self.published += 1;
         let route = format!(
@@ -115,7 +115,7 @@ impl Scene {
         self.etcd.publish(&desired).await.unwrap();
     }
 
-    /// Waits until PingSIX answers with what was published last; says how long that took.
+    /// Waits until PingSIX responds with the last publication; returns the time.
     async fn takes_over(&mut self) -> Duration {
         let (started, expected) = (Instant::now(), format!("number {}", self.published));
         loop {
@@ -183,7 +183,7 @@ async fn get(address: SocketAddr, path: &str) -> Option<String> {
     timeout(Duration::from_secs(5), exchange).await.ok()?
 }
 
-/// Requests without a pause, until it is dropped or asked for what went wrong.
+/// Continuous requests, until they are dropped or their faults are read.
 struct Load {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -243,7 +243,7 @@ async fn pingsix_lives_through_every_rotation_and_misses_nothing() {
     scene.is_ready().await;
     assert!(scene.etcd.stats().lists > before.lists, "it came back with another connection");
 
-    // The server's certificate: nobody who is connected notices.
+    // The server's certificate: connected clients are not affected.
     let before = scene.etcd.stats();
     scene.etcd.replace_tls(server(&authorities, &lifetimes)).unwrap();
     scene.publishes().await;

@@ -38,7 +38,7 @@ impl Replica {
         authority.lifetimes = lifetimes;
         options.feed_authority = Some(authority);
         let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
-        let tls = ServerTls::to_come().reread_interval(Duration::from_millis(50));
+        let tls = ServerTls::deferred().reread_interval(Duration::from_millis(50));
         let access = Access::of(Clients::new()).certificate_uris();
         let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(tls).access(access);
         let etcd = builder.start().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_auth
     .await;
     assert!(editions.len() == 4 && lists > 10, "{editions:?}, {lists} lists");
 
-    // Deleted: whoever was trusted is not any more, and there is another one at once.
+    // After the deletion, old certificates are no longer trusted, and there is a new CA at once.
     let known = authorities(&lab).await.unwrap();
     secrets(&lab).delete(SECRET, &DeleteParams::default()).await.unwrap();
     eventually_found("another authority", async || {
@@ -160,7 +160,7 @@ async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwr
     };
     for name in ["tls.key", "rotation.json"] {
         let wrong = write(name, &ByteString(b"nonsense".to_vec())).await;
-        // Time to notice, and to do something about it.
+        // Time to notice the change and to act on it.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);
         let still = secrets(&lab).get(SECRET).await.unwrap();

@@ -29,11 +29,11 @@ impl<'a> Kubectl<'a> {
         Self { cluster, folder }
     }
 
-    /// Runs a command, which is given without the program's name, and returns what it prints for others to use.
+    /// Runs a command without the program's name, and returns its output.
     ///
     /// # Panics
     ///
-    /// If it fails, or is none that is known here.
+    /// If the command fails or is unknown.
     pub(super) async fn run(&self, command: &str) -> Option<String> {
         let words: Vec<&str> = command.split(' ').collect();
         match *words.as_slice() {

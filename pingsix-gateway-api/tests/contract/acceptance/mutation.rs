@@ -20,7 +20,7 @@ pub(super) const TWICE: &str = "@twice:";
 pub(super) enum Delivery {
     /// While it runs.
     Watch,
-    /// When it starts.
+    /// The start time.
     List,
 }
 
@@ -116,7 +116,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Changes one value somewhere in a document, or one name, and says what was done.
+/// Changes one value or one name in a document, and returns a description.
 pub(super) fn mutate(dice: &mut Dice, document: &mut Value) -> String {
     let mut places = Vec::new();
     collect(document, &mut String::new(), &mut places);

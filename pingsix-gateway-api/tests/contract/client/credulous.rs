@@ -20,7 +20,7 @@ pub(super) fn client(alpn: &str) -> ClientConfig {
     config
 }
 
-/// Takes whatever certificate is shown, since which one that is is what is judged; who shows it must hold its key.
+/// Accepts every certificate, because the test judges which one is presented; the server must prove its key.
 #[derive(Debug)]
 struct AnyName(CryptoProvider);
 

@@ -75,7 +75,7 @@ impl Http2 {
     }
 }
 
-/// Whether the client can express a request in HTTP/2.
+/// Whether HTTP/2 can express the request.
 pub(crate) fn speaks_http2(request: &Request) -> bool {
     let Some(host) = &request.host else { return false };
     let sent = format!("http://{host}{}", request.path).parse::<http::Uri>();

@@ -1,4 +1,4 @@
-//! DER and PEM, as far as it takes to write what is wrong.
+//! Encoders of DER and PEM, as far as invalid material needs them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -16,9 +16,9 @@ pub(super) struct Odd {
     pub(super) what: String,
     pub(super) cert: String,
     pub(super) key: String,
-    /// Whether people have such files, and they have to pass.
+    /// Whether such files are common and must be accepted.
     pub(super) is_sound: bool,
-    /// Whether it is one of many that were made by chance.
+    /// Whether it is one of many random mutations.
     pub(super) is_mutation: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The `openssl` program, which makes what nothing else here can make.
+//! The `openssl` program, for material that no library here can make.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,13 +8,13 @@ use std::process::{Command, Output, Stdio};
 
 use crate::run::say;
 
-/// The program, and a directory for what it writes.
+/// The program and its output directory.
 pub(super) struct Program {
     directory: tempfile::TempDir,
 }
 
 impl Program {
-    /// `None` after having said that there is none.
+    /// `None`, with a message, without the program.
     pub(super) fn find(test: &str) -> Option<Self> {
         let found =
             Command::new("openssl").arg("version").output().is_ok_and(|output| output.status.success());

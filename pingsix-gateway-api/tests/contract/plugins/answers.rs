@@ -56,7 +56,7 @@ fn access() -> Vec<Case> {
                 (basic("basic dTpw"), 200, None),
             ],
         ),
-        // The user name ends at the first colon: nobody is a:b.
+        // The user name ends at the first colon: no user is a:b.
         (
             json!({ "basic-auth": { "username": "a:b", "password": "p" } }),
             vec![(basic("Basic YTpiOnA="), 401, None)],

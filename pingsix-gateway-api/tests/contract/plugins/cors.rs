@@ -1,4 +1,4 @@
-//! `cors`: what each field does with nothing, with one star and with two; origins by pattern; credentials.
+//! `cors`: each field with nothing, with one star and with two; origins by pattern; credentials.
 
 use pingsix_translate::pingsix::{Outcome, Request};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::run::{binary, say};
 
 const ORIGIN: &str = "https://a.test";
 
-/// The status and the headers of CORS, without what their names start with, sorted.
+/// The status and the CORS headers without their common prefix, sorted.
 fn summary(reply: &Reply) -> String {
     let mut headers: Vec<String> = reply
         .headers
@@ -136,7 +136,7 @@ fn fields() -> Vec<Case> {
     ]
 }
 
-/// Origins by pattern, credentials, and what is no preflight.
+/// Origins by pattern, credentials, and requests that are no preflight.
 fn origins() -> Vec<Case> {
     const PATTERN: &str = r"^https://[^/]+\.w\.test$";
     let reply = |request: Request, name: &str, value: &str| request.header(&format!("{REPLY}{name}"), value);

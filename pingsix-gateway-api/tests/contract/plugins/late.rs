@@ -61,7 +61,7 @@ fn cases() -> Vec<Case> {
             get("/a"),
             &[500],
         ),
-        // These let in requests that they seem to refuse.
+        // These admit requests that they seem to refuse.
         ("jwt-auth", json!({ "secret": "s", "iss": "i" }), bearer(BARE), &[200]),
         ("jwt-auth", json!({ "secret": "s", "aud": "a" }), bearer(BARE), &[200]),
         ("jwt-auth", json!({ "secret": "s", "required_claims": ["scope"] }), bearer(BARE), &[200]),

@@ -47,12 +47,12 @@ fn samples() -> Vec<(&'static str, Value)> {
     samples
 }
 
-/// Whether the plugin holds requests for so long that a test has no answer.
+/// Whether the plugin delays requests beyond the timeout of the test.
 fn delays(config: &Value) -> bool {
     config.pointer("/delay/duration").or_else(|| config.pointer("/0/0")).and_then(Value::as_f64) > Some(0.5)
 }
 
-/// Whether the configuration itself asks for an answer of this status.
+/// Whether the configuration itself sets this status.
 fn asks_for(name: &str, config: &Value, status: u16) -> bool {
     let written: &[&str] = match name {
         "fault-injection" => &["/abort/http_status"],

@@ -1,4 +1,4 @@
-//! `response-rewrite` and `proxy-rewrite`: which texts are more than texts, and what becomes of the host.
+//! `response-rewrite` and `proxy-rewrite`: texts with special characters, and the host.
 
 use pingsix_translate::pingsix::Request;
 use serde_json::{Value, json};
@@ -83,8 +83,8 @@ fn arrived(reply: &Reply) -> String {
     format!("{} {}", text(&seen["target"]), text(authority))
 }
 
-/// A configuration, fields of the upstream, a target, and what arrives for clients of HTTP/1 and of HTTP/2. `HOST` is
-/// the route's, with the port the client wrote.
+/// A configuration, fields of the upstream, a target, and the received request for clients of HTTP/1 and of HTTP/2.
+/// `HOST` is the route's, with the client's port.
 type Case = (Value, Value, &'static str, [&'static str; 2]);
 
 /// A Host that is set as a header, and one that is set as the field.
@@ -119,8 +119,8 @@ fn hosts() -> Vec<Case> {
     cases.into_iter().map(both).collect()
 }
 
-/// Paths. A client of HTTP/2 loses its authority towards a backend of HTTP/2 when the plugin has a path, also one that
-/// does not match, unless something sets the host.
+/// Paths. A request over HTTP/2 to an HTTP/2 backend loses its authority when the plugin has a path, matching or not,
+/// unless another field sets the host.
 fn paths() -> Vec<Case> {
     let regex = || json!(["^/a(/.*)?$", "/new$1"]);
     let grpc = |pass_host: &str| match pass_host {

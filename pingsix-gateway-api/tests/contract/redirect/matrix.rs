@@ -126,7 +126,7 @@ fn prefix_replaced(replacement: &str, path: &str) -> String {
 pub(super) const PATHS: [&str; 7] =
     ["/old/x", "/old", "/old/", "/old/x%2Fy/%C3%A4", "/old//twice", "/old/$1/%24", "/old/a+b;c=d"];
 
-/// Queries that are there. An empty one is told from none.
+/// Present queries. An empty one differs from none.
 pub(super) const QUERIES: [&str; 6] = ["a=b", "a=b&a=b", "", "q=%26%3D&x=+", "u=https://other.test/?y", "$1"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,7 +179,7 @@ async fn the_responder_behind_pingsix_redirects_as_the_specification_says() {
         let path = PATHS[index % PATHS.len()];
         for protocol in filter.protocols() {
             for query in [None, Some(QUERIES[index % QUERIES.len()])] {
-                // The port the client names says nothing of the listener's.
+                // The port in the client's host is independent of the listener's port.
                 let authority = if index % 2 == 0 { host.clone() } else { format!("{host}:12345") };
                 let query = query.map(str::to_owned);
                 let sent = Request { query: query.clone(), ..Request::get(&authority, path) };

@@ -1,8 +1,8 @@
-//! Redirects that PingSIX answers itself: which of them are what the specification says, and how others go wrong.
+//! Redirects by PingSIX itself: those that follow the specification, and the faults of others.
 //!
-//! Over HTTP/1 the plugin answers with the path alone, which a client takes relative to what it asked for; over
-//! HTTP/2 it puts the scheme and the authority that the client claimed before it. So a redirect that changes nothing
-//! but the path is right over both, and one to another host over HTTP/1 alone.
+//! Over HTTP/1 the plugin responds with the path alone, which a client resolves against its request; over HTTP/2 it
+//! puts the claimed scheme and authority before the path. So a redirect that changes only the path is right over
+//! both, and one to another host over HTTP/1 alone.
 
 use pingsix_translate::pingsix::{Outcome, Request};
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ impl From<Outcome<'_>> for Answer {
     }
 }
 
-/// A configuration of the plugin, and what comes of targets over each protocol.
+/// A configuration of the plugin, and the location of targets over each protocol.
 struct Form {
     config: Value,
     asked: Vec<(String, [Answer; 4])>,
@@ -205,7 +205,7 @@ impl Form {
     }
 }
 
-/// Redirects that change the path, and what they do that may surprise.
+/// Redirects that change the path, with their surprising effects.
 fn path_forms() -> Vec<Form> {
     let uri = |uri: &str| Form::new(json!({ "uri": uri, "regex_uri": [], "append_query_string": true }));
     let regex = |pairs: Value| Form::new(json!({ "regex_uri": pairs, "append_query_string": true }));
@@ -358,7 +358,7 @@ async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
             let expected = format!("{}/new?a", if protocol.http2() { &origin } else { "" });
             assert_eq!(Answer::from(&bench.ask(protocol, 0, &request).await), to(expected), "{protocol:?}");
         }
-        // `X-Forwarded-Proto` says nothing.
+        // `X-Forwarded-Proto` has no effect.
         let request = get("/p").header("X-Forwarded-Proto", "https");
         let expected = if protocol.tls() { Answer::Backend } else { to("https://secure.test/p".to_owned()) };
         assert_eq!(Answer::from(&bench.ask(protocol, 1, &request).await), expected, "{protocol:?}");

@@ -1,4 +1,4 @@
-//! Random requests over the vocabulary of the tables, and what lies beside it.
+//! Random requests over the vocabulary of the tables and its neighbourhood.
 
 use pingsix_translate::pingsix::Request;
 

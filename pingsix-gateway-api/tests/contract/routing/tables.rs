@@ -1,4 +1,4 @@
-//! Random tables, closed by nobody.
+//! Random tables without closure.
 
 use pingsix_translate::pingsix::plugin::{
     Abort, Cors, Echo, FaultInjection, Header, HeaderChanges, ProxyRewrite, Redirect, SplitRule,
@@ -86,7 +86,7 @@ pub(super) fn swallowing() -> Config {
     config
 }
 
-/// Gives a route an answer that tells it from the others: without a backend, by a redirect, or by backends.
+/// Gives a route a distinct response: without a backend, by a redirect, or by backends.
 pub(super) fn answering(dice: &mut Dice, id: &str, route: Route) -> Route {
     let upstream_id = match &route.service_id {
         Some(_) if dice.percent(50) => None,

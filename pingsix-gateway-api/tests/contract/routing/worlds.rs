@@ -88,7 +88,7 @@ impl<'c> Worlds<'c> {
         !self.distinct.is_empty()
     }
 
-    /// The first world in which all the answers are what the model says. There must be one.
+    /// The first world in which the model gives all these responses. There must be one.
     pub(super) fn explain(&self, requests: &[Request], replies: &[Reply], config: &Config) -> usize {
         let wrong_in = |world: &[u16]| -> Vec<usize> {
             let wrong = |&index: &usize| {

@@ -1,4 +1,4 @@
-//! What the certificate of a client proves, and for how long.
+//! Identity, grants and validity of a client certificate.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,27 +15,27 @@ use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::uri::{Grant, grant_of, is_meant_for_us};
+use super::uri::{Grant, grant_of, has_our_scheme};
 use crate::desired::Scope;
 use crate::document::Digest;
 
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// How much of a URI goes to the log.
-const LOGGED_URI: usize = 256;
+/// Length limit of a URI in the log.
+const MAX_LOGGED_URI: usize = 256;
 
-/// A certificate that a client has proved to hold, in a handshake that verified it.
+/// A client certificate that a handshake verified.
 pub(in crate::embedded) struct Certificate {
-    /// Its own first.
+    /// The chain; the client's certificate is the first.
     chain: Vec<CertificateDer<'static>>,
     common_name: Option<Arc<str>>,
-    /// Of what a certificate and its successors have in common.
+    /// Digest of the identity that a certificate shares with its successors.
     identity: Digest,
     grants: Arc<[Grant]>,
-    /// From then on it proves nothing; `None` when that cannot be read.
+    /// The expiry; `None` when it cannot be read.
     end: Option<SystemTime>,
-    /// The edition of the authorities that it was last verified with.
+    /// The edition of the CAs of the last verification.
     verified: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads a chain that was verified with this edition of the authorities.
+    /// Reads a chain that was verified with this edition of the CAs.
     pub(in crate::embedded) fn of(chain: &[CertificateDer<'_>], edition: u64) -> Option<Self> {
         let own = chain.first()?;
         let parsed = CertificateInner::<Raw>::from_der(own).ok();
@@ -68,7 +68,7 @@ impl Certificate {
         })
     }
 
-    /// The same with the prefixes that its URIs name; `complain` is told of each that names none, though it is meant to.
+    /// The certificate with the prefixes of its URIs; `complain` receives each malformed URI of our scheme.
     pub(in crate::embedded) fn with_uris(self, mut complain: impl FnMut(&str)) -> Self {
         let names = self.chain.first().map_or(Ok(Vec::new()), |own| alternative_names(own));
         let Ok(names) = names else {
@@ -83,40 +83,40 @@ impl Certificate {
                 Some(grant) => {
                     grants.insert(grant);
                 }
-                None if is_meant_for_us(uri) => complain(uri.get(..LOGGED_URI).unwrap_or(uri)),
+                None if has_our_scheme(uri) => complain(uri.get(..MAX_LOGGED_URI).unwrap_or(uri)),
                 None => {}
             }
         }
         Self { grants: grants.into_iter().collect(), ..self }
     }
 
-    /// The common name of whom it was issued to; `None` unless there is exactly one.
+    /// The common name of the subject; `None` unless there is exactly one.
     pub(in crate::embedded) fn common_name(&self) -> Option<&Arc<str>> {
         self.common_name.as_ref()
     }
 
-    /// Whom it was issued to: the same for all certificates with its subject and its alternative names.
+    /// Digest of the identity: equal for all certificates with the same subject and alternative names.
     pub(in crate::embedded) fn identity(&self) -> Digest {
         self.identity
     }
 
-    /// What it opens by itself, as far as prefixes have the owners that it names.
+    /// The prefixes that the URIs grant, provided that the prefixes have the named owners.
     pub(super) fn grants(&self) -> &[Grant] {
         &self.grants
     }
 
-    /// Whether it names this prefix for anybody but `owner`.
+    /// Whether a URI names this prefix for an owner other than `owner`.
     pub(super) fn is_of_another(&self, scope: &Scope, owner: Option<&Arc<str>>) -> bool {
         self.grants.iter().any(|grant| grant.scope == *scope && grant.owner.as_ref() != owner)
     }
 
-    /// Whether its time is over. One whose end cannot be read proves nothing to begin with.
+    /// Whether the certificate has expired. A certificate with an unreadable expiry counts as expired.
     pub(in crate::embedded) fn has_ended(&self, now: SystemTime) -> bool {
         self.end.is_none_or(|end| now > end)
     }
 
-    /// Whether a handshake would verify it with this edition of the authorities, too.
-    pub(in crate::embedded) fn is_of(
+    /// Whether a handshake with this edition of the CAs would verify the certificate as well.
+    pub(in crate::embedded) fn charge_to(
         &self,
         authorities: &dyn ClientCertVerifier,
         edition: u64,
@@ -139,12 +139,12 @@ fn common_name(certificate: &CertificateInner<Raw>) -> Option<Arc<str>> {
     let subject = certificate.tbs_certificate().subject();
     let mut names = subject.iter().filter(|attribute| attribute.oid == COMMON_NAME);
     let name = names.next().filter(|_| names.next().is_none())?;
-    // All kinds of strings that a name of ASCII or UTF-8 is written in.
+    // All string types that a name in ASCII or UTF-8 may have.
     let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
     std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
 }
 
-/// A digest of the subject and the alternative names; `None` for a certificate that has neither.
+/// Digest of the subject and the alternative names; `None` for a certificate without either.
 fn identity(certificate: &CertificateInner<Raw>) -> Option<Digest> {
     let certificate = certificate.tbs_certificate();
     let names = certificate.extensions().into_iter().flatten();
@@ -154,11 +154,11 @@ fn identity(certificate: &CertificateInner<Raw>) -> Option<Digest> {
     if subject.is_empty() && names.is_empty() {
         return None;
     }
-    // DER says how long it is, so the parts cannot be taken for each other.
+    // DER contains its length, so the concatenation is unambiguous.
     Some(Digest::of(&[subject.to_der().ok()?, names.concat()].concat()))
 }
 
-/// All of them, or none: what stands beside a name that cannot be read may not be what it seems.
+/// All alternative names, or an error: a name beside an unreadable one is not trustworthy.
 fn alternative_names(certificate: &CertificateDer<'_>) -> Result<Vec<GeneralName>, ()> {
     let certificate = CertificateInner::<Raw>::from_der(certificate).map_err(|_| ())?;
     match certificate.tbs_certificate().get_extension::<SubjectAltName>() {

@@ -1,4 +1,4 @@
-//! The clients: how each proves itself, and what it may read.
+//! Clients: credentials and permitted prefixes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use ring::hmac;
 
 use crate::desired::Scope;
 
-/// What a password signs when it is compared, so that it needs not be kept.
+/// Message that a password signs for comparison, so that the password itself is not kept.
 const PROOF: &[u8] = b"pingsix-sink password";
 
-/// Some clients, each with the prefixes it may read.
+/// A set of clients with the prefixes that each may read.
 #[derive(Clone, Default)]
 pub struct Clients {
     users: BTreeMap<Arc<str>, User>,
     certificates: BTreeMap<Arc<str>, Arc<[Scope]>>,
 }
 
-/// Who proves himself with a password.
+/// A client with a password.
 #[derive(Clone)]
 pub(super) struct User {
     key: hmac::Key,
@@ -37,12 +37,12 @@ impl fmt::Debug for Clients {
 }
 
 impl Clients {
-    /// No clients: nobody may read.
+    /// An empty set: all reads are denied.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a user with a password, or replaces the one of this name. The password is not kept, only a key made of it.
+    /// Adds a user with a password, or replaces the user of this name. Only a key derived from the password is kept.
     #[must_use]
     pub fn user(
         mut self,
@@ -54,7 +54,7 @@ impl Clients {
         self
     }
 
-    /// Adds whoever holds a certificate with this common name, or replaces the one of this name. The server must
+    /// Adds the clients whose certificate has this common name, or replaces those of this name. The server must
     /// verify clients, with [`ServerTls::client_ca_file`](crate::embedded::ServerTls::client_ca_file).
     #[must_use]
     pub fn certificate(
@@ -86,19 +86,19 @@ impl Clients {
         })
     }
 
-    /// Reads clients from the text of a file, which somebody may be writing: what may be only its beginning is an
-    /// error, so that nobody loses what it may read to a file that is half there.
+    /// Parses the text of a file that a writer may be changing. A text that may be incomplete is an error, so that no
+    /// client loses access to a half-written file.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse), [`ClientsProblem::Unfinished`] and [`ClientsProblem::Empty`].
+    /// Those of [`parse`](Self::parse), [`ClientsProblem::Incomplete`] and [`ClientsProblem::Empty`].
     pub(super) fn of_file(text: &str) -> Result<Self, ClientsError> {
-        let wrong = |line, problem| Err(ClientsError { file: None, line, problem });
+        let error = |line, problem| Err(ClientsError { file: None, line, problem });
         if !text.is_empty() && !text.ends_with('\n') {
-            return wrong(Some(text.lines().count()), ClientsProblem::Unfinished);
+            return error(Some(text.lines().count()), ClientsProblem::Incomplete);
         }
         let clients = Self::parse(text)?;
         if clients.users.is_empty() && clients.certificates.is_empty() {
-            return wrong(None, ClientsProblem::Empty);
+            return error(None, ClientsProblem::Empty);
         }
         Ok(clients)
     }
@@ -109,16 +109,16 @@ impl Clients {
         match words.next() {
             Some("password") => {
                 let password = words.next().ok_or(ClientsProblem::NoPassword)?;
-                // A forgotten password would otherwise be a prefix that everybody knows.
+                // Without a password, a prefix in its place would become the password.
                 if password.starts_with('/') {
                     return Err(ClientsProblem::NoPassword);
                 }
                 if self.users.contains_key(name) {
-                    return Err(ClientsProblem::Twice);
+                    return Err(ClientsProblem::DuplicateName);
                 }
                 Ok(self.user(name, password, scopes(words)?))
             }
-            Some("certificate") if self.certificates.contains_key(name) => Err(ClientsProblem::Twice),
+            Some("certificate") if self.certificates.contains_key(name) => Err(ClientsProblem::DuplicateName),
             Some("certificate") => Ok(self.certificate(name, scopes(words)?)),
             Some(_) | None => Err(ClientsProblem::UnknownProof),
         }
@@ -138,20 +138,20 @@ impl User {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, password), scopes }
     }
 
-    /// Somebody who is not there, for guesses of a name to take as long as guesses of a password.
+    /// A placeholder for an unknown user, so that guesses of names take as long as guesses of passwords.
     ///
-    /// The empty password lets nobody in: whoever guesses it is compared and turned away for want of a name.
-    pub(super) fn nobody() -> Self {
+    /// Its password is empty. A client that guesses the empty password is still denied for its unknown name.
+    pub(super) fn placeholder() -> Self {
         Self::new(&[], Arc::default())
     }
 
-    /// Compares in a time that says nothing of the password.
+    /// Compares in constant time.
     pub(super) fn has_password(&self, password: &str) -> bool {
         let proof = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, password.as_bytes()), PROOF);
         hmac::verify(&self.key, PROOF, proof.as_ref()).is_ok()
     }
 
-    /// The key that tokens of this user are signed with.
+    /// The key that signs tokens of this user.
     pub(super) fn key(&self) -> &hmac::Key {
         &self.key
     }
@@ -166,14 +166,14 @@ fn scopes<'a>(prefixes: impl Iterator<Item = &'a str>) -> Result<Vec<Scope>, Cli
     }
 }
 
-/// Clients cannot be read from a text or a file.
+/// A text or a file with clients cannot be parsed.
 #[derive(Debug)]
 pub struct ClientsError {
-    /// The file; `None` for a text that was given.
+    /// The file; `None` for a given text.
     pub file: Option<PathBuf>,
-    /// The line, counted from one, unless the whole is meant.
+    /// The line, counted from one; `None` for a fault of the whole text.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub problem: ClientsProblem,
 }
 
@@ -203,36 +203,36 @@ impl std::error::Error for ClientsError {
     }
 }
 
-/// What is wrong with a description of clients.
+/// Fault of a description of clients.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientsProblem {
     /// The file cannot be read.
     #[error("the file cannot be read")]
     Unreadable(#[source] io::Error),
-    /// A file names no client at all.
+    /// The file has no client.
     #[error("the file names no client")]
     Empty,
-    /// The last line of a file has no line break, so the rest of it may be still to come.
+    /// The last line of a file has no line break, so the file may be incomplete.
     #[error("the line does not end with a line break, so it may not be written to its end")]
-    Unfinished,
-    /// After the name stands neither `password` nor `certificate`.
+    Incomplete,
+    /// The second word is neither `password` nor `certificate`.
     #[error("after the name there must be \"password\" or \"certificate\"")]
     UnknownProof,
-    /// After `password` stands none.
+    /// The password is absent.
     #[error(
         "after \"password\" there must be a password without white space that does not start with a slash"
     )]
     NoPassword,
-    /// No prefix is given.
+    /// The prefix is absent.
     #[error("there must be at least one prefix")]
     NoPrefix,
     /// A prefix breaks the rules of [`Scope`].
     #[error("a prefix is not valid: it starts with a slash, does not end with one, and has no empty segment")]
     InvalidPrefix,
-    /// The same name was given before.
+    /// The name occurs twice.
     #[error("the same name was given before")]
-    Twice,
+    DuplicateName,
 }
 
 #[cfg(test)]
@@ -251,11 +251,11 @@ mod tests {
         }
         assert_eq!(clients.scopes_of_certificate("edge").unwrap().len(), 1);
         assert!(clients.user_named("edge").is_none());
-        assert!(!User::nobody().has_password("s3cret"));
+        assert!(!User::placeholder().has_password("s3cret"));
     }
 
     #[test]
-    fn what_is_wrong_is_named_by_its_line_without_a_word_of_it() {
+    fn a_fault_is_named_by_its_line_without_quoting_it() {
         for (line, expected) in [
             ("s3cret", "after the name"),
             ("web s3cret /p/web", "after the name"),

@@ -1,4 +1,4 @@
-//! The clients in force, and their replacement.
+//! The current clients and their replacement.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,78 +12,78 @@ use tokio::time::MissedTickBehavior;
 use tonic::metadata::MetadataMap;
 
 use super::clients::{Clients, ClientsError, ClientsProblem, User};
-use super::token::{self, Claim};
+use super::token::{self, UnverifiedToken};
 use super::uri::Grant;
 use super::{Access, Certificate, Source, TOKEN_LIFETIME};
 use crate::desired::{Desired, Scope};
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
-use crate::embedded::settled::read_settled;
+use crate::embedded::stable_read::read_stable;
 use crate::embedded::store::KeyRange;
 
-/// Where clients of gRPC put a token of etcd.
+/// The metadata key of etcd's token in gRPC.
 const TOKEN: &str = "token";
 
-/// Who may read now.
+/// The current access rules.
 pub(in crate::embedded) struct LiveAccess {
     clock: Arc<dyn Clock>,
     certificate_uris: bool,
     token_lifetime: Duration,
-    source: Option<Watched>,
-    /// `None` while anybody may read anything.
+    source: Option<ClientsFile>,
+    /// `None` while access is unrestricted.
     clients: RwLock<Option<Arc<Clients>>>,
     changes: watch::Sender<u64>,
-    /// Whose each scope is that was published.
+    /// The owner of each published scope.
     owners: RwLock<BTreeMap<Scope, Ownership>>,
 }
 
-/// Whose a scope is.
+/// Ownership of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// It has this owner, or none.
+    /// The scope has this owner, or none.
     Of(Option<Arc<str>>),
-    /// It holds what another owner had than the one that it is to have.
-    Passing,
+    /// The scope still has the documents of a former owner.
+    Transferring,
 }
 
-/// A file that is looked at again and again.
-struct Watched {
+/// A file that is read periodically.
+struct ClientsFile {
     path: std::path::PathBuf,
     interval: Duration,
-    seen: Mutex<Digest>,
+    digest: Mutex<Digest>,
 }
 
-/// How a client proves itself in one request.
+/// Credentials of a client in one request.
 #[derive(Clone)]
 pub(in crate::embedded) struct Credentials {
     token: Option<String>,
     peer: Option<Arc<Peer>>,
 }
 
-/// Who reads.
+/// An authorised reader.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) enum Reader {
-    /// Anybody, anything.
+    /// Access is unrestricted.
     Anyone,
-    /// A client, below these prefixes.
+    /// A client with these prefixes.
     Client(Arc<[Scope]>),
 }
 
-/// Why a client is not let in.
+/// Reason of a denied request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Denied {
-    /// It does not say who it is.
-    Unnamed,
-    /// Its token is not one, or no longer.
+    /// The request has no credentials.
+    Unauthenticated,
+    /// The token is invalid or has expired.
     InvalidToken,
-    /// Its certificate was good when it connected, and is not any more.
+    /// The certificate has expired since the handshake.
     Expired,
-    /// What it wants is not its own, or it is nobody we know.
+    /// The range is outside the client's prefixes, or the client is unknown.
     NotPermitted,
-    /// No such user, or not his password.
+    /// The user is unknown or the password is wrong.
     WrongPassword,
-    /// Nobody needs to say who he is.
+    /// Authentication is off.
     NotEnabled,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl LiveAccess {
-    /// Reads the clients once; they must be usable.
+    /// Reads the clients once; an invalid file is an error.
     pub(in crate::embedded) fn load(
         access: Option<Access>,
         clock: Arc<dyn Clock>,
@@ -115,8 +115,8 @@ impl LiveAccess {
         let live = match source {
             Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
             Source::File(path) => {
-                let (digest, clients) = read_settled(None, || read(&path));
-                let watched = Watched { path, interval: reread_interval, seen: Mutex::new(digest) };
+                let (digest, clients) = read_stable(None, || read(&path));
+                let watched = ClientsFile { path, interval: reread_interval, digest: Mutex::new(digest) };
                 Self::new(clock, token_lifetime, Some(watched), Some(clients?))
             }
         };
@@ -126,7 +126,7 @@ impl LiveAccess {
     fn new(
         clock: Arc<dyn Clock>,
         token_lifetime: Duration,
-        source: Option<Watched>,
+        source: Option<ClientsFile>,
         clients: Option<Clients>,
     ) -> Self {
         let clients = RwLock::new(clients.map(Arc::new));
@@ -139,8 +139,8 @@ impl LiveAccess {
         self.clients.read().is_some()
     }
 
-    /// Whether certificates say what may be read, and count for as long as they are good.
-    pub(in crate::embedded) fn goes_by_certificates(&self) -> bool {
+    /// Whether URIs of certificates grant access and connections end with their certificates.
+    pub(in crate::embedded) fn ends_with_certificates(&self) -> bool {
         self.certificate_uris
     }
 
@@ -149,91 +149,92 @@ impl LiveAccess {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Closes a scope to certificates that name it, before it is published for another owner than it has. Returns whether
-    /// that is so.
-    pub(in crate::embedded) fn begin_to_pass(&self, desired: &Desired) -> bool {
+    /// Closes a scope to certificates that name it before a publication for another owner. Returns whether the owner
+    /// changes.
+    pub(in crate::embedded) fn begin_transfer(&self, desired: &Desired) -> bool {
         let owner = Ownership::Of(desired.owner().cloned());
         let is_same = self.owners.read().get(desired.scope()) == Some(&owner);
         if is_same || desired.documents().is_empty() {
             return false;
         }
-        self.owners.write().insert(desired.scope().clone(), Ownership::Passing);
+        self.owners.write().insert(desired.scope().clone(), Ownership::Transferring);
         true
     }
 
-    /// Opens it to the owner it was published for.
-    pub(in crate::embedded) fn pass(&self, desired: &Desired) {
+    /// Opens a scope to its new owner.
+    pub(in crate::embedded) fn complete_transfer(&self, desired: &Desired) {
         self.owners.write().insert(desired.scope().clone(), Ownership::Of(desired.owner().cloned()));
     }
 
-    /// Changes whenever somebody may read more or less than before.
+    /// Changes when access rules change.
     pub(in crate::embedded) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Looks at the file again and again. Ends at once when there is none.
+    /// Reads the file periodically. Returns at once when there is no file.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
         let Some(watched) = &self.source else { return };
-        let mut looks = tokio::time::interval(watched.interval);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut interval = tokio::time::interval(watched.interval);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            interval.tick().await;
             let live = Arc::clone(&self);
             if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
-                tracing::error!(%error, "the file with the clients could not be looked at");
+                tracing::error!(%error, "the file of clients could not be checked");
             }
         }
     }
 
     fn refresh(&self) {
-        let Some(Watched { path, seen, .. }) = &self.source else { return };
-        // Held throughout: several listeners look, and each change is to be judged and told once.
-        let mut seen = seen.lock();
-        let (digest, clients) = read_settled(Some(*seen), || read(path));
-        if digest == *seen {
+        let Some(ClientsFile { path, digest, .. }) = &self.source else { return };
+        // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
+        // once.
+        let mut known = digest.lock();
+        let (digest, clients) = read_stable(Some(*known), || read(path));
+        if digest == *known {
             return;
         }
-        *seen = digest;
+        *known = digest;
         match clients {
             Ok(clients) => {
-                tracing::info!(path = %path.display(), "the clients were read anew");
+                tracing::info!(path = %path.display(), "the clients were read again");
                 self.replace(clients);
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error);
-                tracing::warn!(%error, cause, "the clients changed and cannot be used; those from before stay");
+                tracing::warn!(%error, cause, "the file of clients is invalid; the previous clients stay");
             }
         }
     }
 
-    /// A token for a user who knows his password.
+    /// Issues a token for a user with the right password.
     pub(in crate::embedded) fn authenticate(&self, name: &str, password: &str) -> Result<String, Denied> {
         let clients = self.clients.read().clone().ok_or(Denied::NotEnabled)?;
-        let nobody = User::nobody();
+        let placeholder = User::placeholder();
         let known = clients.user_named(name);
         let (_, user) = known.unzip();
-        let has_password = user.unwrap_or(&nobody).has_password(password);
+        let has_password = user.unwrap_or(&placeholder).has_password(password);
         match known.filter(|_| has_password) {
             Some((name, user)) => Ok(token::issue(name, user.key(), self.clock.now(), self.token_lifetime)),
             None => Err(Denied::WrongPassword),
         }
     }
 
-    /// Who makes a request. As in etcd, a token counts before a certificate.
+    /// Authenticates a request. As in etcd, a token takes precedence over a certificate.
     pub(in crate::embedded) fn reader(&self, credentials: &Credentials) -> Result<Reader, Denied> {
         let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
         if let Some(token) = &credentials.token {
             let scopes = self.scopes_of_token(&clients, token, credentials.peer());
             return scopes.map(Reader::Client).ok_or(Denied::InvalidToken);
         }
-        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unnamed)?;
+        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unauthenticated)?;
         if self.certificate_uris && certificate.has_ended(self.clock.now()) {
             return Err(Denied::Expired);
         }
         let named = certificate.common_name().map(|name| clients.scopes_of_certificate(name));
-        let own = self.open_to(certificate);
+        let own = self.scopes_of_uris(certificate);
         match named {
-            None if certificate.grants().is_empty() => Err(Denied::Unnamed),
+            None if certificate.grants().is_empty() => Err(Denied::Unauthenticated),
             None | Some(None) if own.is_empty() => Err(Denied::NotPermitted),
             None | Some(None) => Ok(Reader::Client(own)),
             Some(Some(named)) if own.is_empty() => Ok(Reader::Client(Arc::clone(named))),
@@ -241,32 +242,32 @@ impl LiveAccess {
         }
     }
 
-    /// The prefixes that a certificate names and that have the owners it names. One that was never published has nobody's
+    /// The prefixes that a certificate names and whose owners match. A prefix that was never published has no
     /// documents.
-    fn open_to(&self, certificate: &Certificate) -> Arc<[Scope]> {
+    fn scopes_of_uris(&self, certificate: &Certificate) -> Arc<[Scope]> {
         let owners = self.owners.read();
         let is_open = |grant: &&Grant| match owners.get(&grant.scope) {
             None => true,
             Some(Ownership::Of(owner)) => *owner == grant.owner,
-            Some(Ownership::Passing) => false,
+            Some(Ownership::Transferring) => false,
         };
         certificate.grants().iter().filter(is_open).map(|grant| grant.scope.clone()).collect()
     }
 
     fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
-        let claim = Claim::read(token)?;
-        let (name, user) = clients.user_named(&claim.name)?;
-        if !claim.is_signed_with(user.key()) {
+        let unverified = UnverifiedToken::read(token)?;
+        let (name, user) = clients.user_named(&unverified.name)?;
+        if !unverified.is_signed_with(user.key()) {
             return None;
         }
         let digest = Digest::of(token.as_bytes());
-        if claim.has_expired(self.clock.now()) {
+        if unverified.has_expired(self.clock.now()) {
             peer.filter(|peer| peer.has_shown(&digest))?;
         } else if let Some(peer) = peer {
-            peer.shows(digest);
+            peer.record_token(digest);
         }
         if let Some(peer) = peer {
-            peer.is_of(name);
+            peer.charge_to(name);
         }
         Some(Arc::clone(&user.scopes))
     }
@@ -285,7 +286,7 @@ impl Credentials {
 }
 
 impl Reader {
-    /// Whether all that `range` may hold is open to this reader.
+    /// Whether the reader may read the whole of `range`.
     pub(in crate::embedded) fn check(&self, range: &KeyRange) -> Result<(), Denied> {
         match self {
             Self::Anyone => Ok(()),
@@ -295,7 +296,7 @@ impl Reader {
     }
 }
 
-/// What the file holds now, and a digest that tells it from what it held before.
+/// The content of the file and its digest.
 fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
     let of_file = |line, problem| ClientsError { file: Some(path.to_owned()), line, problem };
     match std::fs::read_to_string(path) {

@@ -1,26 +1,26 @@
-//! A token: a name and an expiry, signed by whoever knows the password of that name.
+//! Tokens: a name and an expiry, signed with the key of that user.
 //!
-//! It is text of three fields in hexadecimal digits, separated by points: the name, the seconds since 1970 at which it
-//! expires, and the signature of both.
+//! A token has three fields in hexadecimal digits, separated by points: the name, the expiry in seconds since 1970,
+//! and the signature of both.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use ring::hmac;
 
-/// No honest token is longer.
-const LONGEST: usize = 1_024;
+/// Length limit of a token.
+const MAX_LENGTH: usize = 1_024;
 
-/// A token as it was shown, not verified yet.
+/// A parsed token before verification.
 #[derive(Debug)]
-pub(super) struct Claim<'a> {
+pub(super) struct UnverifiedToken<'a> {
     pub(super) name: String,
     expires: u64,
     signed: &'a str,
     signature: Vec<u8>,
 }
 
-/// A token for `name` that expires some time after `now`.
+/// A token for `name` that expires `lifetime` after `now`.
 pub(super) fn issue(name: &str, key: &hmac::Key, now: SystemTime, lifetime: Duration) -> String {
     let expires = seconds(now).saturating_add(lifetime.as_secs());
     let signed = format!("{}.{expires:x}", hex(name.as_bytes()));
@@ -28,16 +28,16 @@ pub(super) fn issue(name: &str, key: &hmac::Key, now: SystemTime, lifetime: Dura
     format!("{signed}.{}", hex(signature.as_ref()))
 }
 
-impl<'a> Claim<'a> {
+impl<'a> UnverifiedToken<'a> {
     pub(super) fn read(token: &'a str) -> Option<Self> {
-        let (signed, signature) = token.rsplit_once('.').filter(|_| token.len() <= LONGEST)?;
+        let (signed, signature) = token.rsplit_once('.').filter(|_| token.len() <= MAX_LENGTH)?;
         let (name, expires) = signed.split_once('.')?;
         let name = String::from_utf8(from_hex(name)?).ok()?;
         let expires = u64::from_str_radix(expires, 16).ok()?;
         Some(Self { name, expires, signed, signature: from_hex(signature)? })
     }
 
-    /// Whether it was issued by somebody with this key. Takes a time that says nothing of the signature.
+    /// Verifies the signature in constant time.
     pub(super) fn is_signed_with(&self, key: &hmac::Key) -> bool {
         hmac::verify(key, &message(self.signed), &self.signature).is_ok()
     }
@@ -47,7 +47,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// What is signed; the password itself signs something else.
+/// The signed message; the proof of the password is another message.
 fn message(signed: &str) -> Vec<u8> {
     [b"pingsix-sink token ", signed.as_bytes()].concat()
 }
@@ -83,17 +83,17 @@ mod tests {
     fn a_token_is_good_for_its_user_until_it_expires() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let token = issue("web", &key("s3cret"), now, Duration::from_mins(1));
-        let claim = Claim::read(&token).unwrap();
-        assert_eq!(claim.name, "web");
-        assert!(claim.is_signed_with(&key("s3cret")) && !claim.is_signed_with(&key("other")));
-        assert!(!claim.has_expired(now + Duration::from_secs(59)));
-        assert!(claim.has_expired(now + Duration::from_mins(1)));
+        let unverified = UnverifiedToken::read(&token).unwrap();
+        assert_eq!(unverified.name, "web");
+        assert!(unverified.is_signed_with(&key("s3cret")) && !unverified.is_signed_with(&key("other")));
+        assert!(!unverified.has_expired(now + Duration::from_secs(59)));
+        assert!(unverified.has_expired(now + Duration::from_mins(1)));
 
         let (name, rest) = token.split_once('.').unwrap();
         let forged = [format!("{}.{rest}", hex(b"api")), format!("{name}.f{rest}"), format!("{token}00")];
         for forged in forged {
             assert!(
-                Claim::read(&forged).is_none_or(|claim| !claim.is_signed_with(&key("s3cret"))),
+                UnverifiedToken::read(&forged).is_none_or(|token| !token.is_signed_with(&key("s3cret"))),
                 "{forged}"
             );
         }
@@ -102,12 +102,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_token_of_any_text_is_read_or_refused(text in ".{0,40}", name in ".{0,20}") {
-            prop_assert!(Claim::read(&text).is_none_or(|claim| !claim.is_signed_with(&key("s3cret"))));
+            prop_assert!(UnverifiedToken::read(&text).is_none_or(|token| !token.is_signed_with(&key("s3cret"))));
             let token = issue(&name, &key("s3cret"), SystemTime::UNIX_EPOCH, Duration::MAX);
             prop_assert!(token.is_ascii());
-            let claim = Claim::read(&token).unwrap();
-            prop_assert_eq!(&claim.name, &name);
-            prop_assert!(claim.is_signed_with(&key("s3cret")));
+            let token = UnverifiedToken::read(&token).unwrap();
+            prop_assert_eq!(&token.name, &name);
+            prop_assert!(token.is_signed_with(&key("s3cret")));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The URI by which a certificate names a prefix.
+//! URIs of certificates that name a prefix.
 //!
-//! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the prefix
-//! as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves, every other byte is
-//! a percent sign and two capital hexadecimal digits. Only `?uid=` with the [owner](crate::Desired::owned_by) of the
-//! prefix may follow the path, written in the same way.
+//! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the
+//! prefix as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves; every
+//! other byte is a percent sign and two capital hexadecimal digits. Only `?uid=` with the
+//! [owner](crate::Desired::owned_by) of the prefix may follow the path, in the same encoding.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::desired::Scope;
 
-/// What the URIs begin with: the scheme and an empty authority.
-const BEGINNING: &str = "pingsix-feed://";
+/// The beginning of a URI: the scheme and an empty authority.
+const URI_PREFIX: &str = "pingsix-feed://";
 
-/// The scheme alone, which is enough for a URI to be meant for us.
+/// The scheme, which marks a URI as ours.
 const SCHEME: &str = "pingsix-feed:";
 
-/// What stands between a prefix and its owner.
-const OWNER: &str = "?uid=";
+/// The separator between a prefix and its owner.
+const OWNER_SEPARATOR: &str = "?uid=";
 
-/// What does not stand for itself.
+/// The characters that are percent-encoded.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b':');
 
@@ -36,29 +36,30 @@ const ENCODED: &AsciiSet =
 /// # Ok::<(), pingsix_sink::SinkError>(())
 /// ```
 pub fn feed_uri(scope: &Scope) -> String {
-    format!("{BEGINNING}{}", utf8_percent_encode(scope.as_str(), ENCODED))
+    format!("{URI_PREFIX}{}", utf8_percent_encode(scope.as_str(), ENCODED))
 }
 
-/// The same of one [owner](crate::Desired::owned_by) of the prefix, and of no owner before or after it.
+/// The URI of a certificate for a prefix with this [owner](crate::Desired::owned_by), and not for earlier or later
+/// owners of the prefix.
 pub fn feed_uri_of_owner(scope: &Scope, owner: &str) -> String {
-    format!("{}{OWNER}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
+    format!("{}{OWNER_SEPARATOR}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
 }
 
-/// What a URI opens.
+/// The prefix that a URI grants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Grant {
     pub(super) scope: Scope,
     pub(super) owner: Option<Arc<str>>,
 }
 
-/// Whether a URI is meant to name a prefix, rightly or wrongly. Schemes are the same in capitals.
-pub(super) fn is_meant_for_us(uri: &str) -> bool {
+/// Whether a URI has our scheme, well-formed or not. Schemes are case-insensitive.
+pub(super) fn has_our_scheme(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-/// What a URI opens; `None` unless it is written in the one way there is.
+/// The grant of a URI; `None` unless the URI has the canonical spelling.
 pub(super) fn grant_of(uri: &str) -> Option<Grant> {
-    let Some((prefix, owner)) = uri.split_once(OWNER) else {
+    let Some((prefix, owner)) = uri.split_once(OWNER_SEPARATOR) else {
         return Some(Grant { scope: scope_of(uri)?, owner: None });
     };
     let (scope, owner) = (scope_of(prefix)?, percent_decode_str(owner).decode_utf8().ok()?);
@@ -67,8 +68,8 @@ pub(super) fn grant_of(uri: &str) -> Option<Grant> {
 }
 
 fn scope_of(uri: &str) -> Option<Scope> {
-    let path = percent_decode_str(uri.strip_prefix(BEGINNING)?).decode_utf8().ok()?;
-    // Whoever handles URIs may take such segments away, and the rest would be another prefix.
+    let path = percent_decode_str(uri.strip_prefix(URI_PREFIX)?).decode_utf8().ok()?;
+    // A URI library may remove dot segments, which would leave another prefix.
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         return None;
     }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_otherwise_names_nothing() {
+    fn a_malformed_uri_grants_nothing() {
         for uri in [
             "",
             "pingsix-feed:",
@@ -132,16 +133,16 @@ mod tests {
         ] {
             assert_eq!(grant_of(uri), None, "{uri}");
         }
-        assert!(is_meant_for_us("Pingsix-Feed:x") && !is_meant_for_us("spiffe://x") && !is_meant_for_us("ä"));
+        assert!(has_our_scheme("Pingsix-Feed:x") && !has_our_scheme("spiffe://x") && !has_our_scheme("ä"));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_taken_is_the_spelling_of_what_it_names(
+        fn an_accepted_uri_has_the_canonical_spelling(
             rest in "[/a.:%2eE ä]{0,12}",
             owner in prop::option::of("[?a%2=]{0,4}"),
         ) {
-            let uri = format!("{BEGINNING}{rest}{}", owner.map(|owner| format!("{OWNER}{owner}")).unwrap_or_default());
+            let uri = format!("{URI_PREFIX}{rest}{}", owner.map(|owner| format!("{OWNER_SEPARATOR}{owner}")).unwrap_or_default());
             if let Some(Grant { scope, owner }) = grant_of(&uri) {
                 prop_assert_eq!(owner.map_or_else(|| feed_uri(&scope), |owner| feed_uri_of_owner(&scope, &owner)), uri);
             }

@@ -8,7 +8,7 @@ use super::*;
 use crate::proto::mvccpb::KeyValue;
 use crate::proto::mvccpb::event::EventType;
 
-/// The decoded events of a batch: a pair that is, or a key that is gone.
+/// The decoded events of a batch: a pair, or the key of a deletion.
 fn events(batch: &Batch) -> Vec<(i64, Result<KeyValue, Bytes>)> {
     let response = WatchResponse::decode(&*batch.events).unwrap();
     assert!(response.header.is_none() && response.watch_id == 0, "nothing but events is encoded");
@@ -20,7 +20,7 @@ fn events(batch: &Batch) -> Vec<(i64, Result<KeyValue, Bytes>)> {
 }
 
 proptest! {
-    /// A client that applies batches has, after each, exactly what the store had at the revision it was told.
+    /// A client that applies batches has, after each, exactly the store's state at the batch's revision.
     #[test]
     fn a_batch_leads_from_one_state_to_a_later_one(
         states in prop::collection::vec((state(), any::<bool>()), 2..14), limit in 80usize..600,
@@ -41,16 +41,16 @@ proptest! {
                     publisher.store.unseen(&everything(), revision + 1, usize::MAX).unwrap();
                 if commits.is_empty() { break; }
                 let batch = Batch::of(&publisher.store, &everything(), revision + 1, limit).unwrap();
-                let told: Vec<_> = commits.iter().filter(|commit| commit.revision <= batch.reached).collect();
-                revision = told.last().unwrap().revision;
-                prop_assert_eq!((revision, batch.more), (batch.reached, told.len() < commits.len()));
+                let event_count: Vec<_> = commits.iter().filter(|commit| commit.revision <= batch.reached).collect();
+                revision = event_count.last().unwrap().revision;
+                prop_assert_eq!((revision, batch.more), (batch.reached, event_count.len() < commits.len()));
 
                 let events = events(&batch);
                 let bytes = batch.events.len();
-                prop_assert!(bytes <= limit || told.len() == 1, "{} of {}", bytes, limit);
-                prop_assert_eq!(events.len(), batch.told);
-                let changes: usize = told.iter().map(|commit| commit.changes.len()).sum();
-                prop_assert_eq!(batch.told + batch.merged, changes);
+                prop_assert!(bytes <= limit || event_count.len() == 1, "{} of {}", bytes, limit);
+                prop_assert_eq!(events.len(), batch.event_count);
+                let changes: usize = event_count.iter().map(|commit| commit.changes.len()).sum();
+                prop_assert_eq!(batch.event_count + batch.merged, changes);
                 prop_assert!(events.is_sorted_by_key(|(revision, _)| *revision));
                 prop_assert_eq!(events.last().map(|(last, _)| *last), Some(revision), "the last commit is reached");
                 let last = events.len() - 1;
@@ -71,10 +71,10 @@ proptest! {
 }
 
 proptest! {
-    /// A watch at rest is told what is, however much of the past is forgotten meanwhile. One that does not rest is told that or
-    /// is cancelled.
+    /// A resting watch receives the current state although the history is forgotten meanwhile. Another watch receives
+    /// the changes or is cancelled.
     #[test]
-    fn what_is_told_after_a_rest_needs_nothing_of_the_past(
+    fn a_batch_after_a_rest_needs_no_history(
         states in prop::collection::vec((state(), any::<bool>()), 2..14), rests in any::<bool>(),
     ) {
         let mut publisher = Publisher::forgetful(10_000);
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
+fn a_batch_has_the_last_change_of_each_key_and_no_short_lived_keys() {
     let mut publisher = Publisher::new(10_000);
     publisher.publish(&[(1, 1), (2, 1)].into());
     let start = publisher.store.header() + 1;
@@ -116,22 +116,22 @@ fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
     publisher.publish(&[(1, 3)].into());
     let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
     let batch = Batch::of(&publisher.store, &everything(), start, 10_000).unwrap();
-    let [put, deleted, closing]: [_; 3] = events(&batch).try_into().unwrap();
+    let [put, deleted, last_commit]: [_; 3] = events(&batch).try_into().unwrap();
     assert_eq!((put.0, put.1.unwrap().value.len()), (commits[1].revision, 3));
     assert!(deleted.0 == commits[1].revision && deleted.1.unwrap_err().ends_with(b"k/2"));
-    assert!(closing.0 == commits[2].revision && closing.1.unwrap_err().ends_with(b"k/3"));
-    assert_eq!((batch.told, batch.merged, batch.reached), (3, 2, commits[2].revision));
+    assert!(last_commit.0 == commits[2].revision && last_commit.1.unwrap_err().ends_with(b"k/3"));
+    assert_eq!((batch.event_count, batch.merged, batch.reached), (3, 2, commits[2].revision));
 
-    let batch = Difference::between(&publisher.store, &everything(), start, commits[1].revision).unwrap();
+    let batch = StoreDiff::between(&publisher.store, &everything(), start, commits[1].revision).unwrap();
     let batch = batch.encode(commits[1].revision, true);
-    assert_eq!((batch.told, batch.merged), (3, 1), "what is there is told though it will go");
+    assert_eq!((batch.event_count, batch.merged), (3, 1), "what is there is told though it will go");
 
     publisher.publish(&[(1, 3), (9, 9)].into());
     publisher.publish(&[(1, 3)].into());
     let next = commits[2].revision + 1;
     let batch = Batch::of(&publisher.store, &everything(), next, 10_000).unwrap();
     assert_eq!(events(&batch).len(), 1, "nothing has changed in the end but the revision");
-    assert_eq!((batch.told, batch.merged, batch.reached), (1, 1, publisher.store.header()));
+    assert_eq!((batch.event_count, batch.merged, batch.reached), (1, 1, publisher.store.header()));
 
     let other = KeyRange::new(Bytes::from_static(b"/q"), Bytes::from_static(b"/r"));
     assert!(
@@ -141,7 +141,7 @@ fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut_between_commits_as_late_as_it_can_be() {
+fn an_oversized_batch_is_cut_between_commits_as_late_as_possible() {
     let limit = 3 * (EVENT_OVERHEAD + 100);
     let mut publisher = Publisher::new(limit);
     let start = publisher.store.header() + 1;
@@ -161,12 +161,12 @@ fn what_does_not_fit_is_cut_between_commits_as_late_as_it_can_be() {
 }
 
 #[test]
-fn watches_that_are_told_the_same_share_what_is_encoded() {
+fn watches_with_the_same_changes_share_encoded_bytes() {
     let mut publisher = Publisher::new(1 << 20);
     publisher.publish(&[(1, 1)].into());
     let start = publisher.store.header() + 1;
     publisher.publish(&[(1, 2)].into());
-    let batches = Batches::default();
+    let batches = BatchCache::default();
     let get = |publisher: &Publisher, range: &KeyRange, next: i64| {
         batches.get(&publisher.store, range, next, 1 << 20).unwrap()
     };
@@ -178,10 +178,10 @@ fn watches_that_are_told_the_same_share_what_is_encoded() {
     assert!(get(&publisher, &other, start).unwrap().1, "another range is told something else");
     assert!(get(&publisher, &other, publisher.store.header() + 1).is_none());
 
-    for round in 0..2 * Batches::MOST {
+    for round in 0..2 * BatchCache::MAX_ENTRIES {
         let value = u8::try_from(round).unwrap();
         publisher.publish(&[(1, value + 10)].into());
         get(&publisher, &everything(), start).unwrap();
-        assert!(batches.recent.lock().len() <= Batches::MOST);
+        assert!(batches.recent.lock().len() <= BatchCache::MAX_ENTRIES);
     }
 }

@@ -1,8 +1,8 @@
 //! Reservations in a small file.
 //!
-//! The file holds one line: a version mark, the highest revision ever given, and a check sum of both.
-//! A new line is written to a file beside it, synced, renamed over it, and the directory is synced, before the revisions
-//! are given: whatever moment the process dies at, the file holds a ceiling at or above every revision in use.
+//! The file has one line: a version mark, the highest issued revision, and a check sum of both. Before the revisions
+//! are issued, a new line is written to a file beside it, synced and renamed over it, and the directory is synced.
+//! The file therefore has a ceiling at or above every issued revision, whenever the process dies.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -15,9 +15,9 @@ use super::{Block, Reservations, ReserveError, Reserving};
 use crate::document::Digest;
 use crate::revision::Revision;
 
-const MARK: &str = "pingsix-revisions-v1";
+const VERSION_MARK: &str = "pingsix-revisions-v1";
 
-/// A store in a file that belongs to one process at a time.
+/// A store in a file of one process at a time.
 #[derive(Debug)]
 pub struct FileReservations {
     file: Arc<StateFile>,
@@ -27,15 +27,15 @@ pub struct FileReservations {
 struct StateFile {
     path: PathBuf,
     ceiling: Mutex<Option<Revision>>,
-    /// Held for the life of the store, so that a second process does not count from the same ceiling.
+    /// Held for the life of the store, so that a second process cannot reserve from the same ceiling.
     _lock: File,
 }
 
 impl FileReservations {
-    /// Reads the file, or starts without a ceiling when there is none, and takes the lock beside it.
+    /// Reads the file, or starts without a ceiling if the file is absent, and takes the lock beside it.
     ///
     /// # Errors
-    /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each naming the file.
+    /// [`ReserveError::InUse`], [`ReserveError::Corrupt`] and [`ReserveError::Io`], each with the file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, ReserveError> {
         let path = path.into();
         let fault = |action| {
@@ -46,7 +46,7 @@ impl FileReservations {
             .create(true)
             .truncate(false)
             .write(true)
-            .open(beside(&path, "lock"))
+            .open(sibling(&path, "lock"))
             .map_err(fault("locked"))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -64,7 +64,7 @@ impl FileReservations {
         Ok(Self { file: Arc::new(StateFile { path, ceiling: Mutex::new(ceiling), _lock: lock }) })
     }
 
-    /// The highest revision ever given, if any was.
+    /// The highest reserved revision, if any.
     pub fn ceiling(&self) -> Option<Revision> {
         *self.file.ceiling.lock()
     }
@@ -94,9 +94,9 @@ impl StateFile {
     }
 
     fn write(&self, ceiling: Revision) -> io::Result<()> {
-        let fresh = beside(&self.path, "new");
+        let fresh = sibling(&self.path, "new");
         let mut file = File::create(&fresh)?;
-        file.write_all(render(ceiling).as_bytes())?;
+        file.write_all(format_line(ceiling).as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&fresh, &self.path)?;
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -104,16 +104,16 @@ impl StateFile {
     }
 }
 
-/// The path with a dot and `suffix` added to the file name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// The path with a dot and `suffix` appended to the file name.
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(suffix);
     name.into()
 }
 
-fn render(ceiling: Revision) -> String {
-    let body = format!("{MARK} {ceiling}");
+fn format_line(ceiling: Revision) -> String {
+    let body = format!("{VERSION_MARK} {ceiling}");
     let sum = check_sum(&body);
     format!("{body} {sum}\n")
 }
@@ -122,8 +122,10 @@ fn parse(text: &[u8]) -> Result<Revision, &'static str> {
     let text = std::str::from_utf8(text).map_err(|_| "it is not text")?;
     let line = text.strip_suffix('\n').ok_or("it does not end with a line break")?;
     let (body, sum) = line.rsplit_once(' ').ok_or("it has too few fields")?;
-    let number =
-        body.strip_prefix(MARK).and_then(|rest| rest.strip_prefix(' ')).ok_or("it has an unknown mark")?;
+    let number = body
+        .strip_prefix(VERSION_MARK)
+        .and_then(|rest| rest.strip_prefix(' '))
+        .ok_or("it has an unknown mark")?;
     if sum != check_sum(body) {
         return Err("its check sum does not match");
     }
@@ -171,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_named_and_not_guessed_at() {
+    fn a_damaged_file_is_an_error_with_its_path() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state");
-        let good = render(revision(1_763_726_400_000_000));
+        let good = format_line(revision(1_763_726_400_000_000));
         assert_eq!(parse(good.as_bytes()), Ok(revision(1_763_726_400_000_000)));
         let damaged = [
             String::new(),
@@ -182,7 +184,7 @@ mod tests {
             good.replace("17637", "17638"),
             good.trim_end().to_owned(),
             good[..20].to_owned(),
-            render(revision(1)).replace("-v1", "-v2"),
+            format_line(revision(1)).replace("-v1", "-v2"),
         ];
         for text in damaged {
             std::fs::write(&path, &text).unwrap();

@@ -1,4 +1,4 @@
-//! The time that servers have in common.
+//! The time that servers share.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use tokio::time::Instant;
 
 use crate::revision::Revision;
 
-/// How far the readings of two servers may be apart, unless a time is [made](SharedTime::with_news_within) for another
-/// distance: how late news of others may be.
-pub const LATENESS: Duration = Duration::from_millis(400);
+/// The default bound of the difference between two servers' readings, which is the latency of announcements; see
+/// [`SharedTime::with_announcement_latency`].
+pub const TOLERANCE: Duration = Duration::from_millis(400);
 
-/// The most that is made allowance for, so that lists are answered within the five seconds that PingSIX has for them.
-pub const LONGEST_LATENESS: Duration = Duration::from_millis(1_600);
+/// The largest tolerated latency. Lists are then still answered within PingSIX's timeout of five seconds.
+pub const MAX_TOLERANCE: Duration = Duration::from_millis(1_600);
 
-/// For how long news that were late are a reason to reckon with more of them.
-const MEMORY: Duration = Duration::from_hours(1);
+/// The time for which late announcements raise the tolerated latency.
+const TOLERANCE_LIFETIME: Duration = Duration::from_hours(1);
 
 /// A reading of the time that all servers of the same scopes share: a revision that grows by one in a microsecond.
 ///
-/// Whoever makes a store that is shared has the reading [raised](Self::raise) to what others reserve, and lets it
-/// [hear](Self::hear) their readings, which they have to tell each other now and then. The sooner it hears, the
-/// closer readings are together. The time of day has a part in it where nobody else is there, and only
-/// [there](Self::go_on_from): a server that raised the reading to a clock ahead of the others' would have to be heard by all
-/// of them. See [`revisions`](super).
+/// The implementation of a shared store [raises](Self::raise) the reading to reservations of other servers and
+/// [observes](Self::observe) their announced readings. Servers announce their readings from time to time; the sooner,
+/// the closer readings are together. The time of day counts only when no other server is there, by
+/// [`continue_from`](Self::continue_from): a server that raises the reading to a fast clock would have to be observed
+/// by all others. See [`revisions`](super).
 ///
-/// **What is assumed of news** is a number, the [lateness](Self::lateness): readings are less than that apart. It is 400 ms
-/// to begin with. News that come later than that are noticed when they come: from then on allowance is made for as much,
-/// up to [`LONGEST_LATENESS`] and for an hour after the last. Allowance costs time, and only while the store is away: a
-/// list is then answered [two and a half times as late](Self::patience), after one second at first and after four at most.
+/// **The assumption** is a number, the [tolerance](Self::tolerance): readings differ by less. Its initial value is
+/// 400 ms. Announcements that arrive later raise the tolerance to their own latency, up to [`MAX_TOLERANCE`], until
+/// an hour after the last. The tolerance costs time only while the store is unreachable: a list is then answered
+/// after [two and a half times the tolerance](Self::timeout), one second at first and four at most.
 #[derive(Debug)]
 pub struct SharedTime {
-    least: Duration,
+    min_tolerance: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     reading: Option<ClockSample>,
-    late: Option<Late>,
+    late: Option<LateAnnouncement>,
 }
 
-/// News that were later than was assumed.
+/// A latency above the assumption.
 #[derive(Clone, Copy, Debug)]
-struct Late {
+struct LateAnnouncement {
     by: Duration,
     at: Instant,
 }
@@ -64,23 +64,23 @@ impl ClockSample {
 
 impl Default for SharedTime {
     fn default() -> Self {
-        Self::with_news_within(LATENESS)
+        Self::with_announcement_latency(TOLERANCE)
     }
 }
 
 impl SharedTime {
-    /// A time of which others hear within this long, for a store that knows how long its news take; not more than
-    /// [`LONGEST_LATENESS`].
-    pub fn with_news_within(lateness: Duration) -> Self {
-        Self { least: lateness.min(LONGEST_LATENESS), state: Mutex::default() }
+    /// A time whose announcements arrive within `tolerance`, for a store with a known latency; at most
+    /// [`MAX_TOLERANCE`].
+    pub fn with_announcement_latency(tolerance: Duration) -> Self {
+        Self { min_tolerance: tolerance.min(MAX_TOLERANCE), state: Mutex::default() }
     }
 
-    /// The reading, now; `None` before it was raised to anything.
+    /// The current reading; `None` before the first.
     pub fn now(&self) -> Option<Revision> {
         self.state.lock().reading.map(ClockSample::now)
     }
 
-    /// A server has reserved this.
+    /// Raises the reading to a reservation of a server.
     pub fn raise(&self, seen: Revision) {
         let mut state = self.state.lock();
         let ahead = state.reading.map(|reading| seen.get().saturating_sub(reading.now().get()));
@@ -88,50 +88,50 @@ impl SharedTime {
             state.reading = Some(ClockSample { revision: seen, at: Instant::now() });
         }
         if let Some(ahead) = ahead.and_then(|ahead| u64::try_from(ahead).ok()) {
-            self.judge(&mut state, Duration::from_micros(ahead));
+            self.record_difference(&mut state, Duration::from_micros(ahead));
         }
     }
 
-    /// A server has read this when it told us, which takes a while.
-    pub fn hear(&self, told: Revision) {
-        if let Some(behind) = self.now().and_then(|now| u64::try_from(now.get() - told.get()).ok()) {
-            self.judge(&mut self.state.lock(), Duration::from_micros(behind));
+    /// Raises the reading to one that another server announced some time ago.
+    pub fn observe(&self, announced: Revision) {
+        if let Some(behind) = self.now().and_then(|now| u64::try_from(now.get() - announced.get()).ok()) {
+            self.record_difference(&mut self.state.lock(), Duration::from_micros(behind));
         }
-        self.raise(told);
+        self.raise(announced);
     }
 
-    /// Nobody else is there, and this is as good as any other reading.
-    pub fn go_on_from(&self, now: Revision) {
+    /// Continues from `now`, because no other server is there.
+    pub fn continue_from(&self, now: Revision) {
         let mut state = self.state.lock();
         if state.reading.is_none_or(|reading| reading.now() < now) {
             state.reading = Some(ClockSample { revision: now, at: Instant::now() });
         }
     }
 
-    /// By less than this, as is assumed, readings of servers are apart.
-    pub fn lateness(&self) -> Duration {
-        let late = self.state.lock().late.filter(|late| late.at.elapsed() < MEMORY);
-        late.map_or(self.least, |late| late.by)
+    /// The assumed bound of the difference between readings of servers.
+    pub fn tolerance(&self) -> Duration {
+        let late = self.state.lock().late.filter(|late| late.at.elapsed() < TOLERANCE_LIFETIME);
+        late.map_or(self.min_tolerance, |late| late.by)
     }
 
-    /// How long the store may take. What it has not given by then is given without it, when this is over.
-    pub fn patience(&self) -> Duration {
-        // A revision that is not reserved lies above the reading of who asked for it by the lateness and up to half of it,
-        // and all others have to have passed it by then.
-        self.lateness().mul_f64(2.5)
+    /// The timeout of the store. A revision without a reservation is issued only after it.
+    pub fn timeout(&self) -> Duration {
+        // An unreserved revision lies above its requester's reading by one to one and a half times the tolerance. All
+        // other readings must have passed it when it is issued.
+        self.tolerance().mul_f64(2.5)
     }
 
-    /// Takes note of how far apart two readings were.
-    fn judge(&self, state: &mut State, apart: Duration) {
-        let apart = apart.min(LONGEST_LATENESS);
-        let known = state.late.filter(|late| late.at.elapsed() < MEMORY);
-        if apart <= self.least || known.is_some_and(|known| known.by > apart) {
+    /// Records the difference between two readings.
+    fn record_difference(&self, state: &mut State, apart: Duration) {
+        let apart = apart.min(MAX_TOLERANCE);
+        let known = state.late.filter(|late| late.at.elapsed() < TOLERANCE_LIFETIME);
+        if apart <= self.min_tolerance || known.is_some_and(|known| known.by > apart) {
             return;
         }
         if known.is_none() {
-            tracing::warn!(late = ?apart, assumed = ?self.least, "news of other servers come late; without the store, lists are answered later for a while");
+            tracing::warn!(late = ?apart, assumed = ?self.min_tolerance, "announcements of other servers are late; lists without the store wait longer for a while");
         }
-        state.late = Some(Late { by: apart, at: Instant::now() });
+        state.late = Some(LateAnnouncement { by: apart, at: Instant::now() });
     }
 }
 
@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_goes_on_by_microseconds_and_never_back() {
+    async fn a_reading_advances_by_microseconds_and_never_decreases() {
         let revision = |number| Revision::new(number).unwrap();
         let time = SharedTime::default();
         assert_eq!(time.now(), None);
         time.raise(revision(1_000));
         tokio::time::advance(Duration::from_millis(2)).await;
         assert_eq!(time.now(), Some(revision(3_000)));
-        time.go_on_from(revision(2_999));
+        time.continue_from(revision(2_999));
         time.raise(revision(2_999));
         assert_eq!(time.now(), Some(revision(3_000)));
         time.raise(revision(i64::MAX));
@@ -156,35 +156,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn news_that_come_late_are_reckoned_with_for_a_while() {
+    async fn late_announcements_raise_the_tolerance_for_a_while() {
         let revision = |millis: i64| Revision::new(1 + millis * 1_000).unwrap();
         let time = SharedTime::default();
-        assert_eq!((time.lateness(), time.patience()), (LATENESS, Duration::from_secs(1)));
-        // The first are no sooner or later than others.
-        time.hear(revision(100_000));
+        assert_eq!((time.tolerance(), time.timeout()), (TOLERANCE, Duration::from_secs(1)));
+        // The first announcement is not late by definition.
+        time.observe(revision(100_000));
         tokio::time::advance(Duration::from_millis(300)).await;
-        time.hear(revision(100_000));
+        time.observe(revision(100_000));
         time.raise(revision(100_700));
-        assert_eq!(time.lateness(), LATENESS);
-        // They are late whether the others are ahead of us or behind; what is as it should be changes nothing.
+        assert_eq!(time.tolerance(), TOLERANCE);
+        // Both directions are late: other servers ahead and other servers behind. An announcement in time changes
+        // nothing.
         time.raise(revision(101_200));
-        assert_eq!(time.lateness(), Duration::from_millis(500));
+        assert_eq!(time.tolerance(), Duration::from_millis(500));
         tokio::time::advance(Duration::from_millis(900)).await;
-        time.hear(revision(101_200));
-        time.hear(revision(102_100));
+        time.observe(revision(101_200));
+        time.observe(revision(102_100));
         assert_eq!(
-            (time.lateness(), time.patience()),
+            (time.tolerance(), time.timeout()),
             (Duration::from_millis(900), Duration::from_millis(2_250))
         );
-        // However late, PingSIX waits for no longer than it does.
-        time.hear(revision(900_000));
-        assert_eq!((time.lateness(), time.patience()), (LONGEST_LATENESS, Duration::from_secs(4)));
-        tokio::time::advance(MEMORY).await;
-        assert_eq!(time.lateness(), LATENESS);
-        // A clock is no news.
-        time.go_on_from(revision(90_000_000));
-        assert_eq!((time.lateness(), time.now()), (LATENESS, Some(revision(90_000_000))));
-        let slow = SharedTime::with_news_within(Duration::from_hours(1));
-        assert_eq!(slow.lateness(), LONGEST_LATENESS);
+        // The tolerance is bounded, because PingSIX's timeout is.
+        time.observe(revision(900_000));
+        assert_eq!((time.tolerance(), time.timeout()), (MAX_TOLERANCE, Duration::from_secs(4)));
+        tokio::time::advance(TOLERANCE_LIFETIME).await;
+        assert_eq!(time.tolerance(), TOLERANCE);
+        // A clock is no announcement.
+        time.continue_from(revision(90_000_000));
+        assert_eq!((time.tolerance(), time.now()), (TOLERANCE, Some(revision(90_000_000))));
+        let slow = SharedTime::with_announcement_latency(Duration::from_hours(1));
+        assert_eq!(slow.tolerance(), MAX_TOLERANCE);
     }
 }

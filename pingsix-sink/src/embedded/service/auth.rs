@@ -1,4 +1,4 @@
-//! The Auth service: who a client is. Users and roles are not managed here.
+//! The Auth service: authentication. Users and roles cannot be managed here.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::proto::etcdserverpb::{
     AuthStatusRequest, AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
 };
 
-/// How long whoever guesses has to wait for each answer.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Delay of the response to a wrong password, against guessing.
+const FENCE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(in crate::embedded) struct Auth(pub(super) Services);
 
@@ -36,10 +36,10 @@ impl auth_server::Auth for Auth {
             Ok(token) => Ok(Response::new(AuthenticateResponse { header: Some(services.header()), token })),
             Err(denied) => {
                 if denied == Denied::WrongPassword {
-                    if services.replica.news.is_news("wrong password") {
-                        tracing::warn!("a client gave the name of no user, or a wrong password");
+                    if services.replica.log_limiter.should_log("wrong password") {
+                        tracing::warn!("authentication failed: unknown user or wrong password");
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(FENCE_INTERVAL).await;
                 }
                 Err(services.deny(denied))
             }

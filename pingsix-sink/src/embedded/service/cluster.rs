@@ -1,4 +1,4 @@
-//! The Cluster service: one member, reachable where it listens.
+//! The Cluster service: one member at the address of the listener.
 
 use tonic::{Request, Response, Status};
 

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::range::{Cost, Unanswered};
-use super::{Services, own_body, range, refusal, txn};
+use super::range::{Cost, RangeError};
+use super::{Services, range, refusal, shared_body, txn};
 use crate::embedded::LIST_LIMIT;
-use crate::embedded::answers::{Answers, Room};
 use crate::embedded::connection::Peer;
+use crate::embedded::responses::{PendingResponses, ResponseRoom};
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -29,46 +29,46 @@ impl kv_server::Kv for Kv {
         if request.key.is_empty() {
             return Err(refusal::empty_key());
         }
-        refusal::too_long([&request.key, &request.range_end])?;
+        refusal::check_key_length([&request.key, &request.range_end])?;
         let range = range::range_of(&request);
         services.permit(&reader?, &range)?;
         services.fence().await?;
         let replica = &services.replica;
         let (bytes, body) = if range::is_plain(&request) {
-            let answer = || {
+            let respond = || {
                 let (list, header) = replica
                     .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
                     .map_err(|refusal| services.refuse(&range, refusal))?;
-                if !list.is_within(range::MOST_LISTED) {
-                    return Err(services.unanswered(Unanswered::TooLarge));
+                if !list.is_within(range::MAX_LIST_BYTES) {
+                    return Err(services.range_error(RangeError::TooLarge));
                 }
                 let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
                 Ok((pairs.len(), (pairs, header)))
             };
-            let ((pairs, header), room) = services.with_room(peer.as_deref(), answer).await?;
+            let ((pairs, header), room) = services.with_room(peer.as_deref(), respond).await?;
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
-            let head = own_body::head(&own, pairs.len());
+            let head = shared_body::head(&own, pairs.len());
             let bytes = own.encoded_len() + pairs.len();
-            let pairs = services.unwritten(peer.as_deref(), pairs, room);
-            (bytes, own_body::message([head, pairs]))
+            let pairs = services.track(peer.as_deref(), pairs, room);
+            (bytes, shared_body::message([head, pairs]))
         } else {
-            let answer = || {
+            let respond = || {
                 let response = replica
-                    .read(|store| range::answer(store, &request, &mut Cost::default()))
-                    .map_err(|unanswered| services.unanswered(unanswered))?;
+                    .read(|store| range::respond(store, &request, &mut Cost::default()))
+                    .map_err(|range_error| services.range_error(range_error))?;
                 Ok((response.encoded_len(), response))
             };
-            let (response, room) = services.with_room(peer.as_deref(), answer).await?;
-            let whole = own_body::head(&response, 0);
-            (response.encoded_len(), own_body::message([services.unwritten(peer.as_deref(), whole, room)]))
+            let (response, room) = services.with_room(peer.as_deref(), respond).await?;
+            let whole = shared_body::head(&response, 0);
+            (response.encoded_len(), shared_body::message([services.track(peer.as_deref(), whole, room)]))
         };
         replica.counters.lists.add(1);
         replica.counters.list_bytes.add(bytes);
         if bytes > LIST_LIMIT {
-            let key = refusal::loggable(&request.key);
+            let key = refusal::truncated_key(&request.key);
             tracing::warn!(key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
         }
-        Ok(own_body::with_body(RangeResponse::default(), body))
+        Ok(shared_body::with_body(RangeResponse::default(), body))
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
@@ -80,17 +80,17 @@ impl kv_server::Kv for Kv {
         let reader = reader?;
         txn::ranges(&request).try_for_each(|range| services.permit(&reader, &range))?;
         services.fence().await?;
-        let answer = || {
+        let respond = || {
             let response = services
                 .replica
-                .read(|store| txn::answer(store, &request))
-                .map_err(|unanswered| services.unanswered(unanswered))?;
+                .read(|store| txn::respond(store, &request))
+                .map_err(|range_error| services.range_error(range_error))?;
             Ok((response.encoded_len(), response))
         };
-        let (response, room) = services.with_room(peer.as_deref(), answer).await?;
-        let whole = own_body::head(&response, 0);
-        let body = own_body::message([services.unwritten(peer.as_deref(), whole, room)]);
-        Ok(own_body::with_body(TxnResponse::default(), body))
+        let (response, room) = services.with_room(peer.as_deref(), respond).await?;
+        let whole = shared_body::head(&response, 0);
+        let body = shared_body::message([services.track(peer.as_deref(), whole, room)]);
+        Ok(shared_body::with_body(TxnResponse::default(), body))
     }
 
     async fn put(&self, _: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
@@ -104,48 +104,48 @@ impl kv_server::Kv for Kv {
         Err(refusal::read_only())
     }
 
-    /// Refused: the past is bounded by itself, and a client must not be able to cancel the watches of others.
+    /// Always refused: the server bounds its history itself, and a client must not cancel the watches of others.
     async fn compact(&self, _: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         Err(refusal::read_only())
     }
 }
 
 impl Services {
-    /// Makes sure that the header to be answered is above that of every other server.
+    /// Raises the header above that of every other server.
     async fn fence(&self) -> Result<(), Status> {
         self.replica.fence().await.map_err(|error| {
-            tracing::warn!(%error, "a list cannot be answered with a revision above those of other servers");
+            tracing::warn!(%error, "no revision above those of other servers is available for a list");
             Status::unavailable("no revision above those of the other servers could be reserved")
         })
     }
-    /// What `answer` makes, with the number of bytes that it will have, when there is room for it. When there is none,
-    /// it is made anew later: what waits must not take the room of what it waits for, nor grow old.
+    /// The result of `respond` with its size in bytes, once its connection has room. Without room, `respond` runs again
+    /// later, because a waiting request must neither occupy room nor return old data.
     async fn with_room<T>(
         &self,
         peer: Option<&Peer>,
-        answer: impl Fn() -> Result<(usize, T), Status>,
-    ) -> Result<(T, Room), Status> {
+        respond: impl Fn() -> Result<(usize, T), Status>,
+    ) -> Result<(T, ResponseRoom), Status> {
         let bytes = {
-            let (bytes, made) = answer()?;
-            if let Some(room) = Answers::try_room(peer, bytes) {
-                return Ok((made, room));
+            let (bytes, response) = respond()?;
+            if let Some(room) = PendingResponses::try_reserve(peer, bytes) {
+                return Ok((response, room));
             }
             bytes
         };
-        let room = self.replica.answers.room(peer, bytes).await?;
+        let room = self.replica.responses.wait_for_room(peer, bytes).await?;
         self.fence().await?;
-        let (_, made) = answer()?;
-        Ok((made, room))
+        let (_, response) = respond()?;
+        Ok((response, room))
     }
 
-    /// The bytes of an answer, which take room until the client has read them.
-    fn unwritten(&self, peer: Option<&Peer>, bytes: Bytes, room: Room) -> Bytes {
+    /// The bytes of a response, which take room until the client has read them.
+    fn track(&self, peer: Option<&Peer>, bytes: Bytes, room: ResponseRoom) -> Bytes {
         let replica = Arc::downgrade(&self.replica);
-        self.replica.answers.unwritten(peer, bytes, room, move || {
+        self.replica.responses.track(peer, bytes, room, move || {
             if let Some(replica) = replica.upgrade() {
                 replica.counters.streams_stalled.add(1);
             }
-            tracing::warn!("a connection was closed, for its client does not read what it asked for");
+            tracing::warn!("connection closed: its client left a response unread");
         })
     }
 }

@@ -1,5 +1,5 @@
-//! The Lease service. A lease lives and expires as in etcd, but no key can be attached to it. Whoever may read
-//! anything may have one.
+//! The Lease service. A lease lives and expires as in etcd, but keys cannot be attached to it. Every authorised
+//! reader may have leases.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use crate::proto::etcdserverpb::{
 };
 
 /// etcd's own limit.
-const LONGEST_TTL: i64 = 9_000_000_000;
+const MAX_TTL: i64 = 9_000_000_000;
 
-/// How many leases may be alive; they serve nothing here, so this is generous.
-const MOST_LEASES: usize = 10_000;
+/// Limit of live leases. Leases have no use here, so the limit is generous.
+const MAX_LEASES: usize = 10_000;
 
-/// The leases that are alive.
+/// The live leases.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct LeaseTable {
     leases: Mutex<Leases>,
@@ -49,12 +49,12 @@ impl Granted {
 
 impl LeaseTable {
     fn grant(&self, id: i64, ttl: i64, now: Instant) -> Result<i64, Status> {
-        if ttl > LONGEST_TTL {
+        if ttl > MAX_TTL {
             return Err(Status::out_of_range("etcdserver: too large lease TTL"));
         }
         let mut leases = self.leases.lock();
         leases.alive.retain(|_, lease| lease.expires > now);
-        if leases.alive.len() >= MOST_LEASES {
+        if leases.alive.len() >= MAX_LEASES {
             return Err(Status::resource_exhausted("too many leases"));
         }
         let id = if id == 0 {
@@ -78,7 +78,7 @@ impl LeaseTable {
         }
     }
 
-    /// Renews a lease; zero when there is none, as etcd answers.
+    /// Renews a lease and returns its TTL; zero for an unknown lease, as in etcd.
     fn keep_alive(&self, id: i64, now: Instant) -> i64 {
         match self.leases.lock().alive.get_mut(&id) {
             Some(lease) if lease.expires > now => {
@@ -89,7 +89,7 @@ impl LeaseTable {
         }
     }
 
-    /// The seconds a lease has left and those it was granted, if it is alive.
+    /// The remaining and the granted TTL in seconds of a live lease.
     fn time_to_live(&self, id: i64, now: Instant) -> Option<(i64, i64)> {
         let lease = self.leases.lock().alive.get(&id).copied().filter(|lease| lease.expires > now)?;
         let left = lease.expires.duration_since(now).as_secs();
@@ -140,12 +140,12 @@ impl lease_server::Lease for Lease {
         self.0.reader(&request)?;
         let services = self.0.clone();
         let ended = services.shutdown.clone().cancelled_owned();
-        let answers = request.into_inner().map(move |request| {
+        let responses = request.into_inner().map(move |request| {
             let id = request?.id;
             let ttl = services.replica.leases.keep_alive(id, Instant::now());
             Ok(LeaseKeepAliveResponse { header: Some(services.header()), id, ttl })
         });
-        Ok(Response::new(Box::pin(futures::StreamExt::take_until(answers, ended))))
+        Ok(Response::new(Box::pin(futures::StreamExt::take_until(responses, ended))))
     }
 
     async fn lease_time_to_live(
@@ -154,7 +154,7 @@ impl lease_server::Lease for Lease {
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
         self.0.reader(&request)?;
         let id = request.into_inner().id;
-        // etcd answers -1, not an error, for a lease that is not there.
+        // etcd answers -1 for an unknown lease instead of an error.
         let (ttl, granted_ttl) = self.table().time_to_live(id, Instant::now()).unwrap_or((-1, 0));
         let header = Some(self.0.header());
         Ok(Response::new(LeaseTimeToLiveResponse { header, id, ttl, granted_ttl, keys: Vec::new() }))

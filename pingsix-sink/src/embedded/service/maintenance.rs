@@ -1,4 +1,4 @@
-//! The Maintenance service, as far as a look at the server's health needs it.
+//! The Maintenance service, as far as health checks need it.
 
 use tonic::{Request, Response, Status};
 
@@ -8,7 +8,7 @@ use crate::proto::etcdserverpb::{
     AlarmRequest, AlarmResponse, StatusRequest, StatusResponse, maintenance_server,
 };
 
-/// The version of etcd whose behaviour is followed.
+/// The etcd version whose behaviour this server has.
 const VERSION: &str = "3.5.0";
 
 pub(in crate::embedded) struct Maintenance(pub(super) Services);

@@ -1,4 +1,4 @@
-//! A range request, answered from the store.
+//! Range requests.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,57 +10,57 @@ use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
-/// What `etcdctl endpoint health` reads; it wants an answer, not a value.
+/// The key that `etcdctl endpoint health` reads. Any response will do.
 const HEALTH_KEY: &[u8] = b"health";
 
-/// How many bytes of lists one answer may hold; they are all in memory at once.
-pub(super) const MOST_LISTED: usize = 16 * LIST_LIMIT;
+/// Byte limit of the lists in one response; they are in memory together.
+pub(super) const MAX_LIST_BYTES: usize = 16 * LIST_LIMIT;
 
-/// How many keys and scopes a request may look at, in all of its comparisons and lists.
-const MOST_LOOKED_AT: usize = 1 << 18;
+/// Limit of the keys and scopes that a request may examine in all its comparisons and lists.
+const MAX_EXAMINED: usize = 1 << 18;
 
-/// Why a range or a transaction is not answered.
+/// Reason why a range or a transaction fails.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
-    /// A range in it is refused.
+pub(super) enum RangeError {
+    /// A range in the request is refused.
     Range(KeyRange, Refusal),
-    /// It lists more than one answer may hold, or looks at more than one should.
+    /// The response exceeds the byte limit, or the request examines too many keys.
     TooLarge,
 }
 
-/// What a request has cost so far.
+/// The accumulated cost of a request.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     /// The bytes of its lists.
     listed: usize,
-    /// The keys and scopes it looked at.
-    looked_at: usize,
+    /// The number of examined keys and scopes.
+    examined: usize,
 }
 
 impl Cost {
-    /// Counts keys and scopes before they are looked at.
-    pub(super) fn look_at(&mut self, count: usize) -> Result<(), Unanswered> {
-        self.looked_at += count;
-        (self.looked_at <= MOST_LOOKED_AT).then_some(()).ok_or(Unanswered::TooLarge)
+    /// Counts keys and scopes before they are examined.
+    pub(super) fn examine(&mut self, count: usize) -> Result<(), RangeError> {
+        self.examined += count;
+        (self.examined <= MAX_EXAMINED).then_some(()).ok_or(RangeError::TooLarge)
     }
 
     #[cfg(test)]
-    pub(super) const fn looked_at(&self) -> usize {
-        self.looked_at
+    pub(super) const fn examined(&self) -> usize {
+        self.examined
     }
 
-    fn list(&mut self, bytes: usize) -> Result<(), Unanswered> {
+    fn add_list(&mut self, bytes: usize) -> Result<(), RangeError> {
         self.listed += bytes;
-        (self.listed <= MOST_LISTED).then_some(()).ok_or(Unanswered::TooLarge)
+        (self.listed <= MAX_LIST_BYTES).then_some(()).ok_or(RangeError::TooLarge)
     }
 }
 
-/// The keys that `request` asks for.
+/// The key range of `request`.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
     KeyRange::new(&request.key, &request.range_end)
 }
 
-/// Whether `request` wants several keys as they are, all of them and nothing else, so that others may want the same.
+/// Whether `request` is a plain list of several keys, whose response clients can share.
 pub(super) fn is_plain(request: &RangeRequest) -> bool {
     let plain = RangeRequest {
         key: request.key.clone(),
@@ -71,23 +71,24 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
     !request.range_end.is_empty() && *request == plain
 }
 
-/// Answers `request` as etcd does: the count is that of the range, filters come before the sort, the limit comes last.
+/// The response to `request` as in etcd: the count is that of the range, filters precede the sort, the limit comes
+/// last.
 ///
-/// Without filters and sorting it costs what is shown: the count of a range is known without a look at its keys.
-pub(super) fn answer(
+/// Without filters and sort, the cost is that of the listed keys, because the count of a range is known.
+pub(super) fn respond(
     store: &Store,
     request: &RangeRequest,
     cost: &mut Cost,
-) -> Result<RangeResponse, Unanswered> {
+) -> Result<RangeResponse, RangeError> {
     let range = range_of(request);
-    let refused = |refusal| Unanswered::Range(range.clone(), refusal);
+    let refused = |refusal| RangeError::Range(range.clone(), refusal);
     match store.admit(&range) {
         Err(Refusal::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
         admission => admission.map_err(refused)?,
     }
     let revision = (request.revision > 0).then_some(request.revision);
     let selection = store.select(&range, revision).map_err(refused)?;
-    cost.look_at(selection.scopes)?;
+    cost.examine(selection.scopes)?;
     let mut response = RangeResponse {
         header: Some(super::header(store.header())),
         count: i64::try_from(selection.len()).unwrap_or(i64::MAX),
@@ -98,10 +99,10 @@ pub(super) fn answer(
     }
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let (records, all): (Vec<&Arc<Record>>, usize) = if is_in_order(request) {
-        cost.look_at(selection.len().min(limit))?;
+        cost.examine(selection.len().min(limit))?;
         (selection.iter().take(limit).collect(), selection.len())
     } else {
-        cost.look_at(selection.len())?;
+        cost.examine(selection.len())?;
         let mut records: Vec<_> = selection.iter().filter(|record| is_wanted(request, record)).collect();
         sort(&mut records, request.sort_target(), request.sort_order());
         let all = records.len();
@@ -114,13 +115,13 @@ pub(super) fn answer(
         if request.keys_only {
             kv.value.clear();
         }
-        cost.list(kv.encoded_len())?;
+        cost.add_list(kv.encoded_len())?;
         response.kvs.push(kv);
     }
     Ok(response)
 }
 
-/// Whether `request` wants all keys of its range, in their order.
+/// Whether `request` asks for all keys of its range in key order.
 fn is_in_order(request: &RangeRequest) -> bool {
     let bounds = [
         request.min_mod_revision,
@@ -137,12 +138,12 @@ fn is_wanted(request: &RangeRequest, record: &Record) -> bool {
         && within(record.create_revision, request.min_create_revision, request.max_create_revision)
 }
 
-/// Whether `number` lies between two bounds, of which zero is none.
+/// Whether `number` lies between two bounds; zero is no bound.
 fn within(number: i64, least: i64, most: i64) -> bool {
     (least == 0 || number >= least) && (most == 0 || number <= most)
 }
 
-/// Sorts records that are in the order of their keys. Without an order only a target other than the key sorts.
+/// Sorts records in key order. Without a sort order, only a sort target other than the key sorts.
 fn sort(records: &mut [&Arc<Record>], target: SortTarget, order: SortOrder) {
     let descending = match order {
         SortOrder::None | SortOrder::Ascend => false,

@@ -1,40 +1,40 @@
-//! The ways to say no.
+//! Refusals as gRPC statuses.
 
 use tonic::Status;
 
 use super::Services;
-use super::range::Unanswered;
+use super::range::RangeError;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
-/// What is said of a range in which nothing was published. Who reads a feed tells it from other reasons to wait.
+/// Message for a range without a published scope. Readers of a feed distinguish it from other reasons to wait.
 pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
-/// As etcd says it, whose limit is that of a request.
+/// etcd's message, whose limit is that of a request.
 pub(super) const TOO_LARGE: &str = "etcdserver: request is too large";
 
-/// How long the key of a request may be, and the end of its range: several times as long as any that is published.
+/// Length limit of the key and the range end of a request: several times the longest published key.
 pub(super) const KEY_LIMIT: usize = 4 * 1024;
 
-/// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
-const LOGGED_KEY: usize = 256;
+/// Length limit of a key in the log. Clients choose keys, which may be as long as a request.
+const MAX_LOGGED_KEY: usize = 256;
 
 /// The beginning of a key, for the log.
-pub(super) fn loggable(key: &[u8]) -> String {
-    String::from_utf8_lossy(key.get(..LOGGED_KEY).unwrap_or(key)).into_owned()
+pub(super) fn truncated_key(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(..MAX_LOGGED_KEY).unwrap_or(key)).into_owned()
 }
 
-/// A write, whatever it would write.
+/// The refusal of a write.
 pub(super) fn read_only() -> Status {
     Status::failed_precondition(
         "this server is read-only: its keys are published by the program that runs it",
     )
 }
 
-/// Refuses a key that nobody has.
-pub(super) fn too_long<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
+/// Refuses a key that is longer than any published key.
+pub(super) fn check_key_length<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
     if keys.iter().any(|key| key.len() > KEY_LIMIT) {
         return Err(Status::invalid_argument(TOO_LARGE));
     }
@@ -52,7 +52,7 @@ pub(super) fn shutting_down() -> Status {
 impl From<Denied> for Status {
     fn from(denied: Denied) -> Self {
         match denied {
-            Denied::Unnamed => Status::invalid_argument("etcdserver: user name is empty"),
+            Denied::Unauthenticated => Status::invalid_argument("etcdserver: user name is empty"),
             Denied::InvalidToken => Status::unauthenticated("etcdserver: invalid auth token"),
             Denied::Expired => Status::unauthenticated("the certificate of the client is no longer valid"),
             Denied::NotPermitted => Status::permission_denied("etcdserver: permission denied"),
@@ -65,12 +65,12 @@ impl From<Denied> for Status {
 }
 
 impl Services {
-    /// Who makes a request.
+    /// Authenticates a request.
     pub(super) fn reader<T>(&self, request: &tonic::Request<T>) -> Result<Reader, Status> {
         self.replica.access.reader(&Credentials::of(request)).map_err(|denied| self.deny(denied))
     }
 
-    /// Whether `reader` may read all of `range`.
+    /// Checks that `reader` may read all of `range`.
     pub(super) fn permit(&self, reader: &Reader, range: &KeyRange) -> Result<(), Status> {
         reader.check(range).map_err(|denied| self.deny(denied))
     }
@@ -80,17 +80,17 @@ impl Services {
         denied.into()
     }
 
-    /// The answer to a range or a transaction that is not answered.
-    pub(super) fn unanswered(&self, unanswered: Unanswered) -> Status {
-        match unanswered {
-            Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
-            Unanswered::TooLarge => Status::resource_exhausted(
+    /// The status of a failed range or transaction.
+    pub(super) fn range_error(&self, range_error: RangeError) -> Status {
+        match range_error {
+            RangeError::Range(range, refusal) => self.refuse(&range, refusal),
+            RangeError::TooLarge => Status::resource_exhausted(
                 "the lists of a request have more bytes than one answer may hold, or it looks at too many keys",
             ),
         }
     }
 
-    /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
+    /// The status of a refused range. Unknown scopes are logged, because they result from a mistyped prefix.
     pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
         match refusal {
             Refusal::NotComplete => {
@@ -110,12 +110,12 @@ impl Services {
     }
 
     fn log_unknown(&self, range: &KeyRange) {
-        let key = loggable(range.start());
-        if self.unknown.is_news(&key) {
+        let key = truncated_key(range.start());
+        if self.unknown.should_log(&key) {
             let known: Vec<String> = self
                 .replica
                 .read(|store| store.scopes().take(32).map(|(scope, _)| scope.to_string()).collect());
-            tracing::warn!(key, ?known, "a client asked for a prefix that is not published");
+            tracing::warn!(key, ?known, "a client requested an unpublished prefix");
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The Watch service: one task per stream, which reads the store's commits at the pace of its client.
 
-mod outlet;
+mod channel;
 mod state;
 mod stream;
 
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Services, own_body};
+use super::{Services, shared_body};
 use crate::embedded::access::Credentials;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
@@ -31,19 +31,19 @@ impl watch_server::Watch for Watch {
         }
         let credentials = Credentials::of(&request);
         let admitted = credentials.peer().and_then(|peer| {
-            let cut = peer.to_cut();
-            Some((services.replica.streams.take(peer.holder(), cut.clone())?, cut))
+            let close = peer.close_token();
+            Some((services.replica.streams.take(peer.holder(), close.clone())?, close))
         });
-        let (place, cut) = admitted.ok_or_else(|| {
+        let (place, close) = admitted.ok_or_else(|| {
             services.replica.counters.watches_refused.add(1);
             Status::resource_exhausted("etcdserver: too many requests")
         })?;
-        let (outlet, body) = outlet::outlet(services.replica.unread.clone(), cut);
-        let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
+        let (channel, body) = channel::channel(services.replica.unread.clone(), close);
+        let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), channel);
         services.tasks.spawn(async move {
             stream.run().await;
             drop(place);
         });
-        Ok(own_body::with_body(futures::stream::pending(), Body::new(body)))
+        Ok(shared_body::with_body(futures::stream::pending(), Body::new(body)))
     }
 }

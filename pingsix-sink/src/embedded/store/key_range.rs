@@ -1,4 +1,4 @@
-//! The keys a request speaks of.
+//! The key range of a request.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use bytes::Bytes;
 use crate::chunks::{Chunks, Sorted};
 use crate::desired::Scope;
 
-/// One key, or all keys from one up to another.
+/// One key, or all keys between two bounds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::embedded) enum KeyRange {
     /// Exactly this key.
     One(Bytes),
-    /// From `start` on, up to but without `end`.
+    /// From `start` inclusive to `end` exclusive.
     Span { start: Bytes, end: Option<Bytes> },
 }
 
 impl KeyRange {
-    /// Reads `key` and `range_end` as etcd does: an empty end is one key, a single zero byte is no end. They are copied:
-    /// as a part of a request they would keep all of it, and more, for as long as a watch lasts.
+    /// Decodes `key` and `range_end` as etcd does: an empty end means one key, a single zero byte means no end. The
+    /// bytes are copied, because slices would keep the whole request in memory as long as the watch.
     pub(in crate::embedded) fn new(key: impl AsRef<[u8]>, range_end: impl AsRef<[u8]>) -> Self {
         let key = Bytes::copy_from_slice(key.as_ref());
         match range_end.as_ref() {
@@ -28,14 +28,14 @@ impl KeyRange {
         }
     }
 
-    /// The prefix of a scope that the range is, if it is one: every key of a scope, and none of another.
+    /// The scope prefix that equals the range, if any: the range has every key of that scope and no other.
     pub(in crate::embedded) fn as_prefix(&self) -> Option<&str> {
         let Self::Span { start, end: Some(end) } = self else { return None };
         let prefix = start.strip_suffix(b"/")?;
         std::str::from_utf8(prefix).ok().filter(|_| end.strip_suffix(b"0") == Some(prefix))
     }
 
-    /// The first key the range may hold.
+    /// The first key of the range.
     pub(in crate::embedded) fn start(&self) -> &Bytes {
         match self {
             Self::One(key) => key,
@@ -50,24 +50,24 @@ impl KeyRange {
         }
     }
 
-    /// Whether no key can be in the range.
+    /// Whether the range is empty.
     pub(in crate::embedded) fn is_empty(&self) -> bool {
         matches!(self, Self::Span { start, end: Some(end) } if end <= start)
     }
 
-    /// Whether the range and the keys of `scope` have a key in common.
-    pub(in crate::embedded) fn meets(&self, scope: &Scope) -> bool {
+    /// Whether the range overlaps the keys of `scope`.
+    pub(in crate::embedded) fn overlaps(&self, scope: &Scope) -> bool {
         !self.is_empty() && !self.is_after(scope) && self.reaches(scope)
     }
 
-    /// Whether all keys of `scope` come before the range.
+    /// Whether all keys of `scope` precede the range.
     ///
-    /// The keys of a scope are the interval from "<prefix>/" up to "<prefix>0", for '0' follows '/'.
+    /// The keys of a scope are the interval from "<prefix>/" up to "<prefix>0", because '0' follows '/'.
     pub(in crate::embedded) fn is_after(&self, scope: &Scope) -> bool {
         self.start().iter().ge(scope.as_str().as_bytes().iter().chain(b"0"))
     }
 
-    /// Whether the range ends after the first key that `scope` may have.
+    /// Whether the range ends after the first possible key of `scope`.
     pub(in crate::embedded) fn reaches(&self, scope: &Scope) -> bool {
         let first = scope.as_str().as_bytes().iter().chain(b"/");
         match self {
@@ -76,7 +76,7 @@ impl KeyRange {
         }
     }
 
-    /// Whether the range has all keys of `scope`.
+    /// Whether the range contains all keys of `scope`.
     pub(in crate::embedded) fn covers(&self, scope: &Scope) -> bool {
         let prefix = scope.as_str().as_bytes();
         match self {
@@ -88,11 +88,11 @@ impl KeyRange {
         }
     }
 
-    /// Whether the range can have no key outside of `scope`.
+    /// Whether the range contains only keys of `scope`.
     pub(in crate::embedded) fn within(&self, scope: &Scope) -> bool {
         let prefix = scope.as_str().as_bytes();
         match self {
-            Self::One(_) => self.meets(scope),
+            Self::One(_) => self.overlaps(scope),
             Self::Span { start, end } => {
                 start.iter().ge(prefix.iter().chain(b"/"))
                     && end.as_ref().is_some_and(|end| end.iter().le(prefix.iter().chain(b"0")))
@@ -100,12 +100,12 @@ impl KeyRange {
         }
     }
 
-    /// The ranks of those of `values` whose keys are in the range.
-    pub(in crate::embedded) fn of<T: Sorted<By = [u8]>>(&self, values: &Chunks<T>) -> Range<usize> {
-        let start = values.partition_point(|value| *value.by() < **self.start());
+    /// The ranks of the `values` whose keys are in the range.
+    pub(in crate::embedded) fn of<T: Sorted<SortKey = [u8]>>(&self, values: &Chunks<T>) -> Range<usize> {
+        let start = values.partition_point(|value| *value.sort_key() < **self.start());
         let end = match self {
-            Self::One(key) => values.partition_point(|value| *value.by() <= **key),
-            Self::Span { end: Some(end), .. } => values.partition_point(|value| *value.by() < **end),
+            Self::One(key) => values.partition_point(|value| *value.sort_key() <= **key),
+            Self::Span { end: Some(end), .. } => values.partition_point(|value| *value.sort_key() < **end),
             Self::Span { end: None, .. } => values.len(),
         };
         start..end.max(start)
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     impl Sorted for Bytes {
-        type By = [u8];
+        type SortKey = [u8];
 
-        fn by(&self) -> &[u8] {
+        fn sort_key(&self) -> &[u8] {
             self
         }
     }
@@ -133,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn a_range_meets_the_scopes_it_has_keys_of() {
+    fn a_range_overlaps_the_scopes_of_its_keys() {
         let scope = Scope::new("/p/web").unwrap();
-        let meeting = [
+        let overlapping = [
             ("/p/web/", "/p/web0"),
             ("/p/web", "/p/wec"),
             ("/p/web/routes/a", ""),
@@ -145,8 +145,8 @@ mod tests {
             ("/p/web/routes/", "/p/web/routes0"),
             ("/p/web-", "/p/web0"),
         ];
-        for (key, end) in meeting {
-            assert!(range(key, end).meets(&scope), "{key:?} {end:?}");
+        for (key, end) in overlapping {
+            assert!(range(key, end).overlaps(&scope), "{key:?} {end:?}");
         }
         let apart = [
             ("/p/api/", "/p/api0"),
@@ -159,12 +159,12 @@ mod tests {
             ("/p/web0", "/p/web/"),
         ];
         for (key, end) in apart {
-            assert!(!range(key, end).meets(&scope), "{key:?} {end:?}");
+            assert!(!range(key, end).overlaps(&scope), "{key:?} {end:?}");
         }
     }
 
     #[test]
-    fn a_range_covers_the_scopes_it_has_all_keys_of() {
+    fn a_range_covers_the_scopes_that_it_contains() {
         let scope = Scope::new("/p/web").unwrap();
         for (key, end) in [("/p/web/", "/p/web0"), ("/p/", "/p0"), ("\0", "\0"), ("/p/web", "/p/wec")] {
             assert!(range(key, end).covers(&scope), "{key:?} {end:?}");
@@ -203,13 +203,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_range_that_contains_a_key_of_a_scope_meets_it(
+        fn a_range_with_a_key_of_a_scope_overlaps_it(
             start in "[/a0.]{0,5}", end in "[/a0.]{0,5}", rest in "[/a0.]{0,3}",
         ) {
             let scope = Scope::new("/a/a").unwrap();
             let range = range(&start, &end);
             let key = format!("/a/a/{rest}");
-            prop_assert!(!range.contains(key.as_bytes()) || range.meets(&scope));
+            prop_assert!(!range.contains(key.as_bytes()) || range.overlaps(&scope));
             prop_assert!(!range.covers(&scope) || range.contains(key.as_bytes()));
         }
 

@@ -1,4 +1,4 @@
-//! One version of one key, and the changes between versions.
+//! Versions of keys and changes between them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use prost::encoding::{encoded_len_varint, key_len};
 use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 
-/// The most that a message adds to the key and the value of one event.
+/// Upper bound of the bytes that a message adds to the key and the value of one event.
 pub(in crate::embedded) const EVENT_OVERHEAD: usize = 64;
 
 /// One version of one key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::embedded) struct Record {
-    /// Copied whenever it is told: shared, every one would take as much again for who else has it.
+    /// Copied for each response: shared bytes would cost as much for their reference count.
     pub(in crate::embedded) key: Box<[u8]>,
     pub(in crate::embedded) value: Bytes,
     pub(in crate::embedded) create_revision: i64,
     pub(in crate::embedded) mod_revision: i64,
     pub(in crate::embedded) version: i64,
-    /// The number of the change that made it, among all changes of its scope.
+    /// The number of its change among all changes of the scope.
     pub(in crate::embedded) ordinal: u64,
 }
 
 impl Record {
-    /// The record on the wire; the value is shared, not copied.
+    /// The record as a protobuf message; the value is shared.
     pub(in crate::embedded) fn to_proto(&self) -> KeyValue {
         KeyValue {
             key: Bytes::copy_from_slice(&self.key),
@@ -39,19 +39,19 @@ impl Record {
         }
     }
 
-    /// The bytes the record takes in the response to a list.
+    /// The bytes of the record in the response to a list.
     pub(in crate::embedded) fn listed_bytes(&self) -> usize {
         let length = self.to_proto().encoded_len();
         key_len(2) + encoded_len_varint(length as u64) + length
     }
 
-    /// No less than the bytes the record takes in a watch response.
+    /// Upper bound of the bytes of the record in a watch response.
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         self.key.len() + self.value.len() + EVENT_OVERHEAD
     }
 }
 
-/// One version of a key: that it has a value, or that it is gone.
+/// One version of a key: a value or a deletion.
 pub(in crate::embedded) trait Version {
     fn key(&self) -> &[u8];
     fn revision(&self) -> i64;
@@ -72,7 +72,7 @@ impl Version for Record {
     }
 }
 
-impl Version for Gone {
+impl Version for Deletion {
     fn key(&self) -> &[u8] {
         &self.key
     }
@@ -92,27 +92,27 @@ impl fmt::Debug for Record {
     }
 }
 
-/// What happened to one key.
+/// The change of one key.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) enum Change {
     /// The key has a new value.
     Put { record: Arc<Record>, before: Option<Arc<Record>> },
-    /// The key is gone.
-    Delete { gone: Arc<Gone>, before: Option<Arc<Record>> },
+    /// The key is deleted.
+    Delete { deletion: Arc<Deletion>, before: Option<Arc<Record>> },
 }
 
 /// A deleted key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::embedded) struct Gone {
+pub(in crate::embedded) struct Deletion {
     pub(in crate::embedded) key: Box<[u8]>,
     /// The revision of the deletion.
     pub(in crate::embedded) revision: i64,
-    /// The number of the deletion among all changes of its scope.
+    /// The number of the deletion among all changes of the scope.
     pub(in crate::embedded) ordinal: u64,
 }
 
-impl Gone {
-    /// No less than the bytes that the deletion takes in a watch response.
+impl Deletion {
+    /// Upper bound of the bytes of the deletion in a watch response.
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         self.key.len() + EVENT_OVERHEAD
     }
@@ -127,7 +127,7 @@ impl Change {
     pub(in crate::embedded) fn key(&self) -> &[u8] {
         match self {
             Self::Put { record, .. } => &record.key,
-            Self::Delete { gone, .. } => &gone.key,
+            Self::Delete { deletion, .. } => &deletion.key,
         }
     }
 
@@ -137,12 +137,12 @@ impl Change {
         }
     }
 
-    /// The bytes of memory that keeping the change takes: those of the version that it made void, and its own.
-    /// The version that it made is part of the present, or void by a later change.
+    /// The bytes of the change in the history: those of the replaced version, and its own. The new version belongs to
+    /// the current state or is replaced by a later change.
     fn kept_bytes(&self) -> usize {
         let own = match self {
             Self::Put { .. } => 0,
-            Self::Delete { gone, .. } => gone.event_bytes(),
+            Self::Delete { deletion, .. } => deletion.event_bytes(),
         };
         size_of::<Self>() + own + self.before().map_or(0, |before| before.event_bytes())
     }
@@ -153,14 +153,14 @@ impl Change {
             Self::Put { record, .. } => {
                 Event { r#type: EventType::Put.into(), kv: Some(record.to_proto()), prev_kv }
             }
-            Self::Delete { gone, .. } => {
-                Event { r#type: EventType::Delete.into(), kv: Some(gone.to_proto()), prev_kv }
+            Self::Delete { deletion, .. } => {
+                Event { r#type: EventType::Delete.into(), kv: Some(deletion.to_proto()), prev_kv }
             }
         }
     }
 }
 
-/// The changes of one revision, in the order in which they are valid one by one.
+/// The changes of one revision, in an order that is valid at every step.
 #[derive(Debug)]
 pub(in crate::embedded) struct Commit {
     pub(in crate::embedded) revision: i64,
@@ -168,7 +168,7 @@ pub(in crate::embedded) struct Commit {
 }
 
 impl Commit {
-    /// The bytes of memory that the changes take while they are kept.
+    /// The bytes of the changes in the history.
     pub(super) fn kept_bytes(&self) -> usize {
         self.changes.iter().map(Change::kept_bytes).sum()
     }

@@ -1,20 +1,20 @@
-//! What a scope holds at one revision.
+//! The state of a scope at one revision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{Change, Gone, Record, Version};
+use super::record::{Change, Deletion, Record, Version};
 use super::{KeyRange, ScopeSize};
 use crate::chunks::{Chunks, Sorted};
 
-/// The last version of every key of a scope at one revision. Copies share it, as states that follow one another do.
+/// The last version of every key of a scope at one revision. Consecutive states and clones share memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::embedded) struct State {
     live: Versions<Record>,
     /// Deleted keys, as far back as deletions are known.
-    gone: Versions<Gone>,
+    deletions: Versions<Deletion>,
     size: ScopeSize,
-    /// How many changes there were since the scope appeared.
+    /// The number of changes since the scope appeared.
     changes: u64,
 }
 
@@ -22,44 +22,44 @@ pub(in crate::embedded) struct State {
 #[derive(Debug)]
 struct Versions<T> {
     by_key: Chunks<ByKey<T>>,
-    /// By the change that made them: what has changed since a revision is at the end.
+    /// Sorted by change: the changes since a revision are at the end.
     by_change: Chunks<ByChange<T>>,
 }
 
-/// A version in the order of keys.
+/// A version sorted by key.
 #[derive(Debug)]
 pub(in crate::embedded) struct ByKey<T>(pub(in crate::embedded) Arc<T>);
 
-/// A version in the order of changes.
+/// A version sorted by change.
 #[derive(Debug)]
 struct ByChange<T>(Arc<T>);
 
 /// The last version of a key.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::embedded) enum Last<'s> {
+pub(in crate::embedded) enum LastVersion<'s> {
     Live(&'s Arc<Record>),
-    Gone(&'s Arc<Gone>),
+    Deletion(&'s Arc<Deletion>),
 }
 
-impl Last<'_> {
+impl LastVersion<'_> {
     pub(in crate::embedded) fn key(&self) -> &[u8] {
         match self {
             Self::Live(record) => &record.key,
-            Self::Gone(gone) => &gone.key,
+            Self::Deletion(deletion) => &deletion.key,
         }
     }
 
     pub(in crate::embedded) fn revision(&self) -> i64 {
         match self {
             Self::Live(record) => record.mod_revision,
-            Self::Gone(gone) => gone.revision,
+            Self::Deletion(deletion) => deletion.revision,
         }
     }
 
     pub(in crate::embedded) fn ordinal(&self) -> u64 {
         match self {
             Self::Live(record) => record.ordinal,
-            Self::Gone(gone) => gone.ordinal,
+            Self::Deletion(deletion) => deletion.ordinal,
         }
     }
 }
@@ -81,26 +81,26 @@ impl State {
         self.live.by_key.get(key).map(|ByKey(record)| record)
     }
 
-    /// The last versions of keys of `range` that came about at `revision` or later, in the order of their changes.
-    pub(in crate::embedded) fn since<'s>(&'s self, revision: i64, range: &KeyRange) -> Vec<Last<'s>> {
-        let live = self.live.since(revision).map(Last::Live);
-        let mut all: Vec<_> = live.chain(self.gone.since(revision).map(Last::Gone)).collect();
+    /// The last versions of keys of `range` since `revision`, in the order of their changes.
+    pub(in crate::embedded) fn since<'s>(&'s self, revision: i64, range: &KeyRange) -> Vec<LastVersion<'s>> {
+        let live = self.live.since(revision).map(LastVersion::Live);
+        let mut all: Vec<_> = live.chain(self.deletions.since(revision).map(LastVersion::Deletion)).collect();
         all.retain(|last| range.contains(last.key()));
-        all.sort_unstable_by_key(Last::ordinal);
+        all.sort_unstable_by_key(LastVersion::ordinal);
         all
     }
 
     /// The state after `changes`.
     pub(super) fn with(&self, changes: &[Change]) -> Self {
-        let (mut live, mut gone) = (Edits::default(), Edits::default());
+        let (mut live, mut deletions) = (Edits::default(), Edits::default());
         let mut size = self.size;
         for change in changes {
             if let Some(before) = change.before() {
                 live.remove(before);
                 size.documents -= 1;
                 size.bytes -= before.listed_bytes();
-            } else if let Some(ByKey(before)) = self.gone.by_key.get(change.key()) {
-                gone.remove(before);
+            } else if let Some(ByKey(before)) = self.deletions.by_key.get(change.key()) {
+                deletions.remove(before);
             }
             match change {
                 Change::Put { record, .. } => {
@@ -108,33 +108,33 @@ impl State {
                     size.documents += 1;
                     size.bytes += record.listed_bytes();
                 }
-                Change::Delete { gone: deleted, .. } => gone.insert(deleted),
+                Change::Delete { deletion: deleted, .. } => deletions.insert(deleted),
             }
         }
-        let (live, gone) = (self.live.with(live), self.gone.with(gone));
-        Self { live, gone, size, changes: self.changes + changes.len() as u64 }
+        let (live, deletions) = (self.live.with(live), self.deletions.with(deletions));
+        Self { live, deletions, size, changes: self.changes + changes.len() as u64 }
     }
 
-    /// The same without the deletions below `revision`, and the revision of the last of these.
+    /// Drops the deletions below `revision` and returns the revision of the last of these.
     pub(super) fn forget_deletions(&mut self, revision: i64) -> Option<i64> {
-        let old = self.gone.by_change.partition_point(|ByChange(gone)| gone.revision < revision);
-        let last = self.gone.by_change.at(old.checked_sub(1)?)?.0.revision;
+        let old = self.deletions.by_change.partition_point(|ByChange(deletion)| deletion.revision < revision);
+        let last = self.deletions.by_change.at(old.checked_sub(1)?)?.0.revision;
         let mut edits = Edits::default();
         let forgotten: Vec<_> =
-            self.gone.by_change.between(0..old).map(|ByChange(gone)| Arc::clone(gone)).collect();
-        for gone in &forgotten {
-            edits.remove(gone);
+            self.deletions.by_change.between(0..old).map(|ByChange(deletion)| Arc::clone(deletion)).collect();
+        for deletion in &forgotten {
+            edits.remove(deletion);
         }
-        self.gone = self.gone.with(edits);
+        self.deletions = self.deletions.with(edits);
         Some(last)
     }
 
-    /// About the bytes of memory that a state takes by itself which is so many changes away from the next one.
+    /// Estimate of the bytes that a state owns which is so many changes away from the next one.
     pub(super) fn bytes_of_changes(&self, changes: usize) -> usize {
         self.live.by_key.bytes_of_changes(changes)
             + self.live.by_change.bytes_of_changes(2 * changes)
-            + self.gone.by_key.bytes_of_changes(changes)
-            + self.gone.by_change.bytes_of_changes(changes)
+            + self.deletions.by_key.bytes_of_changes(changes)
+            + self.deletions.by_change.bytes_of_changes(changes)
     }
 }
 
@@ -152,7 +152,7 @@ impl<T: Version> Versions<T> {
     }
 }
 
-/// Versions that come and go.
+/// Inserted and removed versions.
 struct Edits<'a, T> {
     by_key: BTreeMap<&'a [u8], Option<Arc<T>>>,
     by_change: BTreeMap<u64, Option<Arc<T>>>,
@@ -201,17 +201,17 @@ impl<T> Clone for ByChange<T> {
 }
 
 impl<T: Version> Sorted for ByKey<T> {
-    type By = [u8];
+    type SortKey = [u8];
 
-    fn by(&self) -> &[u8] {
+    fn sort_key(&self) -> &[u8] {
         self.0.key()
     }
 }
 
 impl<T: Version> Sorted for ByChange<T> {
-    type By = u64;
+    type SortKey = u64;
 
-    fn by(&self) -> &u64 {
+    fn sort_key(&self) -> &u64 {
         self.0.ordinal()
     }
 }

@@ -1,11 +1,11 @@
-//! Publications into a store alone.
+//! Publications to a store alone.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::super::publication::{commits, cut};
+use super::super::publication::{commits, split};
 use super::*;
 use crate::desired::DocumentSet;
 use crate::document::{Document, Key, OrderHint, Owner};
@@ -16,7 +16,7 @@ pub(in crate::embedded) fn block(first: i64, last: i64) -> Block {
     Block { first: Revision::new(first).unwrap(), last: Revision::new(last).unwrap() }
 }
 
-/// A document for each number, with a value of the length beside it.
+/// A document for each number, with a value of the given length.
 pub(in crate::embedded) fn documents(ids: &BTreeMap<u8, u8>) -> DocumentSet {
     DocumentSet::new(ids.iter().map(|(id, value)| Document {
         key: Key::new(format!("k/{id}")).unwrap(),
@@ -37,7 +37,7 @@ pub(in crate::embedded) fn publish(
     publish_needed(store, scope, (from, to), limit, i64::MAX);
 }
 
-/// The same while a watch at rest needs the deletions from a revision on.
+/// A publication while a resting watch needs the deletions from a revision on.
 pub(in crate::embedded) fn publish_needed(
     store: &mut Store,
     scope: &Scope,
@@ -45,8 +45,8 @@ pub(in crate::embedded) fn publish_needed(
     limit: usize,
     needed: i64,
 ) {
-    store.know(scope);
-    let (steps, parts) = cut(scope, plan(from, to), from, limit).unwrap();
+    store.add_scope(scope);
+    let (steps, parts) = split(scope, plan(from, to), from, limit).unwrap();
     let revisions = store.next_revisions(parts.len()).unwrap();
     let commits = commits(store, scope, &steps, &parts, revisions);
     store.commit(scope, commits, needed);
@@ -60,7 +60,7 @@ pub(in crate::embedded) fn state() -> impl Strategy<Value = BTreeMap<u8, u8>> {
     prop::collection::btree_map(0u8..8, 0u8..4, 0..8)
 }
 
-/// A store with one scope and a long memory.
+/// A store with one scope and a long history.
 pub(in crate::embedded) struct Publisher {
     pub(in crate::embedded) store: Store,
     scope: Scope,
@@ -78,7 +78,7 @@ impl Publisher {
         }
     }
 
-    /// One that keeps nothing but the newest publication.
+    /// A store that keeps only the newest publication.
     pub(in crate::embedded) fn forgetful(limit: usize) -> Self {
         let mut publisher = Self::new(limit);
         publisher.store = Store::new(block(100, 100_000), HistoryBounds { commits: 1, bytes: 1 });
@@ -89,7 +89,7 @@ impl Publisher {
         self.publish_needed(state, i64::MAX);
     }
 
-    /// The same while a watch at rest has seen everything below `needed`.
+    /// A publication while a resting watch has seen everything below `needed`.
     pub(in crate::embedded) fn publish_needed(&mut self, state: &BTreeMap<u8, u8>, needed: i64) {
         let documents = documents(state);
         publish_needed(&mut self.store, &self.scope, (&self.held, &documents), self.limit, needed);

@@ -6,15 +6,15 @@ use super::testing::{block, documents, everything, publish, publish_needed, stat
 use super::*;
 use crate::desired::DocumentSet;
 
-/// Everything as of a revision.
+/// All records as of a revision.
 fn records(store: &Store, revision: Option<i64>) -> Result<Vec<Arc<Record>>, Refusal> {
     Ok(store.select(&everything(), revision)?.iter().cloned().collect())
 }
 
 proptest! {
-    /// Every revision that is kept reads as it was, and every one that is not is refused.
+    /// Every revision in the history reads as it was, and every other is refused.
     #[test]
-    fn the_past_reads_as_it_was_or_is_refused(
+    fn historical_reads_return_the_old_state_or_are_refused(
         states in prop::collection::vec(state(), 1..12), commits in 1usize..8, limit in 80usize..400,
     ) {
         let scope = Scope::new("/p/web").unwrap();
@@ -36,7 +36,7 @@ proptest! {
         }
         for (revision, held) in seen {
             match records(&store, Some(revision)) {
-                Ok(then) => prop_assert_eq!(then, held),
+                Ok(after) => prop_assert_eq!(after, held),
                 Err(refusal) => {
                     prop_assert_eq!(refusal, Refusal::Compacted);
                     prop_assert!(revision < store.floor());
@@ -46,7 +46,7 @@ proptest! {
         prop_assert_eq!(records(&store, Some(store.header() + 1)).unwrap_err(), Refusal::Future);
     }
 
-    /// A client that lists once and then applies what a watch gives has the same records as one that lists again.
+    /// A client that lists once and applies its watch has the same records as a client that lists again.
     #[test]
     fn a_list_and_the_commits_after_it_make_the_next_list(
         states in prop::collection::vec(state(), 2..10), limit in 80usize..400,
@@ -73,7 +73,7 @@ proptest! {
                 for change in &commit.changes {
                     match change {
                         Change::Put { record, .. } => mirror.insert(record.key.clone(), Arc::clone(record)),
-                        Change::Delete { gone, .. } => mirror.remove(&gone.key),
+                        Change::Delete { deletion, .. } => mirror.remove(&deletion.key),
                     };
                 }
             }
@@ -100,7 +100,7 @@ fn the_newest_publication_is_kept_whole_whatever_the_bounds() {
 }
 
 #[test]
-fn opening_the_gate_forgets_what_came_before_but_not_the_present() {
+fn opening_the_gate_drops_the_history_and_keeps_the_state() {
     let scope = Scope::new("/p/web").unwrap();
     let mut store = Store::new(block(1, 1_000), HistoryBounds { commits: 100, bytes: 1 << 20 });
     let (one, two) = (documents(&[(1, 1)].into()), documents(&[(1, 2)].into()));
@@ -127,8 +127,8 @@ fn a_header_leaves_the_reserved_numbers_only_for_other_reserved_ones() {
     assert_eq!(store.next_revisions(3), Some(11..=13));
     store.extend(block(50, 60));
     assert_eq!(store.header(), 50, "a block further on does, for the numbers between are not ours");
-    assert!([10, 50].iter().all(|given| store.has_given(*given)));
-    assert!([9, 12, 20, 21, 49, 51].iter().all(|other| !store.has_given(*other)), "not given, or not here");
+    assert!([10, 50].iter().all(|given| store.has_issued(*given)));
+    assert!([9, 12, 20, 21, 49, 51].iter().all(|other| !store.has_issued(*other)), "not given, or not here");
     store.extend(block(30, 40));
     assert_eq!(store.next_revisions(10), Some(51..=60), "a block from before is not used");
 }
@@ -141,7 +141,7 @@ fn publish_sized(store: &mut Store, scope: &Scope, before: &mut DocumentSet, rou
 }
 
 #[test]
-fn a_busy_scope_forgets_its_own_past_and_not_that_of_others() {
+fn a_busy_scope_drops_only_its_own_history() {
     let (busy, quiet) = (Scope::new("/p/busy").unwrap(), Scope::new("/p/quiet").unwrap());
     let mut store = Store::new(block(1, 10_000), HistoryBounds { commits: 1_000, bytes: 200_000 });
     let (mut of_busy, mut of_quiet) = (DocumentSet::default(), DocumentSet::default());
@@ -167,7 +167,7 @@ fn a_busy_scope_forgets_its_own_past_and_not_that_of_others() {
 #[test]
 fn a_range_costs_the_scopes_it_has_keys_of_and_no_others() {
     let mut store = Store::new(block(1, 10_000), HistoryBounds { commits: 10, bytes: 1 << 20 });
-    // In the order of their names "/p/a" comes before "/p/a-1", in that of their keys after it.
+    // By name "/p/a" precedes "/p/a-1"; by key the order is reversed.
     let names = ["/p/a", "/p/a-1", "/p/a:1", "/p/b", "/q/a"];
     for name in names {
         publish_sized(&mut store, &Scope::new(name).unwrap(), &mut DocumentSet::default(), 0, i64::MAX);
@@ -183,10 +183,10 @@ fn a_range_costs_the_scopes_it_has_keys_of_and_no_others() {
         ("/p/b", "/p/a", 0),
     ] {
         let range = KeyRange::new(start, end);
-        let met: Vec<&Scope> = store.met(&range).map(|log| &log.scope).collect();
-        let expected_scopes = store.scopes().map(|(scope, _)| scope).filter(|scope| range.meets(scope));
-        assert_eq!(met, expected_scopes.collect::<Vec<_>>(), "{start:?} {end:?}");
-        assert_eq!(met.len(), expected, "{start:?} {end:?}");
+        let overlapping: Vec<&Scope> = store.overlapping(&range).map(|log| &log.scope).collect();
+        let expected_scopes = store.scopes().map(|(scope, _)| scope).filter(|scope| range.overlaps(scope));
+        assert_eq!(overlapping, expected_scopes.collect::<Vec<_>>(), "{start:?} {end:?}");
+        assert_eq!(overlapping.len(), expected, "{start:?} {end:?}");
     }
     assert_eq!(records(&store, None).unwrap().len(), 20);
     assert!(records(&store, None).unwrap().is_sorted_by_key(|record| record.key.clone()));

@@ -1,4 +1,4 @@
-//! From accepted connections to encrypted ones, with the name of the client if it has proved one.
+//! TLS handshakes of accepted connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -16,13 +16,13 @@ use tokio_rustls::server::TlsStream;
 use super::LiveTls;
 use crate::embedded::access::Certificate;
 use crate::embedded::connection::{Connection, listener_failed};
+use crate::embedded::fair_limit::Network;
 use crate::embedded::log_limiter::LogLimiter;
 use crate::embedded::replica::Replica;
-use crate::embedded::shares::Network;
 
 /// The connections of a listener whose handshake succeeded.
 ///
-/// Handshakes run in tasks of their own: one that takes long holds up neither the listener nor the others.
+/// Handshakes run in tasks of their own, so a slow one delays neither the listener nor the others.
 pub(in crate::embedded) fn accept(
     tcp: impl Stream<Item = io::Result<(TcpStream, IpAddr)>> + Send + 'static,
     tls: Arc<LiveTls>,
@@ -46,36 +46,36 @@ struct Handshakes {
     tcp: BoxStream<'static, io::Result<(TcpStream, IpAddr)>>,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
-    running: JoinSet<Option<Done>>,
-    /// Those that run, and some that have ended.
-    oldest_first: VecDeque<Running>,
+    running: JoinSet<Option<CompletedHandshake>>,
+    /// The running handshakes, and some that have ended.
+    oldest_first: VecDeque<RunningHandshake>,
     failures: Arc<LogLimiter>,
 }
 
 /// A handshake with a client at this address.
-struct Running {
+struct RunningHandshake {
     network: Network,
     task: AbortHandle,
 }
 
-/// A handshake that succeeded, with the edition of what it was made with.
-struct Done {
+/// A completed handshake with the edition of its configuration.
+struct CompletedHandshake {
     connection: TlsStream<TcpStream>,
     from: IpAddr,
     edition: u64,
 }
 
 impl Handshakes {
-    /// The next connection whose handshake succeeded; `None` at the end of the listener.
+    /// The next connection with a completed handshake; `None` at the end of the listener.
     async fn next(&mut self) -> Option<Connection<TlsStream<TcpStream>>> {
         loop {
             tokio::select! {
                 accepted = self.tcp.next() => match accepted? {
-                    Ok((connection, from)) => self.begin(connection, from),
+                    Ok((connection, from)) => self.start(connection, from),
                     Err(error) => listener_failed(&self.replica, &error).await,
                 },
                 Some(ended) = self.running.join_next() => {
-                    // An error is a handshake that was ended in favour of a newer one, which was counted then.
+                    // An error is an aborted handshake, which was counted at the abort.
                     if let Ok(Some(done)) = ended
                         && let Some(connection) = self.admit(done)
                     {
@@ -86,60 +86,60 @@ impl Handshakes {
         }
     }
 
-    /// Admits a connection of a client whose certificate, if it has one, the handshake has verified.
-    fn admit(&self, done: Done) -> Option<Connection<TlsStream<TcpStream>>> {
-        let Done { connection, from, edition } = done;
+    /// Admits a connection whose client certificate, if any, the handshake has verified.
+    fn admit(&self, done: CompletedHandshake) -> Option<Connection<TlsStream<TcpStream>>> {
+        let CompletedHandshake { connection, from, edition } = done;
         let (_, session) = connection.get_ref();
         let certificate = session.peer_certificates().and_then(|chain| Certificate::of(chain, edition));
-        if !self.replica.access.goes_by_certificates() {
+        if !self.replica.access.ends_with_certificates() {
             return Connection::admit(&self.replica, connection, from, certificate);
         }
         let complain = |uri: &str| {
             self.replica.counters.denied.add(1);
-            if self.replica.news.is_news(&format!("a URI of a certificate: {uri}")) {
-                tracing::warn!(?uri, "a URI of a client's certificate names no prefix, and opens none");
+            if self.replica.log_limiter.should_log(&format!("a URI of a certificate: {uri}")) {
+                tracing::warn!(?uri, "a URI of a client certificate is malformed and grants no prefix");
             }
         };
         let certificate = certificate.map(|certificate| certificate.with_uris(complain));
         let connection = Connection::admit(&self.replica, connection, from, certificate)?;
-        self.tls.certified().enter(connection.peer());
+        self.tls.certificate_connections().enter(connection.peer());
         Some(connection)
     }
 
-    fn begin(&mut self, connection: TcpStream, from: IpAddr) {
+    fn start(&mut self, connection: TcpStream, from: IpAddr) {
         let Some((config, edition)) = self.tls.config() else {
             self.replica.counters.handshakes_failed.add(1);
-            if self.replica.news.is_news("no certificate yet") {
-                tracing::warn!("a client was turned away: the server has no certificate yet");
+            if self.replica.log_limiter.should_log("no certificate yet") {
+                tracing::warn!("connection refused: the server has no certificate yet");
             }
             return;
         };
-        self.make_room();
+        self.evict_oldest();
         let acceptor = TlsAcceptor::from(config);
         let limit = self.tls.options().handshake_timeout;
         let (replica, failures) = (Arc::clone(&self.replica), Arc::clone(&self.failures));
         let task = self.running.spawn(async move {
             let ended = tokio::time::timeout(limit, acceptor.accept(connection)).await;
             let error = match ended {
-                Ok(Ok(connection)) => return Some(Done { connection, from, edition }),
+                Ok(Ok(connection)) => return Some(CompletedHandshake { connection, from, edition }),
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
             };
             replica.counters.handshakes_failed.add(1);
-            // Whoever only looks whether the port is open leaves without a word.
-            if error.kind() != io::ErrorKind::UnexpectedEof && failures.is_news(&error.to_string()) {
+            // Port probes close the connection without a byte.
+            if error.kind() != io::ErrorKind::UnexpectedEof && failures.should_log(&error.to_string()) {
                 tracing::warn!(%from, %error, "a TLS handshake failed");
             } else {
                 tracing::debug!(%from, %error, "a TLS handshake failed");
             }
             None
         });
-        self.oldest_first.push_back(Running { network: from.into(), task });
+        self.oldest_first.push_back(RunningHandshake { network: from.into(), task });
     }
 
-    /// Sees to it that one more handshake may run: when there are too many, the oldest ends of the address with most. An
-    /// honest one takes milliseconds.
-    fn make_room(&mut self) {
+    /// Makes room for one more handshake: at the limit, the oldest of the address with the most is aborted. A good
+    /// handshake takes milliseconds.
+    fn evict_oldest(&mut self) {
         let limit = self.tls.options().handshake_limit;
         if self.oldest_first.len() < limit {
             return;
@@ -152,16 +152,16 @@ impl Handshakes {
             };
             ended.task.abort();
             self.replica.counters.handshakes_failed.add(1);
-            if self.replica.news.is_news("too many handshakes") {
+            if self.replica.log_limiter.should_log("too many handshakes") {
                 let most = ended.network;
-                tracing::warn!(limit, %most, "too many TLS handshakes at once; the oldest of the address with most are ended");
+                tracing::warn!(limit, %most, "TLS handshake limit reached; the oldest of the address with the most are aborted");
             }
         }
     }
 }
 
-/// Where the oldest handshake is of the address that has most of them.
-fn oldest_of_most(oldest_first: &VecDeque<Running>) -> Option<usize> {
+/// The position of the oldest handshake of the address with the most.
+fn oldest_of_most(oldest_first: &VecDeque<RunningHandshake>) -> Option<usize> {
     let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
     for running in oldest_first {
         *counts.entry(running.network).or_default() += 1;

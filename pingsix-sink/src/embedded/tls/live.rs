@@ -1,4 +1,4 @@
-//! The material in force, and its replacement.
+//! The current TLS configuration and its replacement.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -10,37 +10,37 @@ use tokio_rustls::rustls::ServerConfig;
 
 use super::ServerTls;
 use super::fault::{TlsError, TlsPart};
-use super::material::{Fingerprint, Material, Sources};
-use crate::embedded::access::{Certificate, Certified, Lapse};
+use super::sources::{Fingerprint, LoadedTls, Sources};
+use crate::embedded::access::{Certificate, CertificateConnections, Lapse};
 use crate::embedded::replica::Replica;
 use crate::embedded::revisions::Clock;
 
-/// What handshakes are made with now.
+/// The current TLS configuration of handshakes.
 pub(in crate::embedded) struct LiveTls {
     options: ServerTls,
     clock: Arc<dyn Clock>,
     current: RwLock<Option<Current>>,
-    seen: Mutex<SourceState>,
-    certified: Certified,
+    state: Mutex<SourceState>,
+    certificate_connections: CertificateConnections,
 }
 
-/// What is in force; each has another edition than those before.
+/// The current configuration with an edition number of its own.
 struct Current {
-    material: Material,
+    loaded: LoadedTls,
     edition: u64,
 }
 
-/// Where material comes from, and what was last looked at, and said.
+/// The sources with the state of the last check.
 struct SourceState {
-    /// `None` as long as the server has nothing to prove itself with.
+    /// `None` until the server has a certificate.
     sources: Option<Sources>,
     fingerprint: Option<Fingerprint>,
-    time: CertificateTime,
+    time: Validity,
 }
 
-/// How the certificates in force stand to the clock.
+/// Validity of the current certificates at the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CertificateTime {
+enum Validity {
     Valid,
     NotYetValid,
     Expired,
@@ -53,61 +53,61 @@ impl fmt::Debug for LiveTls {
 }
 
 impl LiveTls {
-    /// Reads everything once; all of it must be usable.
+    /// Reads all sources once; each must be usable.
     pub(in crate::embedded) fn load(options: ServerTls, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
-        let seen = SourceState { sources: None, fingerprint: None, time: CertificateTime::Valid };
+        let state = SourceState { sources: None, fingerprint: None, time: Validity::Valid };
         let live = Self {
             clock,
             current: RwLock::new(None),
-            seen: Mutex::new(seen),
-            certified: Certified::default(),
+            state: Mutex::new(state),
+            certificate_connections: CertificateConnections::default(),
             options,
         };
         if let Some(sources) = live.options.sources.clone() {
-            let seen = &mut *live.seen.lock();
-            live.take(sources, seen)?;
-            live.judge_time(seen);
+            let state = &mut *live.state.lock();
+            live.apply_sources(sources, state)?;
+            live.log_validity(state);
         }
         Ok(live)
     }
 
-    /// What the next handshake is made with, and its edition; `None` as long as there is nothing.
+    /// The configuration of the next handshake, and its edition; `None` without a certificate.
     pub(super) fn config(&self) -> Option<(Arc<ServerConfig>, u64)> {
         let current = self.current.read();
-        current.as_ref().map(|current| (Arc::clone(&current.material.config), current.edition))
+        current.as_ref().map(|current| (Arc::clone(&current.loaded.config), current.edition))
     }
 
     pub(super) fn options(&self) -> &ServerTls {
         &self.options
     }
 
-    /// The connections that end when the certificates of their clients do.
-    pub(in crate::embedded) fn certified(&self) -> &Certified {
-        &self.certified
+    /// The connections that end with the certificates of their clients.
+    pub(in crate::embedded) fn certificate_connections(&self) -> &CertificateConnections {
+        &self.certificate_connections
     }
 
-    /// Looks at the files again and again, and at the time. Never ends.
+    /// Checks the files and the validity periodically. Never ends.
     pub(in crate::embedded) async fn keep_current(self: Arc<Self>, replica: Arc<Replica>) -> Infallible {
-        let mut looks = tokio::time::interval(self.options.reread_interval);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut interval = tokio::time::interval(self.options.reread_interval);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            interval.tick().await;
             let (live, replica) = (Arc::clone(&self), Arc::clone(&replica));
-            let looked = tokio::task::spawn_blocking(move || live.refresh(&replica)).await;
-            if let Err(error) = looked {
-                tracing::error!(%error, "the TLS files could not be looked at");
+            let refreshed = tokio::task::spawn_blocking(move || live.refresh(&replica)).await;
+            if let Err(error) = refreshed {
+                tracing::error!(%error, "the TLS files could not be checked");
             }
         }
     }
 
-    /// Puts other material in the place of what is in force; what cannot be used changes nothing.
+    /// Replaces the configuration; on an error, the current one stays.
     pub(in crate::embedded) fn replace(&self, tls: ServerTls, replica: &Replica) -> Result<(), TlsError> {
         let Some(sources) = tls.sources else { return Ok(()) };
-        let mut seen = self.seen.lock();
-        match self.take(sources, &mut seen) {
+        let mut state = self.state.lock();
+        match self.apply_sources(sources, &mut state) {
             Ok(true) => {
                 replica.counters.tls_rotations.add(1);
-                tracing::info!("new connections get the new TLS material");
+                tracing::info!("new connections use the new TLS certificate");
             }
             Ok(false) => {}
             Err(error) => {
@@ -115,107 +115,105 @@ impl LiveTls {
                 return Err(error);
             }
         }
-        self.judge_time(&mut seen);
-        self.review(replica);
+        self.log_validity(&mut state);
+        self.close_invalid(replica);
         Ok(())
     }
 
-    /// Takes material from these sources, and says whether it is other than what is in force.
-    fn take(&self, sources: Sources, seen: &mut SourceState) -> Result<bool, TlsError> {
+    /// Loads these sources and returns whether they differ from the current ones.
+    fn apply_sources(&self, sources: Sources, state: &mut SourceState) -> Result<bool, TlsError> {
         let (fingerprint, contents) = sources.read(None);
-        if self.current.read().is_some() && seen.fingerprint == Some(fingerprint) {
-            seen.sources = Some(sources);
+        if self.current.read().is_some() && state.fingerprint == Some(fingerprint) {
+            state.sources = Some(sources);
             return Ok(false);
         }
-        let material = sources.material(contents)?;
-        *seen = SourceState {
-            sources: Some(sources),
-            fingerprint: Some(fingerprint),
-            time: CertificateTime::Valid,
-        };
-        self.put(material);
+        let loaded = sources.load(contents)?;
+        *state =
+            SourceState { sources: Some(sources), fingerprint: Some(fingerprint), time: Validity::Valid };
+        self.install(loaded);
         Ok(true)
     }
 
-    fn put(&self, material: Material) {
+    fn install(&self, loaded: LoadedTls) {
         let mut current = self.current.write();
         let edition = current.as_ref().map_or(1, |current| current.edition + 1);
-        *current = Some(Current { material, edition });
+        *current = Some(Current { loaded, edition });
     }
 
     fn refresh(&self, replica: &Replica) {
-        // Held throughout: several listeners look, and each change is to be judged and told once.
-        let mut seen = self.seen.lock();
-        if let Some(sources) = seen.sources.clone() {
-            let (fingerprint, contents) = sources.read(seen.fingerprint);
-            if Some(fingerprint) != seen.fingerprint {
-                seen.fingerprint = Some(fingerprint);
-                match sources.material(contents) {
-                    Ok(material) => {
-                        self.put(material);
-                        seen.time = CertificateTime::Valid;
+        // The lock is held throughout, because several listeners refresh, and each change must be applied and logged
+        // once.
+        let mut state = self.state.lock();
+        if let Some(sources) = state.sources.clone() {
+            let (fingerprint, contents) = sources.read(state.fingerprint);
+            if Some(fingerprint) != state.fingerprint {
+                state.fingerprint = Some(fingerprint);
+                match sources.load(contents) {
+                    Ok(loaded) => {
+                        self.install(loaded);
+                        state.time = Validity::Valid;
                         replica.counters.tls_rotations.add(1);
-                        tracing::info!(?sources, "new connections get the new TLS files");
+                        tracing::info!(?sources, "new connections use the new TLS files");
                     }
                     Err(error) => {
                         replica.counters.tls_rotations_refused.add(1);
-                        tracing::warn!(%error, "the TLS files changed and cannot be used; what was in force before stays");
+                        tracing::warn!(%error, "the TLS files are invalid; the previous certificate stays");
                     }
                 }
             }
         }
-        self.judge_time(&mut seen);
-        self.review(replica);
+        self.log_validity(&mut state);
+        self.close_invalid(replica);
     }
 
-    /// Ends the connections whose certificates prove nothing any more.
-    fn review(&self, replica: &Replica) {
+    /// Closes the connections whose certificates are no longer valid.
+    fn close_invalid(&self, replica: &Replica) {
         let authorities = {
             let current = self.current.read();
             let Some(current) = &*current else { return };
-            current.material.authorities.clone().map(|authorities| (authorities, current.edition))
+            current.loaded.authorities.clone().map(|authorities| (authorities, current.edition))
         };
         let authorities = authorities.as_ref().map(|(authorities, edition)| (&**authorities, *edition));
         let (mut expired, mut disowned) = (0_usize, 0_usize);
-        self.certified.review(authorities, self.clock.now(), |peer, lapse| {
+        self.certificate_connections.close_invalid(authorities, self.clock.now(), |peer, lapse| {
             match lapse {
                 Lapse::Expired => expired += 1,
                 Lapse::Disowned => disowned += 1,
             }
             let client = peer.certificate().and_then(Certificate::common_name).map(|name| &**name);
-            tracing::debug!(client, ?lapse, "the certificate of a client is no longer good");
+            tracing::debug!(client, ?lapse, "a client certificate is no longer valid");
         });
         if expired + disowned > 0 {
             replica.counters.connections_lapsed.add(expired + disowned);
             tracing::info!(
                 expired,
                 disowned,
-                "connections were closed: the certificate of the client has expired, or its authority is none any more"
+                "connections closed: the client certificate has expired, or its CA was removed"
             );
         }
     }
 
-    /// Says so when the certificates in force begin to be out of their time. They are served all the same: clients
-    /// judge them by their own clocks, and no certificate at all would be worse.
-    fn judge_time(&self, seen: &mut SourceState) {
+    /// Logs when the current certificates leave their validity period. The server keeps them, because clients check
+    /// them by their own clocks, and no certificate would be worse.
+    fn log_validity(&self, state: &mut SourceState) {
         let now = self.clock.now();
-        let time = match self.current.read().as_ref().and_then(|current| current.material.validity.clone()) {
-            Some(validity) if now > validity.end => CertificateTime::Expired,
-            Some(validity) if now < validity.start => CertificateTime::NotYetValid,
-            Some(_) | None => CertificateTime::Valid,
+        let time = match self.current.read().as_ref().and_then(|current| current.loaded.validity.clone()) {
+            Some(validity) if now > validity.end => Validity::Expired,
+            Some(validity) if now < validity.start => Validity::NotYetValid,
+            Some(_) | None => Validity::Valid,
         };
-        if time == seen.time {
+        if time == state.time {
             return;
         }
-        seen.time = time;
-        let source = seen.sources.as_ref().map(|sources| &sources.certificate);
+        state.time = time;
+        let source = state.sources.as_ref().map(|sources| &sources.certificate);
         let part = TlsPart::Certificate;
         match time {
-            CertificateTime::Valid => {}
-            CertificateTime::Expired => {
+            Validity::Valid => {}
+            Validity::Expired => {
                 tracing::warn!(%part, ?source, "a certificate has expired; clients will refuse it");
             }
-            CertificateTime::NotYetValid => {
+            Validity::NotYetValid => {
                 tracing::warn!(%part, ?source, "a certificate is not valid yet; clients will refuse it");
             }
         }

@@ -7,13 +7,13 @@ use pingsix_sink::target::ServerCredentials;
 use pingsix_sink::{DynSink, EtcdSink, Sink as _, Target};
 use pingsix_test_programs::{Etcd, find};
 
-use super::lab::{PATIENCE, fails, publish_until_done};
+use super::etcd_test::{WAIT_TIMEOUT, publish_error, publish_until_done};
 use crate::authority::{Authority, NAME};
 use crate::documents::desired;
 
 const PASSWORD: &str = "correct horse";
 
-/// An etcd with a user `gateway` who may read and write `/p/web/` and nothing else.
+/// An etcd with a user `gateway` who may only read and write `/p/web/`.
 async fn guarded() -> Option<Etcd> {
     let (_, etcd) = (find("etcdctl")?, Etcd::start().await?);
     for arguments in [
@@ -25,7 +25,7 @@ async fn guarded() -> Option<Etcd> {
         &["user", "grant-role", "gateway", "web"],
         &["auth", "enable"],
     ] {
-        // The role root comes with its user in some versions, and before it in others.
+        // Some versions create the role root with its user, and others before it.
         if arguments == ["user", "grant-role", "root", "root"] {
             etcd.try_control(&["role", "add", "root"]).await;
         }
@@ -42,22 +42,22 @@ async fn a_confined_user_publishes_where_it_may_and_is_told_where_it_may_not() {
     let web = |value: &str| desired("/p/web", &[("upstreams/u", "1"), ("routes/r", value)]);
     sink.publish(&web("1")).await.unwrap();
     for outside in ["/p/api", "/p/web:80"] {
-        let error = fails(&sink, &desired(outside, &[("routes/r", "1")])).await;
+        let error = publish_error(&sink, &desired(outside, &[("routes/r", "1")])).await;
         assert_eq!((error.category(), error.is_retryable()), ("etcd_permission_denied", true));
         assert!(error.to_string().contains(&format!("{outside}/")), "{error}");
     }
-    // The watch has its rights too.
+    // The watch is authorised too.
     etcd.control(&["--user=gateway:correct horse", "put", "/p/web/routes/r", "hacked"]).await;
-    super::lab::drifted(&sink, &["/p/web"]).await;
+    super::etcd_test::wait_for_drift(&sink, &["/p/web"]).await;
 
-    // Tokens are lost with the process that gave them.
+    // Tokens are lost with the process that issued them.
     etcd.kill().await;
     etcd.start_again().await;
     publish_until_done(&sink, &web("2")).await;
     etcd.control(&["--user=gateway:correct horse", "put", "/p/web/routes/r", "hacked"]).await;
-    super::lab::drifted(&sink, &["/p/web"]).await;
+    super::etcd_test::wait_for_drift(&sink, &["/p/web"]).await;
 
-    // What changes users and roles makes tokens old.
+    // A change of users or roles invalidates tokens.
     etcd.control(&["--user=root:r", "user", "add", "another:p"]).await;
     sink.publish(&web("3")).await.unwrap();
 
@@ -79,14 +79,14 @@ async fn a_user_who_is_not_known_is_told_apart_from_an_etcd_that_is_not_there() 
             "etcd_authentication",
         ),
     ] {
-        let error = fails(&builder.build().unwrap(), &web).await;
+        let error = publish_error(&builder.build().unwrap(), &web).await;
         assert_eq!((error.category(), error.is_retryable()), (category, true), "{error}");
         assert!(!format!("{error} {error:?}").contains("wrong"), "{error}");
     }
     let open = Etcd::start().await.unwrap();
     let sink =
         EtcdSink::builder([open.address().to_string()]).credentials("gateway", PASSWORD).build().unwrap();
-    let error = fails(&sink, &web).await;
+    let error = publish_error(&sink, &web).await;
     assert_eq!(error.category(), "etcd_authentication");
     assert!(error.to_string().contains("not enabled"), "{error}");
 }
@@ -96,7 +96,7 @@ async fn tokens_that_expire_are_renewed() {
     let Some(etcd) = guarded().await else { return };
     let sink =
         EtcdSink::builder([etcd.address().to_string()]).credentials("gateway", PASSWORD).build().unwrap();
-    // Disabling authentication and enabling it again forgets all tokens.
+    // Disabling and enabling authentication invalidates all tokens.
     for round in 0..3 {
         let web = desired("/p/web", &[("routes/r", &round.to_string())]);
         sink.publish(&web).await.unwrap();
@@ -105,7 +105,7 @@ async fn tokens_that_expire_are_renewed() {
     }
 }
 
-/// An etcd that proves itself, and asks for certificates of the same authority.
+/// An etcd with TLS and client certificates of the same CA.
 async fn encrypted(authority: &Authority) -> Option<Etcd> {
     let directory = tempfile::tempdir().unwrap();
     let server = authority.issue(1);
@@ -149,7 +149,7 @@ async fn tls_proves_both_sides() {
         ("another authority trusted", ClientTls::ca_pem(stranger.pem())),
         ("another name", known().domain("other.test")),
     ] {
-        let error = fails(&sink(tls), &desired("/p/web", &[("routes/r", why)])).await;
+        let error = publish_error(&sink(tls), &desired("/p/web", &[("routes/r", why)])).await;
         assert_eq!(error.category(), "etcd_unavailable", "{why}: {error}");
         assert!(!error.to_string().contains("transport error"), "{why} is explained: {error}");
     }
@@ -211,11 +211,11 @@ async fn certificates_are_read_again_for_a_new_connection() {
     write(&Authority::new("stranger"));
     let sink = builder().build().unwrap();
     let web = |value: &str| desired("/p/web", &[("routes/r", value)]);
-    fails(&sink, &web("1")).await;
+    publish_error(&sink, &web("1")).await;
     write(&authority);
     publish_until_done(&sink, &web("1")).await;
     etcd.kill().await;
-    fails(&sink, &web("2")).await;
+    publish_error(&sink, &web("2")).await;
     etcd.start_again().await;
-    tokio::time::timeout(PATIENCE, publish_until_done(&sink, &web("2"))).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, publish_until_done(&sink, &web("2"))).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Everything at once: an etcd that dies and stalls, and a sink that is restarted in the middle of what it does.
+//! Combined failures: an etcd that dies and stalls, and a sink that restarts in the middle of a publication.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Desired, EtcdSink, Sink as _};
 use pingsix_test_programs::Signal;
 
-use super::lab::{Lab, PATIENCE, publish_until_done};
+use super::etcd_test::{EtcdTest, WAIT_TIMEOUT, publish_until_done};
 use crate::documents::scope;
 use crate::graph::{assert_closed, graph};
 use crate::wire::{Watcher, channel, watch_under};
@@ -16,13 +16,13 @@ const ROUNDS: u64 = 24;
 
 #[tokio::test]
 async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back() {
-    let Some(mut lab) = Lab::start().await else { return };
+    let Some(mut etcd_test) = EtcdTest::start().await else { return };
     let mut random = fastrand::Rng::with_seed(7);
     let open = |address: String| {
-        // Small transactions: more places to be interrupted at.
+        // Small transactions have more points of interruption.
         EtcdSink::builder([address]).timeout(Duration::from_millis(500)).max_txn_ops(5).build().unwrap()
     };
-    let mut sink = open(lab.etcd.address().to_string());
+    let mut sink = open(etcd_test.etcd.address().to_string());
     let mut last = None;
     for round in 0..ROUNDS {
         let state = graph(100 + round);
@@ -30,22 +30,22 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
         match random.u8(..4) {
             0 => {
                 drop(interrupted.await);
-                lab.etcd.kill().await;
-                lab.etcd.start_again().await;
+                etcd_test.etcd.kill().await;
+                etcd_test.etcd.start_again().await;
             }
             1 => {
-                lab.etcd.signal(Signal::Pause);
+                etcd_test.etcd.signal(Signal::Pause);
                 drop(interrupted.await);
                 tokio::time::sleep(Duration::from_millis(random.u64(..700))).await;
-                lab.etcd.signal(Signal::Continue);
+                etcd_test.etcd.signal(Signal::Continue);
             }
             2 => {
                 drop(interrupted.await);
-                sink = open(lab.etcd.address().to_string());
+                sink = open(etcd_test.etcd.address().to_string());
             }
             _ => drop(interrupted.await),
         }
-        // Often the next state is wanted before this one was reached.
+        // The next state is often desired before this one is reached.
         if random.bool() {
             let published = publish_until_done(&sink, &state).await;
             assert!(last <= Some(published.revision));
@@ -54,13 +54,15 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
     }
     let end = graph(1_000);
     publish_until_done(&sink, &end).await;
-    let values: Vec<String> = lab.held(end.scope()).await.into_values().collect();
+    let values: Vec<String> = etcd_test.contents(end.scope()).await.into_values().collect();
     let wanted: Vec<&[u8]> = end.documents().iter().map(|document| &*document.value).collect();
     assert!(values.iter().map(String::as_bytes).eq(wanted));
     let gone = publish_until_done(&sink, &Desired::empty(scope("/p/web"))).await;
 
     let mut watcher =
-        Watcher::open_with(channel(lab.etcd.address()).await, Some(watch_under("/p/web/", 1))).await.unwrap();
+        Watcher::open_with(channel(etcd_test.etcd.address()).await, Some(watch_under("/p/web/", 1)))
+            .await
+            .unwrap();
     let (mut state, mut revision, mut seen) = (BTreeMap::new(), 0, 0);
     let replaying = async {
         while revision < gone.revision.get() {
@@ -85,7 +87,7 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
             }
         }
     };
-    tokio::time::timeout(PATIENCE, replaying).await.expect("all is replayed");
+    tokio::time::timeout(WAIT_TIMEOUT, replaying).await.expect("all is replayed");
     assert!(seen > 50, "{seen} states");
     assert!(state.is_empty());
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use pingsix_sink::{Desired, DocumentSet, EtcdSink, Sink as _};
 use pingsix_test_programs::{Etcd, Signal};
 
-use super::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
+use super::etcd_test::{
+    EtcdTest, WAIT_TIMEOUT, publish_error, publish_until_done, routes_of, wait_for_drift, wait_for_watch,
+};
 use crate::documents::{desired, document, scope};
 use crate::log;
 use crate::relay::Relay;
@@ -17,102 +19,104 @@ fn web(value: &str) -> Desired {
 
 #[tokio::test]
 async fn an_etcd_that_is_stopped_and_started_again_is_caught_up_with() {
-    let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
+    let Some(mut etcd_test) = EtcdTest::start().await else { return };
+    let sink = EtcdSink::builder([etcd_test.etcd.address().to_string()]).build().unwrap();
     let first = sink.publish(&web("1")).await.unwrap();
-    watched(&lab, &sink, &web("1")).await;
-    lab.etcd.kill().await;
+    wait_for_watch(&etcd_test, &sink, &web("1")).await;
+    etcd_test.etcd.kill().await;
     for _ in 0..3 {
         let begun = Instant::now();
-        assert_eq!(fails(&sink, &web("2")).await.category(), "etcd_unavailable");
+        assert_eq!(publish_error(&sink, &web("2")).await.category(), "etcd_unavailable");
         assert!(begun.elapsed() < Duration::from_secs(5), "a port that is closed is known at once");
     }
-    lab.etcd.start_again().await;
+    etcd_test.etcd.start_again().await;
     let second = publish_until_done(&sink, &web("2")).await;
     assert!(second.revision > first.revision);
-    assert_eq!(lab.held(&scope("/p/web")).await["/p/web/routes/r"], "2");
+    assert_eq!(etcd_test.contents(&scope("/p/web")).await["/p/web/routes/r"], "2");
 
-    // The watch comes back, and finds what happened in its absence.
-    lab.put("/p/web/routes/r", "hacked").await;
-    drifted(&sink, &["/p/web"]).await;
+    // The watch reconnects, and finds the changes of the meantime.
+    etcd_test.put("/p/web/routes/r", "hacked").await;
+    wait_for_drift(&sink, &["/p/web"]).await;
     assert_eq!(publish_until_done(&sink, &web("2")).await.changed.updated, 1);
 }
 
 #[tokio::test]
 async fn a_publication_waits_for_an_etcd_that_is_slow_and_gives_up_on_one_that_is_silent() {
-    let Some(lab) = Lab::start().await else { return };
-    let sink =
-        EtcdSink::builder([lab.etcd.address().to_string()]).timeout(Duration::from_secs(3)).build().unwrap();
+    let Some(etcd_test) = EtcdTest::start().await else { return };
+    let sink = EtcdSink::builder([etcd_test.etcd.address().to_string()])
+        .timeout(Duration::from_secs(3))
+        .build()
+        .unwrap();
     sink.publish(&web("1")).await.unwrap();
-    lab.etcd.signal(Signal::Pause);
+    etcd_test.etcd.signal(Signal::Pause);
     let slow = async {
         tokio::time::sleep(Duration::from_millis(800)).await;
-        lab.etcd.signal(Signal::Continue);
+        etcd_test.etcd.signal(Signal::Continue);
     };
     let ((), published) = futures::future::join(slow, sink.publish(&web("2"))).await;
     assert_eq!(published.unwrap().changed.updated, 1);
 
-    lab.etcd.signal(Signal::Pause);
+    etcd_test.etcd.signal(Signal::Pause);
     let begun = Instant::now();
-    let error = fails(&sink, &web("3")).await;
+    let error = publish_error(&sink, &web("3")).await;
     assert_eq!(error.category(), "etcd_timeout", "{error}");
     assert!(begun.elapsed() < Duration::from_secs(8));
-    lab.etcd.signal(Signal::Continue);
+    etcd_test.etcd.signal(Signal::Continue);
     publish_until_done(&sink, &web("3")).await;
-    assert_eq!(lab.held(&scope("/p/web")).await["/p/web/routes/r"], "3");
+    assert_eq!(etcd_test.contents(&scope("/p/web")).await["/p/web/routes/r"], "3");
 }
 
 #[tokio::test]
 async fn another_endpoint_serves_when_one_does_not() {
-    let Some(lab) = Lab::start().await else { return };
-    let (first, second) = (Relay::start(channel(lab.etcd.address()).await).await, &lab.relay);
+    let Some(etcd_test) = EtcdTest::start().await else { return };
+    let (first, second) = (Relay::start(channel(etcd_test.etcd.address()).await).await, &etcd_test.relay);
     let addresses = ["127.0.0.1:1".to_owned(), first.address.to_string(), second.address.to_string()];
     let sink = EtcdSink::builder(addresses).timeout(Duration::from_secs(2)).build().unwrap();
     sink.publish(&web("1")).await.unwrap();
-    assert_eq!((first.taken(), second.taken()), (1, 0));
-    watched(&lab, &sink, &web("1")).await;
+    assert_eq!((first.forwarded(), second.forwarded()), (1, 0));
+    wait_for_watch(&etcd_test, &sink, &web("1")).await;
     first.stop();
     publish_until_done(&sink, &web("2")).await;
-    assert!(second.taken() > 0);
-    lab.put("/p/web/routes/r", "hacked").await;
-    drifted(&sink, &["/p/web"]).await;
+    assert!(second.forwarded() > 0);
+    etcd_test.put("/p/web/routes/r", "hacked").await;
+    wait_for_drift(&sink, &["/p/web"]).await;
 }
 
 #[tokio::test]
 async fn compaction_loses_no_change_of_others() {
-    let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
+    let Some(mut etcd_test) = EtcdTest::start().await else { return };
+    let sink = EtcdSink::builder([etcd_test.etcd.address().to_string()]).build().unwrap();
     sink.publish(&web("1")).await.unwrap();
     for round in 0..3 {
-        watched(&lab, &sink, &web("1")).await;
-        // What the watch would have to go on with is gone when it comes back.
-        lab.etcd.kill().await;
-        lab.etcd.start_again().await;
+        wait_for_watch(&etcd_test, &sink, &web("1")).await;
+        // The start of the watch is compacted when it reconnects.
+        etcd_test.etcd.kill().await;
+        etcd_test.etcd.start_again().await;
         for n in 0..5 {
-            lab.put("/p/web/routes/r", &format!("{round} {n}")).await;
+            etcd_test.put("/p/web/routes/r", &format!("{round} {n}")).await;
         }
-        let revision = lab.revision().await.to_string();
-        lab.etcd.control(&["compact", &revision]).await;
-        drifted(&sink, &["/p/web"]).await;
+        let revision = etcd_test.revision().await.to_string();
+        etcd_test.etcd.control(&["compact", &revision]).await;
+        wait_for_drift(&sink, &["/p/web"]).await;
         publish_until_done(&sink, &web("1")).await;
-        assert_eq!(lab.held(&scope("/p/web")).await["/p/web/routes/r"], "1");
+        assert_eq!(etcd_test.contents(&scope("/p/web")).await["/p/web/routes/r"], "1");
     }
 }
 
 #[tokio::test]
 async fn a_watch_that_begins_too_late_is_followed_by_a_list() {
-    let Some(lab) = Lab::start().await else { return };
-    let sink = lab.sink();
-    lab.relay.refuse_watches(true);
+    let Some(etcd_test) = EtcdTest::start().await else { return };
+    let sink = etcd_test.sink();
+    etcd_test.relay.refuse_watches(true);
     sink.publish(&web("1")).await.unwrap();
     for n in 0..5 {
-        lab.put("/p/web/routes/r", &n.to_string()).await;
+        etcd_test.put("/p/web/routes/r", &n.to_string()).await;
     }
-    lab.etcd.control(&["compact", &lab.revision().await.to_string()]).await;
-    lab.relay.refuse_watches(false);
-    drifted(&sink, &["/p/web"]).await;
+    etcd_test.etcd.control(&["compact", &etcd_test.revision().await.to_string()]).await;
+    etcd_test.relay.refuse_watches(false);
+    wait_for_drift(&sink, &["/p/web"]).await;
     publish_until_done(&sink, &web("1")).await;
-    watched(&lab, &sink, &web("1")).await;
+    wait_for_watch(&etcd_test, &sink, &web("1")).await;
 }
 
 #[tokio::test]
@@ -132,9 +136,9 @@ async fn an_etcd_that_is_full_says_so_and_is_written_again_when_it_has_room() {
             }
         }
     };
-    let error = tokio::time::timeout(PATIENCE, filling).await.expect("it is full soon");
+    let error = tokio::time::timeout(WAIT_TIMEOUT, filling).await.expect("it is full soon");
     assert_eq!((error.category(), error.is_retryable()), ("etcd_no_space", true), "{error}");
-    assert_eq!(fails(&sink, &web("1")).await.category(), "etcd_no_space");
+    assert_eq!(publish_error(&sink, &web("1")).await.category(), "etcd_no_space");
 
     let status = etcd.control(&["endpoint", "status", "--write-out", "json"]).await;
     let revision: String =
@@ -148,32 +152,32 @@ async fn an_etcd_that_is_full_says_so_and_is_written_again_when_it_has_room() {
 #[tokio::test]
 async fn a_store_that_was_lost_is_filled_again_and_its_lower_revision_reported() {
     log::keep();
-    let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
+    let Some(mut etcd_test) = EtcdTest::start().await else { return };
+    let sink = EtcdSink::builder([etcd_test.etcd.address().to_string()]).build().unwrap();
     let lost = desired("/p/lost", &[("upstreams/u", "1"), ("routes/r", "1")]);
     for n in 0..5 {
         sink.publish(&desired("/p/lost", &[("routes/r", &n.to_string())])).await.unwrap();
     }
     sink.publish(&lost).await.unwrap();
-    lab.etcd.kill().await;
-    lab.etcd.start_empty().await;
-    drifted(&sink, &["/p/lost"]).await;
+    etcd_test.etcd.kill().await;
+    etcd_test.etcd.start_empty().await;
+    wait_for_drift(&sink, &["/p/lost"]).await;
     publish_until_done(&sink, &lost).await;
-    assert_eq!(lab.held(lost.scope()).await.len(), 2);
+    assert_eq!(etcd_test.contents(lost.scope()).await.len(), 2);
     let reported = log::all().lines().any(|line| line.contains(" ERROR ") && line.contains("/p/lost"));
     assert!(reported, "PingSIX would be deaf, and nobody would know");
 }
 
 #[tokio::test]
 async fn a_sink_that_is_dropped_leaves_its_documents_and_ends_its_watches() {
-    let Some(lab) = Lab::start().await else { return };
-    let sink = lab.sink();
-    let web = many("/p/web", 10, 10);
+    let Some(etcd_test) = EtcdTest::start().await else { return };
+    let sink = etcd_test.sink();
+    let web = routes_of("/p/web", 10, 10);
     sink.publish(&web).await.unwrap();
-    watched(&lab, &sink, &web).await;
+    wait_for_watch(&etcd_test, &sink, &web).await;
     let mut drift = sink.drift();
     drop(sink);
     let ended = async { while drift.changed().await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, ended).await.expect("nobody watches any more");
-    assert_eq!(lab.held(web.scope()).await.len(), 10);
+    tokio::time::timeout(WAIT_TIMEOUT, ended).await.expect("nobody watches any more");
+    assert_eq!(etcd_test.contents(web.scope()).await.len(), 10);
 }

@@ -2,20 +2,20 @@
 
 use pingsix_sink::{Desired, Sink as _};
 
-use super::lab::{Lab, drifted, publish_until_done};
+use super::etcd_test::{EtcdTest, publish_until_done, wait_for_drift};
 use crate::data_plane::{PingSix, backend, state};
 use crate::documents::scope;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_publishes_every_revision_that_the_sink_reports() {
     let Some(binary) = pingsix_test_programs::pingsix() else { return };
-    let Some(lab) = Lab::start().await else { return };
+    let Some(etcd_test) = EtcdTest::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
     let backends = [("one", backend("one").await), ("two", backend("two").await)];
-    let sink = lab.sink();
+    let sink = etcd_test.sink();
     let first = state(&backends, &[("a", "one"), ("b", "one")]);
     let published = sink.publish(&first).await.unwrap();
-    let etcd = lab.etcd.address();
+    let etcd = etcd_test.etcd.address();
     let pingsix = PingSix::start(&binary, directory.path(), etcd);
     pingsix.wait_published(published.revision.get()).await;
     assert_eq!(
@@ -33,13 +33,13 @@ async fn pingsix_publishes_every_revision_that_the_sink_reports() {
     for state in &states {
         let revision = sink.publish(state).await.unwrap().revision;
         assert_eq!(pingsix.wait_published(revision.get()).await, revision.get());
-        let again = lab.sink().publish(state).await.unwrap();
+        let again = etcd_test.sink().publish(state).await.unwrap();
         assert_eq!(again.revision, revision);
     }
 
-    // Somebody's edit is served until it is repaired, and nothing else suffers.
-    lab.put("/p/web/routes/b", r#"{"uri":"/b","upstream_id":"one"}"#).await;
-    drifted(&sink, &["/p/web"]).await;
+    // A foreign edit is served until it is repaired, and other routes are not affected.
+    etcd_test.put("/p/web/routes/b", r#"{"uri":"/b","upstream_id":"one"}"#).await;
+    wait_for_drift(&sink, &["/p/web"]).await;
     let repaired = publish_until_done(&sink, &states[2]).await;
     pingsix.wait_published(repaired.revision.get()).await;
     assert_eq!(pingsix.get("/b").await, (200, "two".to_owned()));

@@ -1,4 +1,4 @@
-//! Messages of any bytes, sent to a server that goes on as if nothing had happened.
+//! Messages of any bytes to a server that continues to serve.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use tonic::{Code, Request, Status};
 
 use super::input::Input;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server with one scope, and a connection to it.
 pub(crate) struct Target {
@@ -49,8 +49,8 @@ impl Target {
         Self { runtime, etcd, channel, published: 0 }
     }
 
-    /// Sends what these bytes describe. Returns what is wrong with the answers.
-    pub(crate) fn exercise(&mut self, bytes: &[u8]) -> Vec<String> {
+    /// Sends the messages that these bytes describe. Returns faults of the responses.
+    pub(crate) fn run(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut input = Input(bytes);
         let mut faults = Vec::new();
         let Self { runtime, etcd, channel, published } = self;
@@ -68,15 +68,15 @@ impl Target {
                     }
                 }
             };
-            let ended = tokio::time::timeout(PATIENCE, doing).await.is_ok();
+            let ended = tokio::time::timeout(WAIT_TIMEOUT, doing).await.is_ok();
             let ended = ended
-                && tokio::time::timeout(PATIENCE, health(channel, *published, &mut faults)).await.is_ok();
+                && tokio::time::timeout(WAIT_TIMEOUT, health(channel, *published, &mut faults)).await.is_ok();
             let quiet = async {
                 while etcd.stats().streams > 0 {
                     tokio::task::yield_now().await;
                 }
             };
-            if !ended || tokio::time::timeout(PATIENCE, quiet).await.is_err() {
+            if !ended || tokio::time::timeout(WAIT_TIMEOUT, quiet).await.is_err() {
                 faults.push(format!("something is left undone: {:?}", etcd.stats()));
             }
         });
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-/// Two documents that change and one that comes and goes.
+/// Two documents that change, and one that exists in some states.
 fn state(number: u64) -> Desired {
     let document = |id: &str| Document {
         key: Key::new(format!("routes/{id}")).expect("a valid key"),
@@ -97,7 +97,7 @@ fn state(number: u64) -> Desired {
     Desired::new(scope, DocumentSet::new(ids.iter().map(|id| document(id))).expect("unique keys"))
 }
 
-/// Whether an honest client gets what it wants.
+/// Checks the responses to a well-behaved client.
 async fn health(channel: &Channel, published: u64, faults: &mut Vec<String>) {
     let request =
         RangeRequest { key: "/p/web/".into(), range_end: "/p/web0".into(), ..RangeRequest::default() };
@@ -145,19 +145,18 @@ async fn txn(channel: &Channel, frame: &[u8], faults: &mut Vec<String>) {
     }
 }
 
-/// Sends several frames on one watch stream, and reads what comes until all were answered.
+/// Sends several frames on one watch stream, and reads until all are answered.
 async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String>) {
     let frames: Vec<Bytes> = (0..=input.below(4)).map(|_| Bytes::copy_from_slice(input.bytes())).collect();
     let mut started: Vec<i64> = Vec::new();
-    // After these an honest request for progress, which is answered once all before it was.
+    // A valid progress request, which is answered after all frames before it.
     let end = WatchRequest {
         request_union: Some(pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion::ProgressRequest(
             pingsix_sink::proto::etcdserverpb::WatchProgressRequest {},
         )),
     };
     let frames = frames.into_iter().chain([Bytes::from(end.encode_to_vec())]);
-    // The stream of requests ends with this function, and only with it: HTTP/2 gives up a stream of which both
-    // directions were given up.
+    // The stream of requests ends with this function: HTTP/2 resets a stream whose both directions were dropped.
     let (sender, requests) = mpsc::channel(8);
     for frame in frames {
         sender.send(frame).await.expect("there is room for all");
@@ -172,7 +171,7 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
         Ok(answers) => answers.into_inner(),
         Err(status) => return expect_refusal(&status, faults),
     };
-    // A frame may ask for what never comes, so the last answer is not waited for without end.
+    // A frame may ask for events that never occur, so the wait is bounded.
     loop {
         let answer = match tokio::time::timeout(Duration::from_millis(200), answers.message()).await {
             Ok(Ok(Some(answer))) => answer,
@@ -206,14 +205,14 @@ async fn unary(channel: &Channel, path: &'static str, frame: &[u8]) -> Result<By
     Ok(grpc.unary(request, PathAndQuery::from_static(path), Raw).await?.into_inner())
 }
 
-/// A refusal has one of the reasons that etcd has; a panic of the server would have another.
+/// A refusal has a status of etcd; a panic of the server would have another.
 fn expect_refusal(status: &Status, faults: &mut Vec<String>) {
     let expected = [
         Code::InvalidArgument,
         Code::FailedPrecondition,
         Code::OutOfRange,
         Code::Unavailable,
-        // What cannot be decoded.
+        // An undecodable frame.
         Code::Internal,
     ];
     let decoding = status.code() != Code::Internal || status.message().contains("decode");
@@ -222,7 +221,7 @@ fn expect_refusal(status: &Status, faults: &mut Vec<String>) {
     }
 }
 
-/// Messages as they are.
+/// Messages as raw bytes.
 struct Raw;
 
 impl Codec for Raw {

@@ -1,8 +1,8 @@
-//! Choices made by bytes that come from anywhere.
+//! Choices from arbitrary bytes.
 
 #![allow(dead_code, reason = "each target uses a part of this file")]
 
-/// Bytes that are used up from the front; at their end every choice is the first one.
+/// Bytes that are consumed from the front; at their end every choice is the first one.
 pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -19,7 +19,7 @@ impl<'a> Input<'a> {
         self.byte() % count
     }
 
-    /// As many bytes as the next one says, or what is left.
+    /// As many bytes as the next byte says, or the rest.
     pub(crate) fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);

@@ -32,7 +32,7 @@ fn documents(input: &mut Input<'_>) -> DocumentSet {
     DocumentSet::new(documents).expect("keys are unique")
 }
 
-/// Names do not sort as orders do.
+/// Keys do not sort by order.
 fn key(order: u8, id: u8) -> Key {
     let kind = ["upstreams", "services", "routes", "globals"][usize::from(order)];
     Key::new(format!("{kind}/{id}")).expect("a valid key")
@@ -43,8 +43,8 @@ fn target(value: &[u8]) -> Option<Key> {
     text.split_once('>').map(|(_, key)| Key::new(key).expect("a valid key"))
 }
 
-/// What is wrong with the plan between two sets that these bytes describe.
-pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
+/// Faults of the plan between two sets that these bytes describe.
+pub(crate) fn run(bytes: &[u8]) -> Vec<String> {
     let mut input = Input(bytes);
     let (current, desired) = (documents(&mut input), documents(&mut input));
     let mut faults = Vec::new();

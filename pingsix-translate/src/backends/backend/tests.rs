@@ -149,7 +149,7 @@ fn a_service_without_ports_has_no_port() {
 }
 
 #[test]
-fn of_two_ports_with_one_number_the_tcp_one_is_meant() {
+fn the_tcp_port_of_two_with_one_number_is_used() {
     let udp = json!({"name": "quic", "port": 80, "protocol": "UDP"});
     let tcp = json!({"name": "web", "port": 80, "protocol": "TCP"});
     let backend = json!({"name": "web", "port": 80});
@@ -183,7 +183,7 @@ fn a_service_with_endpoints_is_a_backend() {
     assert_eq!(unresolved, []);
 }
 
-/// How the only rule of a GRPCRoute with this backendRef speaks to it, or why not.
+/// The application protocol of the only rule of a GRPCRoute with this backendRef, or the reason of its refusal.
 fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason, String)> {
     let mut objects = objects.clone();
     add_grpc_route(

@@ -1,4 +1,4 @@
-//! What is admitted to a data plane, and what keeps the requests of the rest.
+//! The admitted rules of a data plane, and the guards of refused ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -7,7 +7,7 @@ use super::admit::room;
 use super::ledger::Ledger;
 use super::share::Share;
 use super::table::Group;
-use super::{Older, refusal};
+use super::{OlderRules, refusal};
 use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
@@ -16,13 +16,13 @@ use crate::lower::table::{Audience, Row, RowState};
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
 use crate::normalise::{Match, Path};
 
-/// What is answered to requests that there is no room for.
+/// The response to requests of refused rules.
 pub(in crate::lower) const UNAVAILABLE: u16 = 503;
 
 /// The path of guards of hostnames: every path, behind every one that is written.
 pub(super) static EVERY_PATH: LazyLock<Path> = LazyLock::new(Path::unwritten);
 
-/// What is admitted to a data plane, and what keeps the requests of the rest.
+/// The admitted rules of a data plane, and the guards of refused ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Admission {
     /// Rules that are not admitted.
@@ -31,17 +31,17 @@ pub(crate) struct Admission {
     pub(super) guards: BTreeMap<Group, RuleRef>,
     /// Zones that there is no room to guard.
     pub(super) unguarded: BTreeSet<usize>,
-    /// What is closed.
+    /// The closed cells.
     pub(super) closed: Closed,
-    /// Certificates that are not admitted: their names, and what to tell the owners.
+    /// Refused certificates: their names and the messages to their owners.
     pub(super) certificates: BTreeSet<ServerName>,
     pub(super) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
-    /// What admitted objects are charged.
+    /// The charge of admitted objects.
     pub(super) charged: Size,
-    /// What each namespace may take, and the most that any has taken.
+    /// The share of each namespace, and the largest use.
     pub(super) share: Option<Share>,
     pub(super) most_of_share: Size,
-    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
     pub(super) problems: Vec<Problem>,
     pub(super) budget: Budget,
     /// Whether less is admitted than the budget would allow.
@@ -61,31 +61,31 @@ fn differing<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMa
 /// A rule that is not admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refused {
-    pub(super) older: Older,
-    /// The share of its namespace, if that is what does not suffice.
+    pub(super) older: OlderRules,
+    /// The share of the namespace, if the share does not suffice.
     pub(super) share: Option<Share>,
-    /// Where it keeps something.
-    pub(super) in_place: BTreeMap<Group, Keeping>,
+    /// The groups in which the rule keeps matches or paths.
+    pub(super) in_place: BTreeMap<Group, KeptPart>,
 }
 
-/// What a rule keeps that is not admitted.
+/// The part of a refused rule that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
-    /// Its matches.
+pub(super) enum KeptPart {
+    /// The matches.
     Matches,
     /// Their paths and methods, without conditions, behind all other rules with the same.
     Paths,
 }
 
-/// What becomes of the rows of a rule in a group.
+/// The treatment of a rule's rows in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum RowTreatment {
     Served,
-    /// They answer 503.
+    /// The rows answer 503.
     InPlace,
-    /// They answer 503, whatever their conditions.
+    /// The rows answer 503 without their conditions.
     Closed,
-    /// They answer 503, whatever their conditions, to what other rows of the same path and method leave over.
+    /// The rows answer 503 without their conditions, after other rows of the same path and method.
     Behind,
     Nothing,
 }
@@ -106,7 +106,7 @@ impl Admission {
         self.share.is_some()
     }
 
-    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    /// Warnings for namespaces that use most of their shares, and for owners of listeners without guards.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -116,8 +116,7 @@ impl Admission {
         !self.unguarded.contains(&zone)
     }
 
-    /// Charges more, of whichever namespace, if there is room for it and nobody is to be warned. Returns whether that is
-    /// so.
+    /// Charges further bytes of any namespace, if there is room and no warning is due. Returns whether both hold.
     pub(crate) fn grow(&mut self, growth: Size) -> bool {
         let most = Size {
             bytes: self.most_of_share.bytes.saturating_add(growth.bytes),
@@ -146,7 +145,7 @@ impl Admission {
             && self.certificate_refusals == other.certificate_refusals
     }
 
-    /// The rules that something else becomes of than with another one.
+    /// The rules with another treatment than in `other`.
     pub(crate) fn differing_rules(&self, other: &Self) -> BTreeSet<RuleRef> {
         differing(&self.refused, &other.refused)
     }
@@ -161,17 +160,17 @@ impl Admission {
         differing(&self.closed, &other.closed)
     }
 
-    /// What becomes of the rows of a rule in a group.
-    pub(crate) fn kept(&self, rule: RuleRef, matched: &Match, group: &Group) -> Kept {
+    /// The treatment of a rule's rows in a group.
+    pub(crate) fn kept(&self, rule: RuleRef, matched: &Match, group: &Group) -> RowTreatment {
         if self.refused.is_empty() && self.closed.is_empty() {
-            return Kept::Served;
+            return RowTreatment::Served;
         }
         match self.refused.get(&rule).map(|refused| refused.in_place.get(group)) {
-            Some(Some(Keeping::Matches)) => Kept::InPlace,
-            Some(Some(Keeping::Paths)) => Kept::Behind,
-            Some(None) => Kept::Nothing,
-            None if self.closing(matched, group).is_some() => Kept::Closed,
-            None => Kept::Served,
+            Some(Some(KeptPart::Matches)) => RowTreatment::InPlace,
+            Some(Some(KeptPart::Paths)) => RowTreatment::Behind,
+            Some(None) => RowTreatment::Nothing,
+            None if self.closing(matched, group).is_some() => RowTreatment::Closed,
+            None => RowTreatment::Served,
         }
     }
 
@@ -214,12 +213,12 @@ impl Admission {
         !self.certificates.contains(name)
     }
 
-    /// What owners of certificates are told.
+    /// The messages to owners of certificates.
     pub(crate) fn certificate_refusals(&self) -> &[(Arc<ObjectKey>, Refusal)] {
         &self.certificate_refusals
     }
 
-    /// What is refused of a route with places in a data plane.
+    /// The refusals of a route with rows in a data plane.
     pub(crate) fn refusals<'s>(
         &'s self,
         route: usize,

@@ -1,20 +1,20 @@
-//! Which rules and certificates a data plane has room for.
+//! Admission of rules and certificates to a data plane.
 //!
-//! Objects are admitted oldest first. What each costs is charged before anything is built ([`super::table`]), to a budget
-//! that older objects have been charged to alone. So nothing that is admitted is put out by younger objects. What does
-//! not fit is refused, and the next one has its turn.
+//! Objects are admitted oldest first. The charge of each is computed before documents are built ([`super::table`]),
+//! to a budget with the charges of older objects alone. So younger objects never displace an admitted one. An object
+//! that does not fit is refused, and the next one follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
-use super::ledger::{Ledger, part_of};
+use super::ledger::{Ledger, divided};
 use super::share::{Share, Shares};
 use super::table::{
-    SERVICE_ID, Sized, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes,
+    SERVICE_ID, SizedRow, TableSizes, filter_bytes, is_conditional, name_bytes, row_bytes, telemetry_bytes,
 };
-use super::{Older, oldest_first};
+use super::{OlderRules, oldest_first};
 use crate::attach::ServedName;
 use crate::backends::Action;
 use crate::lower::Size;
@@ -27,10 +27,10 @@ use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_a
 use crate::normalise::Match;
 use crate::policy::Chain;
 
-/// One part of the budget in so many is for guards.
+/// The divisor of the budget for the part of guards.
 const GUARDS: usize = 16;
 
-/// Decides what is admitted, with a budget that may be smaller than the one that is told.
+/// Decides the admission with a budget that may be smaller than the reported one.
 pub(in crate::lower) fn admit<'a>(
     lowering: &Lowering<'a>,
     rows: &'a PlaneRows<'a>,
@@ -62,14 +62,14 @@ pub(in crate::lower) fn admit<'a>(
     admitting.admission.most_of_share = admitting.shares.most_used();
     admitting.admission.problems.extend(admitting.shares.warnings(&lowering.plane.key));
     if !admitting.admission.refused.is_empty() || !admitting.admission.unguarded.is_empty() {
-        admitting.guard(part_of(budget, GUARDS));
+        admitting.guard(divided(budget, GUARDS));
     }
     admitting.admission
 }
 
 /// The room that there is for rules and certificates.
 pub(super) fn room(budget: Budget) -> Size {
-    let guards = part_of(budget, GUARDS);
+    let guards = divided(budget, GUARDS);
     Size {
         bytes: budget.bytes - guards.bytes,
         matcher_entries: budget.matcher_entries - guards.matcher_entries,
@@ -106,7 +106,7 @@ impl<'a> Admitting<'a> {
             let mut ledger = own.map_or(self.ledger, |own| own.within(&self.ledger));
             let whole = ledger.left();
             if self.add(&item, &mut ledger).is_some() {
-                let taken = ledger.taken_of(whole);
+                let taken = ledger.used_of(whole);
                 self.table.commit();
                 if let Item::Certificate(item) = &item {
                     self.documents.insert(item.document.clone());
@@ -118,7 +118,7 @@ impl<'a> Admitting<'a> {
             }
             self.table.roll_back();
             let older_than =
-                |left: Size, whole: Size| if left == whole { Older::None } else { Older::Admitted };
+                |left: Size, whole: Size| if left == whole { OlderRules::None } else { OlderRules::Admitted };
             let mut older = older_than(self.ledger.left(), room);
             let share = self.shares.share().filter(|_| self.fits_without_share(&item));
             if let Some((share, own)) = share.zip(own) {
@@ -134,7 +134,7 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Whether there would be room for something if its namespace had no bound.
+    /// Whether an item would fit without the share of its namespace.
     fn fits_without_share(&mut self, item: &Item<'a>) -> bool {
         let mut ledger = self.ledger;
         let fits = self.add(item, &mut ledger).is_some();
@@ -142,7 +142,7 @@ impl<'a> Admitting<'a> {
         fits
     }
 
-    /// The object that something is charged to.
+    /// The object that an item is charged to.
     fn object_of(&self, item: &Item<'a>) -> &'a Arc<ObjectKey> {
         match item {
             Item::ZoneGuard(_, owner) => owner,
@@ -151,7 +151,7 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Charges something to a ledger. `None` when there is no room; the caller then takes back what was added.
+    /// Charges an item to a ledger. `None` without room; the caller then rolls back.
     fn add(&mut self, item: &Item<'a>, ledger: &mut Ledger) -> Option<()> {
         match item {
             Item::ZoneGuard(zone, _) => self.table.add_zone_guard(*zone, ledger),
@@ -170,8 +170,8 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// What asks for room, oldest first. Of one object, guards and certificates come first, then rules that end decision
-    /// lists.
+    /// The items that need room, oldest first. Within one object, guards and certificates come first, then rules that
+    /// end decision lists.
     fn items(&self) -> Vec<Item<'a>> {
         let Lowering { plane, routes, .. } = self.lowering;
         let zones = plane.zones.iter().enumerate().filter(|(_, zone)| zone.guarded);
@@ -211,11 +211,11 @@ impl<'a> Admitting<'a> {
         self.admission.unguarded.insert(zone);
     }
 
-    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: Older, share: Option<Share>) {
+    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: OlderRules, share: Option<Share>) {
         let plane = &self.lowering.plane.key;
         let why = match older {
-            Older::None => "even without any other, its documents would exceed",
-            Older::Admitted | Older::TooLarge(_) => "older objects use up",
+            OlderRules::None => "even without any other, its documents would exceed",
+            OlderRules::Admitted | OlderRules::TooLarge(_) => "older objects use up",
         };
         let (bound, reason) = match share {
             Some(share) => (share.named(&item.owner().name.namespace), Reason::ShareExceeded),
@@ -233,7 +233,7 @@ impl<'a> Admitting<'a> {
 
 /// The sizes of the rows of a rule in a zone.
 pub(in crate::lower) struct RuleSizes<'a> {
-    /// What its rows do.
+    /// The action of its rows.
     pub(in crate::lower) action: Action,
     /// The policies of its service.
     pub(in crate::lower) chain: Option<&'a Arc<Chain>>,
@@ -296,7 +296,7 @@ fn add_rows<'a>(
     }
     let audience = placement.audience.unwrap_or(Audience::Everybody);
     for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
-        let row = Sized {
+        let row = SizedRow {
             path: &matched.path,
             method: matched.method,
             is_conditional: is_conditional(&matched.conditions, audience),

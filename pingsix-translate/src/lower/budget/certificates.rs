@@ -1,4 +1,4 @@
-//! What the certificates of a data plane cost, and who is charged.
+//! The charge of the certificates of a data plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl<'a> CertificateItem<'a> {
     }
 }
 
-/// The certificates of a data plane, oldest owner first; those of one owner in the order of their references.
+/// The certificates of a data plane, oldest owner first, then in the order of references.
 pub(super) fn certificate_items<'a>(lowering: &Lowering<'a>) -> Vec<CertificateItem<'a>> {
     let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
     let mut items: BTreeMap<&CertificateReference, CertificateItem<'a>> = BTreeMap::new();

@@ -1,41 +1,41 @@
-//! What keeps the requests of rules that a data plane has no room for.
+//! Guards: they keep the requests of refused rules from other namespaces.
 //!
-//! Without a refused rule, its requests could fall to a rule of another namespace. One part of the budget is kept for
+//! Without a refused rule, its requests could fall to a rule of another namespace. One part of the budget is for
 //! Routes that answer them with 503, of which a namespace may take one part in [`NAMESPACES`]. For each hostname of a
-//! refused rule, the first of these that there is room for is done:
+//! refused rule, the first measure with room applies:
 //!
-//! 1. The rule keeps its matches and answers 503. Half of what the namespace may take is for this and the next.
-//! 2. It keeps paths and methods of its matches, without conditions, behind all other rules with the same. Where another
-//!    namespace has some of these, they are **closed**: they answer 503 too.
-//! 3. For each match, what would take its requests next is closed if it is of another namespace: rules for the same
+//! 1. The rule keeps its matches and answers 503. Half of the namespace's part is for this measure and the next.
+//! 2. The rule keeps paths and methods of its matches without conditions, after all other rules with the same. If
+//!    another namespace has some of these, they are **closed**: they answer 503 too.
+//! 3. For each match, the next cell of its requests is closed if it belongs to another namespace: rules for the same
 //!    hostname whose paths cover the match's. This takes no room.
-//! 4. Where that leaves requests over, a **guard** answers 503 to all requests for the hostname that no admitted rule
-//!    takes.
-//! 5. Without a guard, rules of other namespaces for wider hostnames are closed, whose paths cover the match's or are
-//!    covered.
+//! 4. If requests remain, a **guard** answers 503 to all requests for the hostname without an admitted rule.
+//! 5. Without a guard, rules of other namespaces for wider hostnames are closed if their paths cover the match's or
+//!    are covered.
 //!
-//! So what is closed has a path and a method that the refused rule shares, for a hostname that it names; or, for a
-//! namespace whose guards take more than its part, for a wider one. Rules of the same namespace may answer instead.
+//! A closed cell therefore has a path and a method that the refused rule shares, for a hostname that the rule names;
+//! or, for a namespace whose guards exceed its part, for a wider one. Rules of the same namespace may answer instead.
 //!
 //! # Why no request is answered by another namespace
 //!
-//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Rules that come before it would
-//! have come before it anyway. With 1, the rule itself ends the list. With 2, its cell does, in which nothing of others
-//! is left; cells with longer paths come before it anyway. The rules that come after it are in cells of the same hostname
-//! with paths that cover its own, longest first, then in cells of wider hostnames in the zone. Up to the first cell that
-//! ends every list, each of them is of N alone, or closed (3); so it is if the guard is the last of the hostname (4), or
-//! if the same is done with the wider ones (5), where longer paths come after it too. Wider zones are kept out by the
-//! guard of the zone; where there is no room for that, everything in them that is for hosts of the zone is closed.
+//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Earlier rules precede the
+//! refused rule with or without its refusal. With 1, the rule itself ends the list. With 2, its cell does, in which
+//! no open row of others is left; cells with longer paths come first as before. Later rules are in cells of the same
+//! hostname with paths that cover its own, longest first, then in cells of wider hostnames in the zone. Up to the
+//! first cell that ends every list, each of them belongs to N alone, or is closed (3). The same holds if the guard is
+//! the last of the hostname (4), or if the wider hostnames are treated likewise (5), where longer paths come after it
+//! too. The guard of the zone keeps wider zones out; without room for that guard, everything in them for hosts of the
+//! zone is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::admission::{Closed, EVERY_PATH, Keeping, UNAVAILABLE};
+use super::admission::{Closed, EVERY_PATH, KeptPart, UNAVAILABLE};
 use super::admit::Admitting;
 use super::ledger::Ledger;
 use super::oldest_first;
 use super::table::{
-    Group, ROUTE, Region, STATUS, Sized, TableSizes, fits, is_conditional, name_bytes, row_bytes,
+    Group, ROUTE, Region, STATUS, SizedRow, TableSizes, fits, is_conditional, name_bytes, row_bytes,
 };
 use crate::backends::Action;
 use crate::lower::Size;
@@ -48,16 +48,16 @@ use crate::model::ObjectKey;
 use crate::normalise::{Conditions, Path};
 use crate::small_set::SmallSet;
 
-/// One part of what is kept for guards in so many is for those of one namespace.
+/// The divisor of the guards' part for one namespace.
 const NAMESPACES: usize = 4;
 
-/// How often a namespace is tried to keep rules in place for which there turns out to be no room.
-const ATTEMPTS: usize = 64;
+/// Limit of attempts of a namespace to keep rules in place without room.
+const MAX_ATTEMPTS: usize = 64;
 
 impl<'a> Admitting<'a> {
-    /// Finds out what keeps the requests of refused rules.
+    /// Finds the guards of refused rules.
     pub(super) fn guard(&mut self, reserve: Size) {
-        let mut guarding = Guarding {
+        let mut guard_budget = GuardBudget {
             all: Ledger::new(reserve),
             namespaces: BTreeMap::new(),
             part: Size {
@@ -65,7 +65,7 @@ impl<'a> Admitting<'a> {
                 matcher_entries: reserve.matcher_entries / NAMESPACES,
             },
             cells: self.cells(),
-            swept: BTreeMap::new(),
+            closed_regions: BTreeMap::new(),
             least: BTreeMap::new(),
         };
         let routes = self.lowering.routes;
@@ -73,13 +73,13 @@ impl<'a> Admitting<'a> {
         let mut rules = oldest_first(routes, &refused);
         rules.retain(|rule| self.admission.refused.contains_key(rule));
         for &zone in &self.admission.unguarded {
-            guarding.close_wider_zones(&self.lowering, zone, &mut self.admission.closed);
+            guard_budget.close_wider_zones(&self.lowering, zone, &mut self.admission.closed);
         }
         for rule in rules {
             for placement in self.places.get(&rule.route).cloned().unwrap_or_default() {
                 for name in &placement.names {
                     let group = (placement.zone, name.original.clone());
-                    self.guard_group(rule, placement, group, &mut guarding);
+                    self.guard_group(rule, placement, group, &mut guard_budget);
                 }
             }
         }
@@ -122,17 +122,17 @@ impl<'a> Admitting<'a> {
         rule: RuleRef,
         placement: &'a Placement,
         group: Group,
-        guarding: &mut Guarding<'a>,
+        guard_budget: &mut GuardBudget<'a>,
     ) {
         let (input, content) = self.lowering.rule(rule);
         let namespace: &'a str = &input.route.key.name.namespace;
         let regions: BTreeSet<Region<'a>> =
             content.matches.iter().map(|matched| (&matched.path, matched.method)).collect();
-        let closing = Closing { object: &input.route.key, namespace };
-        if let Some(keeping) = self.keep_in_place(rule, placement, &group, guarding) {
-            if keeping == Keeping::Paths {
+        let closing = ClosedBy { object: &input.route.key, namespace };
+        if let Some(keeping) = self.keep_in_place(rule, placement, &group, guard_budget) {
+            if keeping == KeptPart::Paths {
                 for &(path, method) in &regions {
-                    guarding.close_cell(&group, path, method, closing, &mut self.admission.closed);
+                    guard_budget.close_cell(&group, path, method, closing, &mut self.admission.closed);
                 }
             }
             if let Some(refused) = self.admission.refused.get_mut(&rule) {
@@ -141,59 +141,62 @@ impl<'a> Admitting<'a> {
             return;
         }
         let mut open: Vec<Region<'a>> = regions.into_iter().collect();
-        open.retain(|region| !guarding.close_covering(&group, *region, closing, &mut self.admission.closed));
-        if open.is_empty() || self.has_guard(rule, &group, guarding) {
+        open.retain(|region| {
+            !guard_budget.close_covering(&group, *region, closing, &mut self.admission.closed)
+        });
+        if open.is_empty() || self.has_guard(rule, &group, guard_budget) {
             return;
         }
         let (zone, original) = group;
         for wider in original.iter().flat_map(|name| name.wider().map(Some).chain([None])) {
             let wider = (zone, wider);
-            open.retain(|region| !guarding.close_all(&wider, *region, closing, &mut self.admission.closed));
+            open.retain(|region| {
+                !guard_budget.close_all(&wider, *region, closing, &mut self.admission.closed)
+            });
         }
     }
 
-    /// Has a rule keep its matches in a group if there is room for them, or else their paths and methods.
+    /// Keeps the matches of a rule in a group, or else their paths and methods, if there is room.
     ///
-    /// Conditions take a responder to answer with a status, and what is for requests with or without TLS alone takes
-    /// more than that.
+    /// Conditions need a responder for a status, and rows for one audience alone need more.
     fn keep_in_place(
         &mut self,
         rule: RuleRef,
         placement: &Placement,
         group: &Group,
-        guarding: &mut Guarding<'a>,
-    ) -> Option<Keeping> {
+        guard_budget: &mut GuardBudget<'a>,
+    ) -> Option<KeptPart> {
         let (input, content) = self.lowering.rule(rule);
         let namespace: &'a str = &input.route.key.name.namespace;
         let is_plain = content.matches.iter().all(|matched| matched.conditions.is_empty());
         let is_for_everybody = !matches!(placement.audience, Ok(Audience::Tls | Audience::Plaintext));
         let can_keep_all = is_for_everybody && (is_plain || self.lowering.options.responder.is_some());
         let lowering = self.lowering;
-        // What its rows take alone is soon known.
-        let may_fit = |guarding: &mut Guarding<'a>| {
-            let least = *guarding.least.entry(rule).or_insert_with(|| {
+        // The charge of the rows alone is known early.
+        let may_fit = |guard_budget: &mut GuardBudget<'a>| {
+            let least = *guard_budget.least.entry(rule).or_insert_with(|| {
                 let rows = content.matches.iter();
                 rows.map(|matched| guard_row_bytes(&matched.conditions)).sum()
             });
-            guarding.of(namespace).in_place.left().bytes >= least
+            guard_budget.of(namespace).in_place.left().bytes >= least
         };
-        let matches = Some(Keeping::Matches).filter(|_| can_keep_all && may_fit(guarding));
-        matches.into_iter().chain([Keeping::Paths]).find(|&keeping| {
-            guarding.keep(namespace, group, &mut self.table, |table, ledger| {
+        let matches = Some(KeptPart::Matches).filter(|_| can_keep_all && may_fit(guard_budget));
+        matches.into_iter().chain([KeptPart::Paths]).find(|&keeping| {
+            guard_budget.keep(namespace, group, &mut self.table, |table, ledger| {
                 add_guard_rows(table, &lowering, rule, group, keeping, ledger)
             })
         })
     }
 
     /// Whether a group has a guard, or gets one.
-    fn has_guard(&mut self, rule: RuleRef, group: &Group, guarding: &mut Guarding<'a>) -> bool {
+    fn has_guard(&mut self, rule: RuleRef, group: &Group, guard_budget: &mut GuardBudget<'a>) -> bool {
         if self.admission.guards.contains_key(group) {
             return true;
         }
         let (input, _) = self.lowering.rule(rule);
         let lowering = self.lowering;
         let is_guarded =
-            guarding.guard(&input.route.key.name.namespace, group, &mut self.table, |table, ledger| {
+            guard_budget.guard(&input.route.key.name.namespace, group, &mut self.table, |table, ledger| {
                 add_guard(table, &lowering, rule, group, ledger)
             });
         if is_guarded {
@@ -229,45 +232,46 @@ impl Ranked for Cell<'_> {
     }
 }
 
-/// Because of what something is closed.
+/// The reason of a closed cell.
 #[derive(Clone, Copy)]
-struct Closing<'a> {
+struct ClosedBy<'a> {
     object: &'a Arc<ObjectKey>,
     namespace: &'a str,
 }
 
-/// What guards are charged to, and what there is to close.
-struct Guarding<'a> {
+/// The rest of the guards' budget, and the cells that may be closed.
+struct GuardBudget<'a> {
     all: Ledger,
-    namespaces: BTreeMap<&'a str, OfNamespace>,
-    /// What one namespace may take.
+    namespaces: BTreeMap<&'a str, NamespacePart>,
+    /// The part of one namespace.
     part: Size,
     cells: BTreeMap<Group, PathMap<'a, Cell<'a>>>,
-    /// Where everything of others is closed for a namespace already, and whether that leaves nothing over.
-    swept: BTreeMap<(Group, &'a str), PathMap<'a, Swept<'a>>>,
+    /// The regions in which all cells of others are closed for a namespace already, and whether they cover all
+    /// requests.
+    closed_regions: BTreeMap<(Group, &'a str), PathMap<'a, ClosedRegion<'a>>>,
     /// Bytes that the rows of rules take at least which keep their matches.
     least: BTreeMap<RuleRef, usize>,
 }
 
-/// What one namespace has left.
-struct OfNamespace {
+/// The rest of one namespace's part.
+struct NamespacePart {
     all: Ledger,
-    /// Of it, for rules that keep matches or paths.
+    /// The part for rules that keep matches or paths.
     in_place: Ledger,
     attempts: usize,
-    /// Groups in which there was no room for a rule, and for a guard. What did not fit once does not fit later.
+    /// Groups without room for a rule, and for a guard. Later attempts cannot fit either.
     full: BTreeSet<Group>,
     unguarded: BTreeSet<Group>,
 }
 
 /// A region of a group in which everything of others is closed.
-struct Swept<'a> {
+struct ClosedRegion<'a> {
     path: &'a Path,
     method: Option<&'static str>,
     is_complete: bool,
 }
 
-impl Ranked for Swept<'_> {
+impl Ranked for ClosedRegion<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -277,14 +281,14 @@ impl Ranked for Swept<'_> {
     }
 }
 
-impl<'a> Guarding<'a> {
-    fn of(&mut self, namespace: &'a str) -> &mut OfNamespace {
+impl<'a> GuardBudget<'a> {
+    fn of(&mut self, namespace: &'a str) -> &mut NamespacePart {
         let Size { bytes, matcher_entries } = self.part;
         let half = Size { bytes: bytes / 2, matcher_entries: matcher_entries / 2 };
-        self.namespaces.entry(namespace).or_insert_with(|| OfNamespace {
+        self.namespaces.entry(namespace).or_insert_with(|| NamespacePart {
             all: Ledger::new(self.part),
             in_place: Ledger::new(half),
-            attempts: ATTEMPTS,
+            attempts: MAX_ATTEMPTS,
             full: BTreeSet::new(),
             unguarded: BTreeSet::new(),
         })
@@ -308,7 +312,7 @@ impl<'a> Guarding<'a> {
         match taken {
             Some(taken) => {
                 of.in_place.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
-                self.spend(namespace, taken);
+                self.charge_up_to(namespace, taken);
             }
             None => of.attempts -= 1,
         }
@@ -334,12 +338,12 @@ impl<'a> Guarding<'a> {
             of.unguarded.insert(group.clone());
             return false;
         };
-        self.spend(namespace, taken);
+        self.charge_up_to(namespace, taken);
         true
     }
 
-    /// Takes off what there is room for, of a namespace and of all.
-    fn spend(&mut self, namespace: &'a str, Size { bytes, matcher_entries }: Size) {
+    /// Charges as much as there is room for, to a namespace and to all.
+    fn charge_up_to(&mut self, namespace: &'a str, Size { bytes, matcher_entries }: Size) {
         self.of(namespace).all.take(bytes, matcher_entries).unwrap_or_default();
         self.all.take(bytes, matcher_entries).unwrap_or_default();
     }
@@ -364,7 +368,7 @@ impl<'a> Guarding<'a> {
         group: &Group,
         path: &'a Path,
         method: Option<&'static str>,
-        closing: Closing<'a>,
+        closing: ClosedBy<'a>,
         closed: &mut Closed,
     ) {
         let cells = self.cells.get(group).into_iter().flat_map(|cells| cells.covering(path));
@@ -380,7 +384,7 @@ impl<'a> Guarding<'a> {
         &mut self,
         group: &Group,
         (path, method): Region<'a>,
-        closing: Closing<'a>,
+        closing: ClosedBy<'a>,
         closed: &mut Closed,
     ) -> bool {
         let rank = (path.precedence(), method.is_some());
@@ -403,15 +407,19 @@ impl<'a> Guarding<'a> {
         &mut self,
         group: &Group,
         (path, method): Region<'a>,
-        closing: Closing<'a>,
+        closing: ClosedBy<'a>,
         closed: &mut Closed,
     ) -> bool {
         let Some(cells) = self.cells.get(group) else { return false };
-        let swept = self.swept.entry((group.clone(), closing.namespace)).or_insert_with(PathMap::new);
-        if let Some(swept) = swept.covering(path).find(|swept| swept.takes(method)) {
-            // What covers the wider region covers this one too.
-            if swept.is_complete || (swept.path == path && swept.method == method) {
-                return swept.is_complete;
+        let closed_regions =
+            self.closed_regions.entry((group.clone(), closing.namespace)).or_insert_with(PathMap::new);
+        if let Some(closed_regions) =
+            closed_regions.covering(path).find(|closed_regions| closed_regions.takes(method))
+        {
+            // A wider region covers this one too.
+            if closed_regions.is_complete || (closed_regions.path == path && closed_regions.method == method)
+            {
+                return closed_regions.is_complete;
             }
         }
         for cell in cells.below(path).filter(|cell| fits(cell.method, method)) {
@@ -430,12 +438,13 @@ impl<'a> Guarding<'a> {
                 break;
             }
         }
-        swept.entry(path, method, || Swept { path, method, is_complete }).is_complete = is_complete;
+        closed_regions.entry(path, method, || ClosedRegion { path, method, is_complete }).is_complete =
+            is_complete;
         is_complete
     }
 }
 
-/// Adds something to a table if there is room in a ledger. Returns what that takes.
+/// Adds an item to a table if there is room in a ledger. Returns the charge.
 fn charged<'a>(
     table: &mut TableSizes<'a>,
     mut ledger: Ledger,
@@ -447,10 +456,10 @@ fn charged<'a>(
         return None;
     }
     table.commit();
-    Some(ledger.taken_of(whole))
+    Some(ledger.used_of(whole))
 }
 
-/// Closes a cell. Its Route is there, and needs a plugin at most: that is charged as long as there is room for it.
+/// Closes a cell. Its Route exists and needs at most a plugin, which is charged as long as there is room.
 fn close(
     ledger: &mut Ledger,
     closed: &mut Closed,
@@ -474,7 +483,7 @@ fn add_guard_rows<'a>(
     lowering: &Lowering<'a>,
     rule: RuleRef,
     group: &Group,
-    keeping: Keeping,
+    keeping: KeptPart,
     ledger: &mut Ledger,
 ) -> Option<()> {
     let (_, content) = lowering.rule(rule);
@@ -482,10 +491,10 @@ fn add_guard_rows<'a>(
     table.add_upstreams(&action, ledger)?;
     let no_conditions = Conditions::default();
     content.matches.iter().try_for_each(|matched| {
-        let conditions = if keeping == Keeping::Matches { &matched.conditions } else { &no_conditions };
+        let conditions = if keeping == KeptPart::Matches { &matched.conditions } else { &no_conditions };
         let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(conditions);
         let is_conditional = !conditions.is_empty();
-        let row = Sized { path: &matched.path, method: matched.method, is_conditional, bytes };
+        let row = SizedRow { path: &matched.path, method: matched.method, is_conditional, bytes };
         table.add_row(group, row, ledger)
     })
 }
@@ -505,5 +514,5 @@ fn add_guard<'a>(
 ) -> Option<()> {
     table.add_upstreams(&Action::status(UNAVAILABLE), ledger)?;
     let bytes = STATUS + name_bytes(lowering, rule.route);
-    table.add_row(group, Sized { path: &EVERY_PATH, method: None, is_conditional: false, bytes }, ledger)
+    table.add_row(group, SizedRow { path: &EVERY_PATH, method: None, is_conditional: false, bytes }, ledger)
 }

@@ -1,4 +1,4 @@
-//! What is left of a budget while it is handed out.
+//! The rest of a budget during admission.
 
 use crate::lower::Size;
 use crate::model::Budget;
@@ -14,20 +14,20 @@ impl Ledger {
         Self { left }
     }
 
-    /// What is left.
+    /// The rest.
     pub(super) const fn left(&self) -> Size {
         self.left
     }
 
-    /// What has been taken, of what there was.
-    pub(super) const fn taken_of(&self, whole: Size) -> Size {
+    /// The used part of `whole`.
+    pub(super) const fn used_of(&self, whole: Size) -> Size {
         Size {
             bytes: whole.bytes - self.left.bytes,
             matcher_entries: whole.matcher_entries - self.left.matcher_entries,
         }
     }
 
-    /// What is left of both.
+    /// The minimum of both.
     pub(super) fn within(&self, other: &Self) -> Self {
         let left = Size {
             bytes: self.left.bytes.min(other.left.bytes),
@@ -36,7 +36,7 @@ impl Ledger {
         Self { left }
     }
 
-    /// Takes bytes and matcher entries; `None` when there are not as many. What is left is then of no meaning.
+    /// Takes bytes and matcher entries; `None` without room. The ledger is then meaningless.
     pub(super) fn take(&mut self, bytes: usize, matcher_entries: usize) -> Option<()> {
         self.left.bytes = self.left.bytes.checked_sub(bytes)?;
         self.left.matcher_entries = self.left.matcher_entries.checked_sub(matcher_entries)?;
@@ -44,7 +44,7 @@ impl Ledger {
     }
 }
 
-/// One part of a budget in so many.
-pub(super) const fn part_of(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
+/// The budget divided by `parts`.
+pub(super) const fn divided(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
     Size { bytes: bytes / parts, matcher_entries: matcher_entries / parts }
 }

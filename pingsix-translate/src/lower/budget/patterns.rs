@@ -1,16 +1,16 @@
 //! The size of hosts and path patterns of a table, known before the table is built.
 //!
 //! [`crate::lower::closure`] makes a Route list the patterns that its catch-alls cover, and a wildcard list the hosts
-//! that it covers. So what a Route costs depends on the Routes that are there. Every pair of a Route and a pattern that
-//! it lists is charged once, to whichever of the two comes later.
+//! that it covers. So the charge of a Route depends on the other Routes. Every pair of a Route and a listed pattern
+//! is charged once, to the later of the two.
 //!
 //! - A pattern of a host that no wildcard carries is listed by the host's Routes with a catch-all above it.
-//! - A wildcard **carries** its own patterns, and those its catch-alls cover in the hosts below it. A carried pattern is
-//!   listed by every Route with a catch-all above it, of the wildcard and of all hosts below it. A pattern counts for
-//!   the widest wildcard that carries it.
+//! - A wildcard **carries** its own patterns, and those its catch-alls cover in the hosts below it. A carried pattern
+//!   is listed by every Route with a catch-all above it, of the wildcard and of all hosts below it. A pattern counts
+//!   for the widest wildcard that carries it.
 //!
-//! The sum is never less than what closing the table gives: S(W) of the closure is a subset of what W and the wildcards
-//! around it carry here.
+//! The sum is never less than the closure of the table: S(W) of the closure is a subset of the patterns that W and
+//! the wildcards around it carry here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -31,8 +31,8 @@ pub(super) struct PatternSizes {
     routers: BTreeMap<HostKey, Router>,
     /// The wildcards among them.
     wildcards: BTreeSet<HostKey>,
-    /// How to take back what was added since the last [`commit`](Self::commit).
-    journal: Vec<Added>,
+    /// The journal of additions since the last [`commit`](Self::commit), for a rollback.
+    journal: Vec<JournalEntry>,
 }
 
 /// A host with its characters in reverse, so that the hosts below a wildcard are neighbours; empty for every host.
@@ -42,12 +42,12 @@ type HostKey = Arc<str>;
 #[derive(Debug, Default)]
 struct Router {
     patterns: BTreeSet<Pattern>,
-    /// How many Routes have a catch-all, by its literal.
+    /// The number of Routes with a catch-all, by its literal.
     catch_alls: BTreeMap<Arc<str>, usize>,
     routes: usize,
-    /// How many patterns its Routes list.
+    /// The number of patterns that its Routes list.
     listed: usize,
-    /// What a wildcard has besides.
+    /// The additional state of a wildcard.
     wildcard: Wildcard,
 }
 
@@ -71,7 +71,7 @@ struct Listers {
 
 /// Something that was added.
 #[derive(Debug)]
-enum Added {
+enum JournalEntry {
     Router(HostKey),
     Below { wildcard: HostKey, bytes: usize },
     Pattern(HostKey, Pattern),
@@ -105,9 +105,10 @@ fn wildcards<'s>(covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Ite
 }
 
 impl PatternSizes {
-    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and who lists what because of it.
+    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and their listings by other
+    /// Routes.
     ///
-    /// `None` when there is no room; the caller then takes back what was added.
+    /// `None` without room; the caller then rolls back.
     pub(super) fn add_route(
         &mut self,
         host: Option<&Hostname>,
@@ -123,14 +124,14 @@ impl PatternSizes {
         let host_bytes = router.wildcard.host_bytes + key.len() + QUOTED;
         router.routes += 1;
         router.listed += own.len();
-        self.journal.push(Added::Route(key.clone()));
-        self.journal.push(Added::Listed(key.clone(), own.len()));
+        self.journal.push(JournalEntry::Route(key.clone()));
+        self.journal.push(JournalEntry::Listed(key.clone(), own.len()));
         ledger.take(
             host_bytes + own.iter().map(Pattern::listed_len).sum::<usize>(),
             own.len().saturating_mul(hosts),
         )?;
         for pattern in &own {
-            self.bring(&key, &covering, pattern, ledger)?;
+            self.add_pattern(&key, &covering, pattern, ledger)?;
         }
         for pattern in own.iter().filter(|pattern| pattern.catch_all) {
             self.add_catch_all(&key, &covering, pattern, ledger)?;
@@ -138,19 +139,19 @@ impl PatternSizes {
         Some(())
     }
 
-    /// Keeps what was added.
+    /// Keeps the additions.
     pub(super) fn commit(&mut self) {
         self.journal.clear();
     }
 
-    /// Takes back what was added since the last commit.
+    /// Reverts the additions since the last commit.
     pub(super) fn roll_back(&mut self) {
         while let Some(added) = self.journal.pop() {
             self.take_back(added);
         }
     }
 
-    fn take_back(&mut self, added: Added) {
+    fn take_back(&mut self, added: JournalEntry) {
         fn lower(map: &mut BTreeMap<Arc<str>, usize>, key: &Arc<str>) {
             if let Some(count) = map.get_mut(key) {
                 *count -= 1;
@@ -160,26 +161,26 @@ impl PatternSizes {
             }
         }
         match added {
-            Added::Router(key) => {
+            JournalEntry::Router(key) => {
                 self.routers.remove(&key);
                 self.wildcards.remove(&key);
             }
-            Added::Below { wildcard, bytes } => self.with(&wildcard, |router| {
+            JournalEntry::Below { wildcard, bytes } => self.with(&wildcard, |router| {
                 router.wildcard.hosts -= 1;
                 router.wildcard.host_bytes -= bytes;
             }),
-            Added::Pattern(key, pattern) => self.with(&key, |router| {
+            JournalEntry::Pattern(key, pattern) => self.with(&key, |router| {
                 router.patterns.remove(&pattern);
             }),
-            Added::Payload(key, pattern) => self.with(&key, |router| {
+            JournalEntry::Payload(key, pattern) => self.with(&key, |router| {
                 router.wildcard.carried.remove(&pattern);
             }),
-            Added::Route(key) => self.with(&key, |router| router.routes -= 1),
-            Added::Listed(key, count) => self.with(&key, |router| router.listed -= count),
-            Added::CatchAll(key, literal) => {
+            JournalEntry::Route(key) => self.with(&key, |router| router.routes -= 1),
+            JournalEntry::Listed(key, count) => self.with(&key, |router| router.listed -= count),
+            JournalEntry::CatchAll(key, literal) => {
                 self.with(&key, |router| lower(&mut router.catch_alls, &literal));
             }
-            Added::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
+            JournalEntry::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
                 if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
                     listers.routes -= routes;
                     listers.hosts -= hosts;
@@ -206,8 +207,12 @@ impl PatternSizes {
             .collect()
     }
 
-    /// The wildcards that carry patterns into a host: those that cover it, and itself if it is one.
-    fn carriers<'s>(&'s self, covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Item = &'s Router> {
+    /// The wildcards that carry patterns into a host: those that cover it, and a wildcard itself.
+    fn carrying_wildcards<'s>(
+        &'s self,
+        covering: &'s [HostKey],
+        key: &'s HostKey,
+    ) -> impl Iterator<Item = &'s Router> {
         wildcards(covering, key).filter_map(|wildcard| self.routers.get(wildcard))
     }
 
@@ -233,7 +238,7 @@ impl PatternSizes {
             let (listers, listed) = (router.routes, router.listed);
             let catch_alls: Vec<(Arc<str>, usize)> =
                 router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
-            self.journal.push(Added::Below { wildcard: wildcard.clone(), bytes });
+            self.journal.push(JournalEntry::Below { wildcard: wildcard.clone(), bytes });
             // Each of its Routes has one host more.
             for wider in &covering[..=position] {
                 for (literal, hosts) in &catch_alls {
@@ -256,12 +261,12 @@ impl PatternSizes {
             self.wildcards.insert(key.clone());
         }
         self.routers.insert(key.clone(), router);
-        self.journal.push(Added::Router(key.clone()));
+        self.journal.push(JournalEntry::Router(key.clone()));
         Some(())
     }
 
-    /// Adds a pattern to a host, and charges those who list it.
-    fn bring(
+    /// Adds a pattern to a host, and charges its listings.
+    fn add_pattern(
         &mut self,
         key: &HostKey,
         covering: &[HostKey],
@@ -273,7 +278,7 @@ impl PatternSizes {
             return Some(());
         }
         let own: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
-        self.journal.push(Added::Pattern(key.clone(), pattern.clone()));
+        self.journal.push(JournalEntry::Pattern(key.clone(), pattern.clone()));
         let covers = |wildcard: &&HostKey| {
             let router = self.routers.get(*wildcard);
             router.is_some_and(|router| above(pattern).any(|literal| router.catch_alls.contains_key(literal)))
@@ -296,7 +301,7 @@ impl PatternSizes {
             all.routes += listers.routes;
             all.hosts += listers.hosts;
         }
-        self.journal.push(Added::Payload(wildcard.clone(), pattern.clone()));
+        self.journal.push(JournalEntry::Payload(wildcard.clone(), pattern.clone()));
         let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
         let within = self
             .wildcards
@@ -307,13 +312,13 @@ impl PatternSizes {
             let listed: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
             if listed > 0 {
                 router.listed += listed;
-                self.journal.push(Added::Listed(key.clone(), listed));
+                self.journal.push(JournalEntry::Listed(key.clone(), listed));
             }
         }
         ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
     }
 
-    /// Adds the catch-all of a Route, which lists what it covers.
+    /// Adds the catch-all of a Route with the patterns that it covers.
     fn add_catch_all(
         &mut self,
         key: &HostKey,
@@ -323,11 +328,13 @@ impl PatternSizes {
     ) -> Option<()> {
         let is_wildcard = key.ends_with('*');
         let router = self.routers.get(key)?;
-        let carriers: Vec<&Router> = self.carriers(covering, key).collect();
-        let is_carried =
-            |pattern: &Pattern| carriers.iter().any(|router| router.wildcard.carried.contains(pattern));
+        let carrying_wildcards: Vec<&Router> = self.carrying_wildcards(covering, key).collect();
+        let is_carried = |pattern: &Pattern| {
+            carrying_wildcards.iter().any(|router| router.wildcard.carried.contains(pattern))
+        };
         let own = covered(&router.patterns, catch_all).filter(|pattern| !is_carried(pattern));
-        let carried = carriers.iter().flat_map(|router| covered(&router.wildcard.carried, catch_all));
+        let carried =
+            carrying_wildcards.iter().flat_map(|router| covered(&router.wildcard.carried, catch_all));
         let (hosts, mut listed) = (router.hosts(), 0);
         for pattern in own.chain(carried) {
             listed += 1;
@@ -339,8 +346,8 @@ impl PatternSizes {
             router.listed += listed;
             *router.catch_alls.entry(literal.clone()).or_default() += 1;
         });
-        self.journal.push(Added::Listed(key.clone(), listed));
-        self.journal.push(Added::CatchAll(key.clone(), literal.clone()));
+        self.journal.push(JournalEntry::Listed(key.clone(), listed));
+        self.journal.push(JournalEntry::CatchAll(key.clone(), literal.clone()));
         for wildcard in wildcards(covering, key) {
             self.add_listers(wildcard, literal, Listers { routes: 1, hosts });
         }
@@ -350,7 +357,7 @@ impl PatternSizes {
         Some(())
     }
 
-    /// Has a wildcard carry what its new catch-all covers in the hosts below it.
+    /// Lets a wildcard carry the patterns that its new catch-all covers in the hosts below it.
     fn carry_below(
         &mut self,
         key: &HostKey,
@@ -359,7 +366,7 @@ impl PatternSizes {
         ledger: &mut Ledger,
     ) -> Option<()> {
         let is_carried = |pattern: &Pattern| {
-            self.carriers(covering, key).any(|router| router.wildcard.carried.contains(pattern))
+            self.carrying_wildcards(covering, key).any(|router| router.wildcard.carried.contains(pattern))
         };
         let mut new: BTreeSet<&Pattern> = BTreeSet::new();
         let mut least = ledger.left().bytes;
@@ -382,6 +389,6 @@ impl PatternSizes {
             listers.routes += more.routes;
             listers.hosts += more.hosts;
         });
-        self.journal.push(Added::Listers(wildcard.clone(), literal.clone(), more));
+        self.journal.push(JournalEntry::Listers(wildcard.clone(), literal.clone(), more));
     }
 }

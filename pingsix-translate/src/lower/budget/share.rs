@@ -1,4 +1,4 @@
-//! What one namespace may take of a budget.
+//! The share of one namespace in a budget.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(in crate::lower) struct Share {
 }
 
 impl Share {
-    /// So many percent of what there is; nothing when that is no bound.
+    /// The share of this percentage; `None` without a bound.
     pub(in crate::lower) fn of(percent: u8, whole: Size) -> Option<Self> {
         let part = |amount: usize| {
             let percent = usize::from(percent);
@@ -28,7 +28,7 @@ impl Share {
         (percent < 100).then_some(Self { percent, size })
     }
 
-    /// How much of it is used, in percent: of bytes or of matcher entries, whichever is more.
+    /// The used percentage: of bytes or of matcher entries, the larger one.
     fn used(self, by: Size) -> usize {
         let percent = |used: usize, of: usize| used.saturating_mul(100).checked_div(of).unwrap_or_default();
         percent(by.bytes, self.size.bytes).max(percent(by.matcher_entries, self.size.matcher_entries))
@@ -48,7 +48,7 @@ impl Share {
         )
     }
 
-    /// What a namespace that uses so much is told at an object; nothing if it is far from its share.
+    /// The warning to a namespace with this use, at an object; `None` far below the share.
     pub(in crate::lower) fn warning(
         self,
         used: Size,
@@ -70,17 +70,17 @@ impl Share {
     }
 }
 
-/// What namespaces have taken of their shares.
+/// The use of shares by namespaces.
 #[derive(Debug, Default)]
 pub(super) struct Shares<'a> {
     share: Option<Share>,
-    namespaces: BTreeMap<&'a str, OfNamespace<'a>>,
+    namespaces: BTreeMap<&'a str, NamespaceShare<'a>>,
 }
 
 #[derive(Debug)]
-struct OfNamespace<'a> {
+struct NamespaceShare<'a> {
     ledger: Ledger,
-    /// The youngest object of which something is admitted.
+    /// The youngest object with an admitted part.
     youngest: &'a Arc<ObjectKey>,
 }
 
@@ -93,17 +93,17 @@ impl<'a> Shares<'a> {
         self.share
     }
 
-    /// What is left of the share of a namespace; nothing when there is no bound.
+    /// The rest of a namespace's share; `None` without a bound.
     pub(super) fn left(&self, namespace: &str) -> Option<Ledger> {
         let share = self.share?;
         Some(self.namespaces.get(namespace).map_or_else(|| Ledger::new(share.size), |of| of.ledger))
     }
 
-    /// Charges an object's namespace with something that there is room for.
+    /// Charges an object's namespace with an item that fits.
     pub(super) fn take(&mut self, object: &'a Arc<ObjectKey>, taken: Size) {
         let Some(share) = self.share else { return };
         let of = self.namespaces.entry(&object.name.namespace);
-        let of = of.or_insert_with(|| OfNamespace { ledger: Ledger::new(share.size), youngest: object });
+        let of = of.or_insert_with(|| NamespaceShare { ledger: Ledger::new(share.size), youngest: object });
         of.youngest = object;
         let fits = of.ledger.take(taken.bytes, taken.matcher_entries);
         debug_assert!(fits.is_some(), "what is admitted fits the share");
@@ -111,7 +111,7 @@ impl<'a> Shares<'a> {
 
     fn used(&self) -> impl Iterator<Item = (&'a Arc<ObjectKey>, Share, Size)> {
         let used = |share: Share| {
-            self.namespaces.values().map(move |of| (of.youngest, share, of.ledger.taken_of(share.size)))
+            self.namespaces.values().map(move |of| (of.youngest, share, of.ledger.used_of(share.size)))
         };
         self.share.into_iter().flat_map(used)
     }
@@ -124,7 +124,7 @@ impl<'a> Shares<'a> {
         })
     }
 
-    /// What namespaces are told that use most of their shares.
+    /// Warnings for namespaces that use most of their shares.
     pub(super) fn warnings(&self, plane: &DataPlaneKey) -> Vec<Problem> {
         self.used().filter_map(|(object, share, used)| share.warning(used, object, plane)).collect()
     }

@@ -1,9 +1,9 @@
 //! The size of a table of rows, known before the table is built.
 //!
-//! A cell costs a Route, and a row what it adds to a decision list. A list that no unconditional row of its own cell ends
-//! goes on in other cells ([`crate::lower::table`]): such a cell is **open** here, and every row of another cell that may
-//! stand in its lists is charged to it too, for each of its **regions**, the Routes that continue it. Each pair is charged
-//! once, to whichever of the two comes later. The sum is never less than what compiling the table gives.
+//! A cell costs a Route, and a row costs its addition to a decision list. A list without an unconditional row of its
+//! own cell continues in other cells ([`crate::lower::table`]): such a cell is **open** here, and every row of
+//! another cell that may be in its lists is charged to it too, for each of its **regions**, the Routes that continue
+//! it. Each pair is charged once, to the later of the two. The sum is never less than the compiled table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::pingsix::{
 };
 use crate::policy::Chain;
 
-/// The key of a Route, what a list response adds to it, and its JSON without hosts, patterns and method:
-/// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id that collided.
+/// The key of a Route, its overhead in a list response, and its JSON without hosts, patterns and method:
+/// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id after a collision.
 pub(super) const ROUTE: usize = 150;
 /// `,"methods":[""]`
 const METHOD: usize = 15;
@@ -47,7 +47,7 @@ pub(crate) type Group = (usize, Option<Hostname>);
 
 /// A row, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sized<'a> {
+pub(super) struct SizedRow<'a> {
     pub(super) path: &'a Path,
     pub(super) method: Option<&'static str>,
     /// Whether requests may go on after it.
@@ -78,7 +78,7 @@ struct Zone<'a> {
 }
 
 impl<'a> Zone<'a> {
-    /// The groups whose rows count for a hostname: its own, and those with wider names.
+    /// The groups with rows for a hostname: its own, and those with wider names.
     fn counting<'z>(
         &'z self,
         original: Option<&'z Hostname>,
@@ -153,10 +153,10 @@ impl<'a> TableSizes<'a> {
         self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, ledger)
     }
 
-    /// Charges a row of a group to a ledger. `None` when there is no room; the caller then takes back what was added.
-    pub(super) fn add_row(&mut self, group: &Group, row: Sized<'a>, ledger: &mut Ledger) -> Option<()> {
+    /// Charges a row of a group to a ledger. `None` without room; the caller then rolls back.
+    pub(super) fn add_row(&mut self, group: &Group, row: SizedRow<'a>, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (group.0, &group.1);
-        let Sized { path, method, is_conditional, bytes } = row;
+        let SizedRow { path, method, is_conditional, bytes } = row;
         let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
         let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
         let cell = cells.entry(path, method, make);
@@ -194,7 +194,7 @@ impl<'a> TableSizes<'a> {
         self.patterns.add_route(host.as_ref(), Some(path), ledger)
     }
 
-    /// Charges what a new row adds to the lists of open cells, other than its own.
+    /// Charges the additions of a new row to the lists of open cells, except its own.
     fn continue_others(
         &mut self,
         (zone, original): &Group,
@@ -204,7 +204,7 @@ impl<'a> TableSizes<'a> {
         ledger: &mut Ledger,
     ) -> Option<()> {
         let open = &self.zones[*zone].open;
-        // Those of the group, and those of narrower ones.
+        // The group's own cells and those of narrower groups.
         let groups: Vec<Option<Hostname>> = match original {
             Some(name) if !name.is_wildcard() => {
                 open.get(original).map(|_| original.clone()).into_iter().collect()
@@ -237,7 +237,7 @@ impl<'a> TableSizes<'a> {
         Some(())
     }
 
-    /// Charges what continues a cell that was not open before.
+    /// Charges the continuation of a cell that becomes open.
     fn open(&mut self, group: &Group, (path, method): Region<'a>, ledger: &mut Ledger) -> Option<()> {
         let open = Open { path, method, regions: BTreeSet::from([(path, method)]) };
         let of_group = self.zones[group.0].open.entry(group.1.clone()).or_default();
@@ -248,14 +248,14 @@ impl<'a> TableSizes<'a> {
         self.add_regions(group, index, ledger)
     }
 
-    /// Bytes of the rows that a list for a path may go on to: at most those of all cells that cover it.
+    /// Bytes of the rows in the continuation of a list for a path: at most those of all cells that cover it.
     fn listed(&self, (zone, original): &Group, path: &Path) -> usize {
         let cells = self.zones[*zone].counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
         cells.map(|cell| cell.bytes).sum()
     }
 
-    /// Charges the Routes that continue an open cell and do not yet. They are where rows of wider hostnames begin to
-    /// count, or rows with a method.
+    /// Charges the new Routes that continue an open cell: where rows of wider hostnames begin to count, or rows with
+    /// a method.
     fn add_regions(&mut self, group: &Group, index: usize, ledger: &mut Ledger) -> Option<()> {
         let (zone, original) = (&self.zones[group.0], &group.1);
         let &Open { path, method, ref regions } = zone.open.get(original)?.get(index)?;
@@ -315,13 +315,13 @@ impl<'a> TableSizes<'a> {
         ledger.take(service_bytes(chain, self.lowering.policies, self.prefix), 0)
     }
 
-    /// Keeps what was added.
+    /// Keeps the additions.
     pub(super) fn commit(&mut self) {
         self.patterns.commit();
         self.journal.clear();
     }
 
-    /// Takes back what was added since the last commit.
+    /// Reverts the additions since the last commit.
     pub(super) fn roll_back(&mut self) {
         self.patterns.roll_back();
         while let Some(added) = self.journal.pop() {
@@ -371,7 +371,7 @@ pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
     canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
 }
 
-/// Bytes of the document of an upstream; none for what takes a responder when there is none.
+/// Bytes of the document of an upstream; `None` for a target that needs a responder when there is none.
 pub(in crate::lower) fn upstream_bytes(
     lowering: &Lowering<'_>,
     prefix: usize,

@@ -83,7 +83,7 @@ fn patterns_travel_along_nested_wildcards() {
     assert_eq!(far, expect("c.test", "/x/z"));
 }
 
-/// What a wildcard carries may come from another one that it carries something to: one pass is not enough.
+/// A wildcard may carry patterns that another one carries into it: one pass is not enough.
 #[test]
 fn the_closure_is_a_fixpoint() {
     let routes = [

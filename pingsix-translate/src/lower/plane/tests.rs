@@ -31,7 +31,7 @@ fn settings() -> PlaneSettings {
     PlaneSettings { namespace_share: 100, telemetry: None }
 }
 
-/// Every data plane with its zones: hostname, listeners, and what is special.
+/// Every data plane with its zones: hostname, listeners, and properties.
 fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)> {
     let describe_zone = |zone: &ZoneListeners| {
         let hostname = zone.hostname.as_ref().map_or("any", |hostname| hostname.as_str());
@@ -100,10 +100,10 @@ fn a_listener_that_cannot_be_served_keeps_its_hosts_from_wider_ones_of_its_port(
         unresolved(Protocol::Https, 443, "a.test"),
         Listener { state, ..listener(Protocol::Https, 443, "*.b.test") },
         listener(Protocol::Https, 443, "c.b.test"),
-        // Nothing would serve their hosts anyway.
+        // No other listener would serve their hosts.
         unresolved(Protocol::Https, 443, "a.other"),
         unresolved(Protocol::Https, 8443, "d.test"),
-        // They have no say.
+        // These listeners have no effect.
         Listener {
             state: ListenerState::Conflicted { refusal: refusal.clone() },
             ..listener(Protocol::Https, 443, "e.test")
@@ -141,7 +141,7 @@ fn a_zone_that_one_port_cannot_serve_is_that_of_the_others() {
     );
 }
 
-/// Otherwise PingSIX would keep what the port had when its listeners were accepted.
+/// Without it, PingSIX would keep the former documents of the port.
 #[test]
 fn a_port_without_any_listener_that_is_served_has_an_empty_data_plane() {
     let mut refused = listener(Protocol::Http, 80, "");

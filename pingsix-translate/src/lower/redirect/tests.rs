@@ -1,4 +1,4 @@
-//! Which redirects PingSIX gives itself, and what the responder is told about the others.
+//! Redirects by PingSIX itself, and the instructions for the others.
 
 use super::*;
 use crate::responder::{RedirectHostname, RedirectStatus};

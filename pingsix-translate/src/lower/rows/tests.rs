@@ -1,4 +1,4 @@
-//! One data plane for a plaintext and an HTTPS port: who is redirected, who is served, and what is refused.
+//! One data plane for a plaintext and an HTTPS port: redirected, served and refused requests.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn translated(objects: &Objects) -> Translation {
     run(objects, &Options { responder: Some(([127, 0, 0, 1], 9080).into()), ..Options::default() })
 }
 
-/// What a request is answered: a Service, a status, or `to ` and a URL.
+/// The answer to a request: a Service, a status, or `to ` and a URL.
 fn answer(translation: &Translation, tls: bool, path: &str) -> String {
     let config = &translation.data_planes.values().next().unwrap().config;
     let table = RouteTable::new(config);
@@ -92,7 +92,7 @@ fn plaintext_is_redirected_and_tls_is_served() {
 }
 
 #[test]
-fn what_only_the_redirect_serves_is_not_found_over_tls() {
+fn paths_of_the_redirect_alone_are_not_found_over_tls() {
     let mut objects = shop();
     add_redirect(&mut objects, "/");
     add(&mut objects, "app", Some("https"), "/app", &json!([]));
@@ -124,7 +124,7 @@ fn conditional_rules_of_https_fall_through_over_tls_and_are_redirected_in_plaint
 }
 
 #[test]
-fn what_is_for_https_is_never_served_in_plaintext() {
+fn routes_of_https_are_never_served_in_plaintext() {
     let mut objects = shop();
     add_redirect(&mut objects, "/app");
     add(&mut objects, "app", Some("https"), "/", &json!([]));

@@ -1,4 +1,4 @@
-//! Which certificate a data plane shows for a name that several listeners want.
+//! The certificate for a name that several listeners want.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn the_same_certificate_twice_is_nothing_to_tell() {
     );
 }
 
-/// Whatever their order.
+/// Independent of their order.
 #[test]
 fn the_listener_that_a_request_selects_provides_its_certificate() {
     let any = https("any", 443, None, &["ab", "b"]);

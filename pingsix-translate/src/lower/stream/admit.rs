@@ -1,23 +1,22 @@
-//! Which stream routes there is room for.
+//! Admission of stream routes within the budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Lowering;
 use crate::lower::Size;
-use crate::lower::budget::{Older, Share, refusal};
+use crate::lower::budget::{OlderRules, Share, refusal};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::RouteInput;
 use crate::model::{Budget, DataPlaneKey, Problem, Refusal};
 
-/// How many of some rules, which do not fit all together, do, and what is written with those; nothing is unless at
-/// least one does.
+/// The number of rules that fit, if not all do, and their output; without output unless at least one fits.
 pub(super) fn admit<W>(
     oldest_first: &[RuleRef],
     within: impl Fn(&[RuleRef]) -> Option<W>,
 ) -> (usize, Option<W>) {
-    // Admitting a rule may make the table smaller, since one without conditions ends decision lists. So more
-    // rules than are found here might fit, but those that are found do.
+    // Admitting a rule may shrink the table, because one without conditions ends decision lists. So more rules might
+    // fit than are found, but the found ones do.
     let (mut fitting, mut too_many, mut written) = (0, oldest_first.len(), None);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
@@ -29,8 +28,8 @@ pub(super) fn admit<W>(
     (fitting, written)
 }
 
-/// The rules that are not admitted, because only so many fit, and why.
-pub(super) fn no_room(
+/// The rules beyond the number that fits, with the reason.
+pub(super) fn refuse_beyond(
     oldest_first: &[RuleRef],
     fitting: usize,
     routes: &[Arc<RouteInput>],
@@ -41,27 +40,27 @@ pub(super) fn no_room(
     refused
         .map(|(position, &rule)| {
             let older = match (fitting, position) {
-                (0, 0) => Older::None,
-                (0, _) if share.is_some() => Older::Admitted,
-                (0, _) => Older::TooLarge(oldest_first[0]),
-                (_, _) => Older::Admitted,
+                (0, 0) => OlderRules::None,
+                (0, _) if share.is_some() => OlderRules::Admitted,
+                (0, _) => OlderRules::TooLarge(oldest_first[0]),
+                (_, _) => OlderRules::Admitted,
             };
             (rule, refusal(routes, rule, (older, share), plane, budget))
         })
         .collect()
 }
 
-/// What comes of the shares of namespaces.
+/// The result of the shares of namespaces.
 #[derive(Default)]
-pub(super) struct Shared {
-    /// What may be admitted, oldest first; everything if there are no shares.
+pub(super) struct AdmittedByShares {
+    /// The rules that may be admitted, oldest first; `None` for all without shares.
     pub(super) admitted: Option<Vec<RuleRef>>,
     pub(super) refused: Vec<(RuleRef, Refusal)>,
     pub(super) warnings: Vec<Problem>,
 }
 
 impl Lowering<'_> {
-    /// What guards leave of a budget.
+    /// The budget without guards.
     fn left_by_guards(&self, budget: Budget) -> Size {
         let guards = self.lower(Some(&[])).plane.size;
         Size {
@@ -70,16 +69,18 @@ impl Lowering<'_> {
         }
     }
 
-    /// Which of some rules fit the shares of their namespaces. Each namespace is charged what its rules would take
-    /// without any others, which is never less than what they take beside them.
+    /// The rules that fit the shares of their namespaces. Each namespace is charged for its rules alone, which is
+    /// never less than their charge beside others.
     pub(super) fn within_shares(
         &self,
         rules: &[RuleRef],
         percent: u8,
         plane: &DataPlaneKey,
         budget: Budget,
-    ) -> Shared {
-        let Some(share) = Share::of(percent, self.left_by_guards(budget)) else { return Shared::default() };
+    ) -> AdmittedByShares {
+        let Some(share) = Share::of(percent, self.left_by_guards(budget)) else {
+            return AdmittedByShares::default();
+        };
         let routes = self.routes;
         let mut of_namespaces: BTreeMap<&str, Vec<RuleRef>> = BTreeMap::new();
         for rule in rules {
@@ -92,14 +93,14 @@ impl Lowering<'_> {
             let Size { bytes, matcher_entries } = share.size;
             size.fits(Budget { bytes, matcher_entries }).then_some(size)
         };
-        let mut shared = Shared::default();
+        let mut shared = AdmittedByShares::default();
         let mut admitted: BTreeSet<RuleRef> = BTreeSet::new();
         for rules in of_namespaces.values() {
             let (count, size) = match fitting(rules) {
                 Some(size) => (rules.len(), Some(size)),
                 None => admit(rules, fitting),
             };
-            shared.refused.extend(no_room(rules, count, routes, plane, (budget, Some(share))));
+            shared.refused.extend(refuse_beyond(rules, count, routes, plane, (budget, Some(share))));
             admitted.extend(&rules[..count]);
             let youngest = count.checked_sub(1).map(|last| &routes[rules[last].route].route.key);
             let warning = youngest.zip(size).and_then(|(object, size)| share.warning(size, object, plane));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::place::StreamMatch;
+use super::matches::StreamMatch;
 use crate::attach::Listener;
 use crate::backends::{Action, Backends, Target};
 use crate::lower::StreamPlane;
@@ -32,7 +32,7 @@ impl<'a> Writer<'a> {
         Self { backends, ids: Ids::default(), plane: StreamPlane::default() }
     }
 
-    /// Everything that was written; its size is for others to say.
+    /// The written documents; the caller sets the size.
     pub(super) fn finish(self) -> StreamPlane {
         self.plane
     }
@@ -40,7 +40,7 @@ impl<'a> Writer<'a> {
     /// Gives a place to a route.
     pub(super) fn route(
         &mut self,
-        place: &StreamMatch,
+        stream_match: &StreamMatch,
         listener: &Listener,
         input: &RouteInput,
         shadowed: BTreeSet<Origin>,
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
             // Stream routes are normalised to one rule.
             _ => vec![rejecting(Rejection::Invalid)],
         };
-        let mut route = unterminated(place, targets);
+        let mut route = unterminated(stream_match, targets);
         route.ssl_ids = self.certificates(listener);
         if !route.ssl_ids.is_empty() {
             route.tls = Some(TlsMode::Terminate);
@@ -61,23 +61,25 @@ impl<'a> Writer<'a> {
             origin: origin(input),
             shadowed: shadowed.into_iter().collect(),
         };
-        self.write(place, route, provenance);
+        self.write(stream_match, route, provenance);
     }
 
-    /// Gives a place to nobody.
-    pub(super) fn guard(&mut self, place: &StreamMatch, listener: &Listener) {
+    /// Leaves a match without a route.
+    pub(super) fn guard(&mut self, stream_match: &StreamMatch, listener: &Listener) {
         let why = if listener.is_served() { Rejection::NoRoute } else { Rejection::Invalid };
-        let route = unterminated(place, vec![rejecting(why)]);
+        let route = unterminated(stream_match, vec![rejecting(why)]);
         self.write(
-            place,
+            stream_match,
             route,
             StreamProvenance::Guard { owner: listener.owner.clone(), listener: listener.name.clone() },
         );
     }
 
-    fn write(&mut self, place: &StreamMatch, route: StreamRoute, provenance: StreamProvenance) {
-        let name = place.name.as_ref().map(Hostname::as_str).unwrap_or_default();
-        let id = self.ids.assign(&Name::new('r', &[place.protocol.as_str(), &place.port.to_string(), name]));
+    fn write(&mut self, stream_match: &StreamMatch, route: StreamRoute, provenance: StreamProvenance) {
+        let name = stream_match.name.as_ref().map(Hostname::as_str).unwrap_or_default();
+        let id = self
+            .ids
+            .assign(&Name::new('r', &[stream_match.protocol.as_str(), &stream_match.port.to_string(), name]));
         self.plane.config.insert(id.clone(), route);
         self.plane.provenance.insert(StreamKey::new(StreamKind::StreamRoute, id), provenance);
     }
@@ -152,12 +154,12 @@ const fn rejecting(why: Rejection) -> StreamTarget {
 }
 
 /// The route of a place where TLS, if any, is left to others.
-fn unterminated(place: &StreamMatch, targets: Vec<StreamTarget>) -> StreamRoute {
+fn unterminated(stream_match: &StreamMatch, targets: Vec<StreamTarget>) -> StreamRoute {
     StreamRoute {
-        server_port: place.port,
-        protocol: place.protocol,
-        snis: place.name.iter().map(ToString::to_string).collect(),
-        tls: (place.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
+        server_port: stream_match.port,
+        protocol: stream_match.protocol,
+        snis: stream_match.name.iter().map(ToString::to_string).collect(),
+        tls: (stream_match.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
         ssl_ids: Vec::new(),
         targets,
     }

@@ -97,8 +97,8 @@ fn translate_within(objects: &Objects, budget: Budget) -> (Translation, StreamPl
     (translation, plane)
 }
 
-/// Where a connection goes: each target with its weight, upstreams by their first node.
-fn goes(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Vec<(String, u32)> {
+/// The targets of a connection with their weights, upstreams by their first node.
+fn targets_of(config: &StreamConfig, port: u16, arrival: Arrival<'_>) -> Vec<(String, u32)> {
     let Some((_, route)) = config.route_for(port, arrival) else { return Vec::new() };
     let target = |target: &StreamTarget| {
         let to = match &target.to {
@@ -133,9 +133,9 @@ fn the_oldest_route_of_a_port_gets_everything_and_all_are_accepted() {
     add(&mut objects, Kind::TcpRoute, ("a", 2026), backend("other", 80), json!({}));
     add(&mut objects, Kind::UdpRoute, ("a", 2026), backend("dns", 53), json!({}));
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), one("[fd00::1]:5353"));
-    assert_eq!(goes(&plane.config, 53, Arrival::Udp), one("[fd00::1]:5354"));
-    assert_eq!(goes(&plane.config, 53, Arrival::Tcp), []);
+    assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), one("[fd00::1]:5353"));
+    assert_eq!(targets_of(&plane.config, 53, Arrival::Udp), one("[fd00::1]:5354"));
+    assert_eq!(targets_of(&plane.config, 53, Arrival::Tcp), []);
     for name in ["a", "b", "c"] {
         assert_eq!(condition(&translation, Kind::TcpRoute, name, ConditionType::Accepted), "True Accepted");
     }
@@ -174,7 +174,7 @@ fn equal_ages_are_decided_by_name() {
     let mut objects = world();
     add(&mut objects, Kind::UdpRoute, ("b", 2026), backend("idle", 53), json!({}));
     add(&mut objects, Kind::UdpRoute, ("a", 2026), backend("dns", 53), json!({}));
-    assert_eq!(goes(&translate(&objects).1.config, 53, Arrival::Udp), one("[fd00::1]:5354"));
+    assert_eq!(targets_of(&translate(&objects).1.config, 53, Arrival::Udp), one("[fd00::1]:5354"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_share_that_leads_nowhere_is_rejected_and_keeps_its_weight() {
     add(&mut objects, Kind::TcpRoute, ("a", 2026), backends, json!({}));
     let (translation, plane) = translate(&objects);
     let shares = [("10.0.0.1:8080".to_owned(), 3), ("invalid".to_owned(), 5), ("no_endpoints".to_owned(), 2)];
-    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), shares);
+    assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), shares);
     assert_eq!(condition(&translation, Kind::TcpRoute, "a", ConditionType::Accepted), "True Accepted");
     let resolved = condition(&translation, Kind::TcpRoute, "a", ConditionType::ResolvedRefs);
     assert_eq!(resolved, "False BackendNotFound");
@@ -212,7 +212,7 @@ fn udp_needs_a_udp_port_and_names_are_not_resolved() {
     let mut objects = world();
     add(&mut objects, Kind::UdpRoute, ("a", 2026), backend("web", 80), json!({}));
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 53, Arrival::Udp), one("invalid"));
+    assert_eq!(targets_of(&plane.config, 53, Arrival::Udp), one("invalid"));
     let resolved = condition(&translation, Kind::UdpRoute, "a", ConditionType::ResolvedRefs);
     assert_eq!(resolved, "False UnsupportedProtocol");
 
@@ -221,7 +221,7 @@ fn udp_needs_a_udp_port_and_names_are_not_resolved() {
         "spec": {"type": "ExternalName", "externalName": "a.test", "ports": [{"port": 53, "protocol": "UDP"}]}}))));
     add(&mut objects, Kind::UdpRoute, ("a", 2026), backend("dns", 53), json!({}));
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 53, Arrival::Udp), one("invalid"));
+    assert_eq!(targets_of(&plane.config, 53, Arrival::Udp), one("invalid"));
     let text = "names are not resolved";
     assert!(translation.verdicts.problems.iter().any(|problem| problem.message.contains(text)));
 }
@@ -241,7 +241,7 @@ fn a_route_that_cannot_be_honoured_keeps_its_connections_and_rejects_them() {
         add(&mut objects, Kind::TcpRoute, ("a", 2025), json!([]), json!({ "rules": rules }));
         add(&mut objects, Kind::TcpRoute, ("b", 2026), backend("web", 80), json!({}));
         let (translation, plane) = translate(&objects);
-        assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), one("invalid"), "{field}");
+        assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), one("invalid"), "{field}");
         assert_eq!(
             condition(&translation, Kind::TcpRoute, "a", ConditionType::Accepted),
             "False UnsupportedValue"
@@ -265,7 +265,7 @@ fn the_most_specific_server_name_wins_within_its_listener() {
         backend("other", 80),
         on("test", &["*.a.test", "x.a.test"]),
     );
-    // Its names belong to the narrower listener, which it is not attached to.
+    // Its names belong to the narrower listener, to which it is not attached.
     add(&mut objects, Kind::TlsRoute, ("lost", 2020), backend("web", 80), on("any", &["y.a.test", "b.test"]));
     let mut dns = |name: &str, year: u32, host: &str| {
         add(&mut objects, Kind::TlsRoute, (name, year), backend("dns", 53), on("any", &[host]));
@@ -293,9 +293,9 @@ fn the_most_specific_server_name_wins_within_its_listener() {
     ] {
         assert_eq!(owner(name).as_deref(), expected, "{name}");
     }
-    assert_eq!(goes(config, 443, Arrival::Tls("x.a.test")), other);
-    assert_eq!(goes(config, 443, Arrival::Tls("b.test")), web);
-    assert_eq!(goes(config, 443, Arrival::Tls("d.c.test")), dns);
+    assert_eq!(targets_of(config, 443, Arrival::Tls("x.a.test")), other);
+    assert_eq!(targets_of(config, 443, Arrival::Tls("b.test")), web);
+    assert_eq!(targets_of(config, 443, Arrival::Tls("d.c.test")), dns);
     let shadowed: Vec<String> = translation
         .verdicts
         .problems
@@ -315,7 +315,7 @@ fn the_most_specific_server_name_wins_within_its_listener() {
 }
 
 #[test]
-fn who_terminates_gets_every_chain_once() {
+fn a_terminating_listener_gets_every_chain_once() {
     let mut objects = world();
     let hostnames =
         json!({"parentRefs": [{"name": "public", "port": 8443}], "hostnames": ["x.a.test", "*.y.a.test"]});
@@ -445,8 +445,8 @@ fn listeners_of_listener_sets_have_places_of_the_same_gateway() {
         add(&mut objects, Kind::TcpRoute, (name, year), backend("web", 80), parents.clone());
     }
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 9000, Arrival::Tcp), one("10.0.0.1:8080"));
-    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), []);
+    assert_eq!(targets_of(&plane.config, 9000, Arrival::Tcp), one("10.0.0.1:8080"));
+    assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), []);
     let (key, _) = plane.config.route_for(9000, Arrival::Tcp).unwrap();
     let StreamProvenance::Route { owner, .. } = &plane.provenance[key] else { panic!("{key}") };
     assert_eq!(owner.to_string(), "ListenerSet infra/more");
@@ -486,8 +486,8 @@ fn what_a_policy_wants_encrypted_is_not_passed_on_in_plaintext() {
     add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), ended);
     let (translation, plane) = translate(&objects);
     let shares = [("invalid".to_owned(), 1), ("10.0.0.1:8080".to_owned(), 1)];
-    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), shares);
-    assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), one("invalid"));
+    assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), shares);
+    assert_eq!(targets_of(&plane.config, 8443, Arrival::Tls("x.a.test")), one("invalid"));
     for kind in [Kind::TcpRoute, Kind::TlsRoute] {
         assert_eq!(condition(&translation, kind, "a", ConditionType::Accepted), "True Accepted");
         let [parent] = &translation.verdicts.routes[&ObjectKey::new(kind, "infra", "a")].parents[..] else {
@@ -518,16 +518,16 @@ fn policies_do_not_concern_what_clients_encrypt_nor_datagrams() {
         json!({"hostnames": ["x.a.test"], "parentRefs": [{"name": "public", "sectionName": "test"}]});
     add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), passed.clone());
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
+    assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
     assert_eq!(policy(&translation).0, ConditionStatus::True);
-    // One that terminates counts for all.
+    // One terminating listener counts for all.
     let mut both = passed;
     both["parentRefs"] =
         json!([{"name": "public", "sectionName": "test"}, {"name": "public", "sectionName": "ended"}]);
     add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), both);
     let (_, plane) = translate(&objects);
     for port in [443, 8443] {
-        assert_eq!(goes(&plane.config, port, Arrival::Tls("x.a.test")), one("invalid"));
+        assert_eq!(targets_of(&plane.config, port, Arrival::Tls("x.a.test")), one("invalid"));
     }
 }
 
@@ -544,7 +544,7 @@ fn a_policy_honoured_for_requests_is_accepted_and_says_which_connections_are_clo
         }),
     );
     let (translation, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), one("invalid"));
+    assert_eq!(targets_of(&plane.config, 5432, Arrival::Tcp), one("invalid"));
     let (status, message) = policy(&translation);
     assert_eq!(status, ConditionStatus::True);
     assert!(message.contains("closed: TCPRoute infra/a spec.rules[0].backendRefs[0]."), "{message}");

@@ -16,7 +16,7 @@ pub(super) struct Cell<'a> {
     pub(super) rows: Vec<usize>,
     /// The other positions.
     pub(super) shadowed: Vec<usize>,
-    pub(super) reach: Reach,
+    pub(super) reach: ReachedAudiences,
 }
 
 /// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
@@ -26,12 +26,12 @@ pub(super) struct Audiences {
 }
 
 impl Audiences {
-    /// Those of a zone.
+    /// The audiences of a zone's rows.
     pub(super) fn of<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
         Self { split: rows.any(|row| row.audience != Audience::Everybody) }
     }
 
-    /// Those of a zone with such rows, or without.
+    /// The audiences of a zone with or without such rows.
     pub(super) const fn divided(divided: bool) -> Self {
         Self { split: divided }
     }
@@ -42,25 +42,25 @@ impl Audiences {
     }
 }
 
-/// Which audiences have met an unconditional row, and go no further.
+/// The audiences that have met an unconditional row and stop there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct ReachedAudiences {
     ended_tls: bool,
     ended_plaintext: bool,
 }
 
-impl Reach {
+impl ReachedAudiences {
     const fn ended(self, tls: bool) -> bool {
         if tls { self.ended_tls } else { self.ended_plaintext }
     }
 
-    /// Whether nobody goes further.
+    /// Whether all audiences stop.
     pub(super) fn is_total(self, audiences: Audiences) -> bool {
         audiences.iter().all(|tls| self.ended(tls))
     }
 
-    /// Whether somebody reaches a row, and what remains after it. `is_new` tells whether an audience has not met the
-    /// row's conditions before.
+    /// Whether some audience reaches a row, and the audiences after it. `is_new` returns whether an audience has not
+    /// met the row's conditions before.
     pub(super) fn pass(
         &mut self,
         row: &Row<'_>,
@@ -96,11 +96,17 @@ impl Ranked for Cell<'_> {
 /// The cells of a group, whose rows are in order.
 pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
     let mut cells = PathMap::new();
-    // Equal conditions are neighbours in no order, so each cell remembers what it has.
+    // Equal conditions may be separated, so each cell remembers its own.
     let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
-        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: Reach::default() };
+        let make = || Cell {
+            path,
+            method,
+            rows: Vec::new(),
+            shadowed: Vec::new(),
+            reach: ReachedAudiences::default(),
+        };
         let cell = cells.entry(path, method, make);
         if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);

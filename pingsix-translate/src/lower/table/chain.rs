@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cell::{Audiences, Cell, Reach, cells};
+use super::cell::{Audiences, Cell, ReachedAudiences, cells};
 use super::{Groups, Row, RowIndex, RowState};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathMap, Ranked};
@@ -212,7 +212,7 @@ impl<'c, 'a> Chain<'c, 'a> {
             .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
         let mut list: Vec<RowIndex> = Vec::new();
         let mut tried: BTreeSet<(bool, &[Condition])> = BTreeSet::new();
-        let mut reach = Reach::default();
+        let mut reach = ReachedAudiences::default();
         for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
             for &position in &cell.rows {
                 let row = self.row((group, position));

@@ -7,10 +7,10 @@ use crate::normalise::{Expectation, PathKind, Variable};
 /// A match: hostname of its route, path prefix, method, and the value a header must have.
 type Written = (&'static str, &'static str, Option<&'static str>, Option<&'static str>);
 
-/// What a row borrows from a match.
+/// The parts of a match that a row borrows.
 type Parsed = (Option<Hostname>, Path, Option<&'static str>, Vec<Condition>);
 
-/// What rows borrow from.
+/// The owner of borrowed parts.
 struct Parts {
     route: Arc<ObjectKey>,
     rows: Vec<Parsed>,
@@ -81,7 +81,7 @@ fn a_conditional_cell_continues_with_what_is_wider() {
     assert_eq!(compile(None, &rows), ["any / any: 2", "a.test / any: 1", "a.test /api any: 0 1"]);
 }
 
-/// Under `/` of the host, the wider hostname has something to say about `/api` only.
+/// Under `/` of the host, the wider hostname matters for `/api` only.
 #[test]
 fn a_wider_hostname_with_a_longer_path_makes_a_virtual_cell() {
     let rows =
@@ -108,7 +108,7 @@ fn a_wider_cell_with_a_method_makes_a_virtual_cell() {
 
 #[test]
 fn a_virtual_cell_that_would_change_nothing_is_left_out() {
-    // The row for `/api` asks for what was tried before, so it is never reached.
+    // The row for `/api` has conditions that were tried before, so it is never reached.
     let rows = [
         ("a.test", "/", None, Some("v1")),
         ("*.test", "/api", None, Some("v1")),
@@ -159,7 +159,7 @@ fn a_prefix_of_which_one_with_a_slash_takes_a_method_only_keeps_its_route() {
 
 /// All of them are served by the same hosts, and the original hostname precedes the path.
 #[test]
-fn what_a_more_specific_original_hostname_takes_has_no_route() {
+fn a_cell_that_a_more_specific_hostname_covers_has_no_route() {
     let rows = [
         ("*.a.test", "/x", None, None),
         ("*.test", "/x/long", None, None),
@@ -179,9 +179,9 @@ fn what_a_more_specific_original_hostname_takes_has_no_route() {
     );
 }
 
-/// The Route of the more specific hostname continues with it, so it is not said to be never reached.
+/// The Route of the more specific hostname continues with it, so it does not count as unreached.
 #[test]
-fn what_only_other_routes_continue_with_has_no_route_of_its_own() {
+fn a_cell_that_only_continues_others_has_no_route() {
     let rows = [("*.a.test", "/", None, Some("v1")), ("*.test", "/x", None, None)];
     assert_eq!(
         compile(Some("*.a.test"), &rows),

@@ -49,7 +49,7 @@ pub(super) fn apply(settings: &TrafficSettings, usage: &Usage, upstream: &mut Up
     });
 }
 
-/// How PingSIX chooses, and the key of what it hashes (PingSIX: `src/utils/request.rs`, `request_selector_key`).
+/// PingSIX's selection algorithm, and the key of its hash (PingSIX: `src/utils/request.rs`, `request_selector_key`).
 fn selection(balancing: &Balancing) -> (SelectionType, HashOn, String) {
     let without = Upstream::default();
     let hashed = match balancing {

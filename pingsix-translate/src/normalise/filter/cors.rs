@@ -7,11 +7,11 @@ use gateway_api::experimental::httproutes as api;
 use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::pingsix::plugin;
 
-/// What a rule says to scripts of other origins.
+/// The CORS settings of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cors {
     pub(crate) origins: Origins,
-    /// Upper-case, with those that are always allowed.
+    /// Upper-case, with the methods that are always allowed.
     pub(crate) methods: Names,
     pub(crate) headers: Names,
     pub(crate) expose: Names,
@@ -35,7 +35,7 @@ pub(crate) enum Origins {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WildcardOrigin {
     pub(crate) scheme: &'static str,
-    /// What stands behind the `*.`; `None` is every host.
+    /// The domain after `*.`; `None` is every host.
     pub(crate) domain: Option<String>,
     /// Unless it is the scheme's own.
     pub(crate) port: Option<u16>,

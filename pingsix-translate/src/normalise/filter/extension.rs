@@ -1,6 +1,6 @@
 //! HTTPRouteFilters: the filters to which rules refer by `extensionRef`.
 //!
-//! Each filter is read once, however many rules refer to it: a regular expression costs much more than the rest.
+//! Each filter is read once for all referring rules, because a regular expression costs much more than the rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::shared_map::SharedMap;
 #[derive(Debug, Default)]
 pub(crate) struct Extensions(BTreeMap<ObjectName, Result<Extension, String>>);
 
-/// What an HTTPRouteFilter does.
+/// The effect of an HTTPRouteFilter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Extension {
     Rewrite(Arc<RegexRewrite>),
@@ -52,10 +52,10 @@ impl Extensions {
 }
 
 impl Extension {
-    /// Reads a filter; otherwise says which field cannot be honoured and why.
+    /// Reads a filter; the error names the unusable field and the reason.
     fn read(filter: &HttpRouteFilter) -> Result<Self, String> {
         let spec = &filter.spec;
-        // Bounds come first: the rest may cost what the lengths allow.
+        // Bounds come first, because the cost of the rest depends on the lengths.
         if let Err(report) = spec.validate() {
             let flaws = report.iter().map(|(path, error)| {
                 format!("{}: The value cannot be used: {error}.", api_path(&path.to_string()))
@@ -77,7 +77,7 @@ impl Extension {
 }
 
 impl RegexRewrite {
-    /// Reads a rewrite within the bounds of its definition; otherwise says which of its fields cannot be honoured.
+    /// Reads a rewrite within the bounds of its definition; the error names the unusable field.
     fn read(written: &FilterPath) -> Result<Self, String> {
         let FilterPath { pattern, substitution, kind: _ } = written;
         let parsed = regex_syntax::parse(pattern).map_err(|error| not_a_pattern(&error))?;

@@ -14,12 +14,12 @@ use crate::responder::REDIRECT_HEADER;
 pub(crate) struct HeaderChanges {
     /// Replaces every value; one entry per name.
     pub(crate) set: Vec<(String, String)>,
-    /// Appends values, those of one name in the order written.
+    /// Appended values; those of one name in the order written.
     pub(crate) add: Vec<(String, String)>,
     pub(crate) remove: Vec<String>,
 }
 
-/// Which message is changed.
+/// The changed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Request,
@@ -119,7 +119,7 @@ impl HeaderChanges {
     }
 }
 
-/// The name in lower case, if PingSIX can do what is asked for with it.
+/// The name in lower case, if PingSIX can make the change.
 fn checked(
     message: Message,
     name: &str,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_neither_set_nor_added() {
+    fn removed_headers_are_neither_set_nor_added() {
         let (changes, _) = request(json!({
             "set": [{"name": "X-A", "value": "1"}], "add": [{"name": "x-a", "value": "2"}], "remove": ["X-A"],
         }));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pingsix_cannot_send_is_refused_at_its_field() {
+    fn headers_that_pingsix_cannot_send_are_refused_at_their_field() {
         let (changes, refused) = request(json!({
             "set": [{"name": "a b", "value": "1"}, {"name": "X-A", "value": "line\nbreak"}, {"name": "Host", "value": "a"}],
             "add": [{"name": "Content-Length", "value": "1"}, {"name": "X-B", "value": "$remote_addr"}],

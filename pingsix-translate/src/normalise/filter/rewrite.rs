@@ -115,7 +115,7 @@ impl PathRewrite {
 }
 
 /// Pairs of pattern and template that replace a prefix in every path it matches (Gateway API, `HTTPPathModifier`).
-/// They are anchored, since PingSIX searches in the path and leaves one that no pattern matches as it is.
+/// They are anchored, because PingSIX searches in the path and leaves a path without a match unchanged.
 pub(crate) fn replace_prefix(matched: &str, replacement: &str) -> Vec<String> {
     let matched = regex::escape(matched.strip_suffix('/').unwrap_or(matched));
     let replacement = rooted(&encode_path(replacement));
@@ -142,7 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// As PingSIX applies pairs: the first pattern found in the path gives the whole new path (`src/core/plugin.rs`).
+    /// Applies pairs as PingSIX does: the first pattern found in the path gives the whole new path
+    /// (`src/core/plugin.rs`).
     fn apply(pairs: &[String], path: &str) -> String {
         for pair in pairs.chunks(2) {
             let [pattern, template] = pair else { panic!("pairs come in twos: {pairs:?}") };

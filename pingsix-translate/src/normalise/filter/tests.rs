@@ -1,4 +1,4 @@
-//! Which filters are read, and where others are refused.
+//! Accepted filters, and the places where others are refused.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn a_prefix_is_replaced_where_one_prefix_is_matched() {
 }
 
 #[test]
-fn what_pingsix_lacks_is_refused_by_name() {
+fn filters_that_pingsix_lacks_are_refused_by_name() {
     let backend = json!({"name": "a", "port": 80});
     let filters = json!([
         {"type": "RequestMirror", "requestMirror": {"backendRef": backend}},

@@ -1,4 +1,4 @@
-//! What matches come to, and what is refused.
+//! Normalised matches and refusals.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn a_method_match_is_a_path() {
 }
 
 #[test]
-fn what_no_path_stands_for_is_refused_and_matches_nothing() {
+fn a_match_without_a_path_form_is_refused_and_matches_nothing() {
     let refused = |field: &str| (None, vec![field.to_owned()]);
     assert_eq!(path_of(&json!({"method": "Add"})), refused("method.service"));
     assert_eq!(path_of(&json!({})), refused("method.service"));
@@ -125,7 +125,7 @@ fn every_other_field_of_a_rule_is_refused_by_name() {
     );
 }
 
-/// As those of an HTTPRoute, with the list of the only backend after the rule's.
+/// The filters of an HTTPRoute, with the list of the only backend after the rule's.
 #[test]
 fn filters_change_headers() {
     let remove = |kind: &str, name: &str| {
@@ -151,7 +151,7 @@ fn filters_change_headers() {
     assert_eq!(fields, ["spec.rules[0].filters[0].type", "spec.rules[0].filters[1].extensionRef"]);
 }
 
-/// Every cause of failure there is besides those of HTTPRoutes.
+/// Every cause of failure besides those of HTTPRoutes.
 #[test]
 fn a_rule_that_cannot_be_honoured_is_unavailable() {
     let calls = |header: Option<&str>, name: &str| {

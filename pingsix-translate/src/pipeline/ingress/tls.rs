@@ -14,7 +14,7 @@ use crate::model::{
     Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limit, ObjectKey, ObjectName, Problem,
     Reason, Refusal, Section, Severity, field,
 };
-use crate::quarantine::said_of;
+use crate::quarantine::message_of;
 use crate::references::{Certificate, References};
 use crate::snapshot::{Ingress, IngressSnapshot};
 
@@ -75,7 +75,7 @@ impl Entry<'_> {
         references: &References<'_>,
         problems: &mut Vec<Problem>,
     ) -> Option<Certificate> {
-        if let Some(said) = said_of(&snapshot.referents.quarantine, self.key, Section::Tls(self.index)) {
+        if let Some(said) = message_of(&snapshot.referents.quarantine, self.key, Section::Tls(self.index)) {
             let message =
                 format!("PingSIX refuses what becomes of it, so it is not shown until it changes: {said}");
             problems.push(Refusal::new(self.field(), Reason::Quarantined, message).of(self.key));

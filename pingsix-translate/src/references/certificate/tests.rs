@@ -1,4 +1,4 @@
-//! Which Secrets hold a certificate that PingSIX can serve.
+//! Secrets with and without a certificate that PingSIX can serve.
 
 use serde_json::{Value, json};
 

@@ -114,7 +114,7 @@ fn the_time_of_a_transition_changes_with_the_status_alone() {
 }
 
 #[test]
-fn what_is_not_ours_stays_and_what_we_no_longer_say_goes() {
+fn foreign_conditions_stay_and_obsolete_ones_of_ours_are_removed() {
     let foreign = json!({"type": "example.com/Checked", "status": "Unknown", "odd": [1, {"a": null}]});
     let current = json!({
         "addresses": [{"type": "IPAddress", "value": "192.0.2.1"}],
@@ -223,7 +223,7 @@ fn a_full_list_of_ancestors_takes_no_more() {
         ancestors[15]["ancestorRef"],
         json!({"group": GATEWAY_GROUP, "kind": "Gateway", "namespace": "infra", "name": "one"})
     );
-    // Who has a place keeps it.
+    // An existing entry keeps its place.
     let kept = merge_at(LATER).policy(&merged, &[policy("two", true), policy("one", false)]);
     assert_eq!(kept["ancestors"][15]["ancestorRef"]["name"], "one");
     assert_eq!(kept["ancestors"][15]["conditions"][0]["status"], "False");
@@ -321,7 +321,7 @@ fn a_gateway_that_is_released_loses_what_is_certainly_ours() {
     );
     assert_eq!(merge.release_gateway(&released, 4, &verdict, &[ip(1)]), released);
     assert_eq!(merge.release_gateway(&Value::Null, 4, &verdict, &[ip(1)]), Value::Null);
-    // A class that was made anew for another controller leaves the generation as it is: other words, another author.
+    // A class that was recreated for another controller has the same generation: other words indicate another author.
     let mut reworded = mine.clone();
     reworded["conditions"][0]["message"] = json!("Another sentence.");
     let released = merge.release_gateway(&reworded, 3, &verdict, &[]);
@@ -387,7 +387,7 @@ fn a_condition() -> impl Strategy<Value = Value> {
 
 fn a_list_of_conditions() -> impl Strategy<Value = Value> {
     prop::collection::vec(a_condition(), 0..4).prop_map(|conditions| {
-        // Of a type there is one; the API server sees to that.
+        // The API server ensures one entry per type.
         let mut seen = std::collections::BTreeSet::new();
         conditions.into_iter().filter(|one| seen.insert(one["type"].to_string())).collect()
     })

@@ -1,4 +1,4 @@
-//! Fields of a Gateway beside its listeners, and those that concern all of them.
+//! Fields of a Gateway besides its listeners, and fields that concern all of them.
 
 use super::*;
 use crate::fixture::{add_certificate, add_listener_set, https, pem};
@@ -54,7 +54,7 @@ fn an_address_that_cannot_be_had_keeps_the_gateway_from_being_programmed() {
         let gateway = verdicts.gateway.as_ref().unwrap();
         assert_eq!(brief(&gateway.conditions, ConditionType::Accepted), "True Accepted", "{address}");
         let programmed = brief(&gateway.conditions, ConditionType::Programmed);
-        // Its listeners are served at the others.
+        // The listeners are served at the others.
         assert_eq!(brief(&gateway.listeners[0].conditions, ConditionType::Programmed), "False Pending");
         match field {
             None => assert_eq!(programmed, "False Pending", "{address}"),
@@ -112,7 +112,7 @@ fn a_certificate_for_backends_is_checked_and_said_not_to_be_shown() {
         resolved(json!({"name": "c", "namespace": "other"})),
         expect("False RefNotPermitted", format!("error {at}.namespace RefNotPermitted"))
     );
-    // Without one, there is nothing to say.
+    // Without one, there is no message.
     let conditions = judge_with(&with(&json!({}))).gateway.unwrap().conditions;
     assert_eq!(conditions.get(ConditionType::ResolvedRefs), None);
 }
@@ -252,7 +252,7 @@ fn filters_of_a_listener_are_named_and_nothing_is_served_without_them() {
          listener is not served: requests[0] (ExternalAuth), requests[1] (ExtensionRef)."
     );
     assert!(gateway.listeners[2].conditions.is_true(ConditionType::Accepted));
-    // Its hosts do not fall to the listener that lets everybody in.
+    // The hosts do not fall to the listener that admits all clients.
     let plane = translation.data_planes.values().next().unwrap();
     let of_host: Vec<_> =
         plane.config.routes().filter(|(_, route)| route.host.as_deref() == Some("a.test")).collect();

@@ -111,7 +111,7 @@ fn a_listener_set_that_is_not_allowed_serves_nothing_and_counts_for_nothing() {
 }
 
 #[test]
-fn nothing_is_said_of_the_references_of_a_listener_set_that_is_not_allowed() {
+fn references_of_a_forbidden_listener_set_are_not_reported() {
     let mut objects = crate::fixture::gateway(&json!([http("own", 80, "own.test")]));
     add_listener_set(&mut objects, ("shop", "s"), 1, &json!([https("l", 443, None, &["tls"])]));
     let before = run(&objects, &per_port()).verdicts;

@@ -1,4 +1,4 @@
-//! Backends that stand for the endpoints of a scenario, those behind TLS too.
+//! Backends in place of a scenario's endpoints, also behind TLS.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::authority::Authority;
 use crate::echo::Echo;
 use crate::nodes::with_upstreams;
 
-/// The backends by the address they stand for, and what proves their names.
+/// The backends by replaced address, and the CA of their certificates.
 pub(super) struct Backends {
     plain: BTreeMap<String, Echo>,
     /// The TLS endpoints of backends, by address and certified name.
@@ -35,7 +35,7 @@ impl Backends {
         self.authority.pem()
     }
 
-    /// A configuration with backends of this machine; the responder stands for itself.
+    /// A configuration with backends on this machine; the responder's address stays.
     pub(super) async fn stand_in(&mut self, config: &Config, responder: SocketAddr) -> Config {
         with_upstreams(config, async |upstream| self.replace(upstream, responder).await).await
     }
@@ -80,7 +80,7 @@ impl Backends {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A client that goes away, or does not like the certificate, is no matter of the backend.
+                    // The client's departure or its rejection of the certificate is no fault of the backend.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let Ok(mut inside) = TcpStream::connect(plain).await else { return };
                     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;

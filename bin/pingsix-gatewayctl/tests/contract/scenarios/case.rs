@@ -1,4 +1,4 @@
-//! Manifests with sample requests, a scenario or a set of examples, and what translation makes of them here.
+//! Manifests with sample requests, from a scenario or an example set, and their translation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,7 @@ pub(super) struct Case {
     pub(super) material: Material,
 }
 
-/// The parts of manifests that requests meet, read without translation.
+/// The parts of manifests that requests depend on, read without translation.
 pub(super) struct Material {
     /// The addresses of each Service, on any of its ports.
     addresses: BTreeMap<String, BTreeSet<String>>,
@@ -211,7 +211,7 @@ impl Material {
         }
     }
 
-    /// Whether an address is one of a Service's.
+    /// Whether a Service has this address.
     pub(super) fn is_endpoint(&self, service: &str, address: &str) -> bool {
         self.addresses.get(service).is_some_and(|known| known.contains(address))
     }

@@ -38,7 +38,7 @@ pub(super) struct Sample {
     status: Option<u16>,
     location: Option<String>,
     preflight: Option<bool>,
-    /// There is no listener for it. What is expected all the same is for a PingSIX with an open port.
+    /// The request has no listener. Its other expectations are for a PingSIX with the port open.
     #[serde(default)]
     closed: bool,
     /// The request at the backend: `target`, `host`, and headers that start with `x-`; an empty text stands for none.
@@ -75,7 +75,7 @@ impl Sample {
         self.parts().2.split(':').next().unwrap()
     }
 
-    /// Whether anything is expected to come back.
+    /// Whether a response is expected.
     pub(super) fn can_be_sent(&self) -> bool {
         !self.closed || self.status.is_some() || !self.backends.is_empty()
     }
@@ -132,7 +132,7 @@ impl Sample {
         })
     }
 
-    /// Whether one of several shares is not about what its weight says; without a weight nothing may come.
+    /// The fault of a share that differs from its weight; a share without weight must be empty.
     fn unfair(&self, answers: &[Answered], material: &Material) -> Option<String> {
         let total: u64 = self.backends.values().sum();
         let shares = self.backends.iter().filter(|_| self.backends.len() > 1);
@@ -191,7 +191,7 @@ impl Sample {
     }
 }
 
-/// Whether an answer is of a share: of a Service by its name, or a status.
+/// Whether a response belongs to a share: a Service by name, or a status.
 fn is_of(name: &str, reply: &Reply, material: &Material) -> bool {
     match (name.parse::<u16>(), reply.header(BACKEND)) {
         (Ok(share), None) => share == reply.status,

@@ -1,4 +1,4 @@
-//! A tenant that does what hurts others most, as fast as it can, within what the API server lets pass.
+//! A tenant that makes the most harmful objects as fast as possible, within the API server's validation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::lab::{objects, shop};
 /// The number of objects of each sort at a time.
 const OF_EACH: usize = 3;
 
-/// Between two deeds.
+/// The interval of actions.
 const REST: Duration = Duration::from_millis(20);
 
 /// The number of actions by sort; the ones that the API server refused are under `refused`.
@@ -33,7 +33,7 @@ pub(super) struct Tenant {
     pub(super) dice: StdRng,
 }
 
-/// Something to be done with objects.
+/// An action on objects.
 type Deed = fn(&mut StdRng, &str) -> Vec<(Kind, Value)>;
 
 const DEEDS: [(&str, Deed); 12] = [
@@ -52,7 +52,7 @@ const DEEDS: [(&str, Deed); 12] = [
 ];
 
 impl Tenant {
-    /// Does something until it is stopped.
+    /// Acts until it is stopped.
     pub(super) async fn run(mut self, stop: CancellationToken) -> Deeds {
         let mut deeds = Deeds::new();
         while stop.run_until_cancelled(sleep(REST)).await.is_some() {
@@ -70,7 +70,7 @@ impl Tenant {
         deeds
     }
 
-    /// Makes or replaces an object. Returns whether it was let pass.
+    /// Creates or replaces an object. Returns whether the API server accepted it.
     async fn put(&self, kind: Kind, mut object: Value) -> bool {
         let version = match kind.group() {
             "" => kind.version().to_owned(),
@@ -157,7 +157,7 @@ fn many_names(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     vec![route(dice, "names", &names, &json!(rules))]
 }
 
-/// Filters that cannot stand in one list with those of others, under conditions.
+/// Filters that cannot be combined with those of other tenants in one list, under conditions.
 fn filters(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     let set = json!([{"name": "x-marked", "value": dice.random_range(0..9).to_string()}]);
     let filter = *["RequestHeaderModifier", "ResponseHeaderModifier"].choose(dice).unwrap();
@@ -211,7 +211,7 @@ fn forbidden_listeners(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     )]
 }
 
-/// Secrets that are sound, not a pair, with a key of an algorithm of old, or behind much text.
+/// Secrets that are valid, mismatched, with an outdated algorithm, or behind much text.
 fn odd_certificates(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     let names: Vec<String> =
         (0..dice.random_range(1..300)).map(|name| format!("n{name}.hostile.example")).collect();
@@ -242,7 +242,7 @@ fn long_ingresses(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     vec![ingress(dice, "long", json!({"defaultBackend": backend, "rules": [{"http": {"paths": paths}}]}))]
 }
 
-/// Names of Secrets of which nobody has heard, others each time.
+/// Names of absent Secrets, others each time.
 fn many_references(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     let part: u32 = dice.random();
     let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
@@ -269,7 +269,7 @@ fn many_endpoints(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     )]
 }
 
-/// A data plane of its own, with certificates that are none.
+/// A data plane of its own with invalid certificates.
 fn own_gateway(dice: &mut StdRng, namespace: &str) -> Vec<(Kind, Value)> {
     let listeners: Vec<Value> = (0..dice.random_range(1..64))
         .map(|index| {
@@ -286,7 +286,7 @@ fn own_gateway(dice: &mut StdRng, namespace: &str) -> Vec<(Kind, Value)> {
     vec![(Kind::Gateway, gateway), route]
 }
 
-/// A Service that is a name at times, and a policy for it.
+/// A Service that becomes an ExternalName at times, and a policy for it.
 fn odd_services(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     let mut service =
         json!({"metadata": {"name": "web-2"}, "spec": {"ports": [{"name": "web", "port": 80}]}});

@@ -1,4 +1,4 @@
-//! A victim: what of it stays and what changes, at listeners that admit it alone and at one that admits everybody.
+//! A victim: its constant and changing objects, at listeners of its own and at a shared one.
 
 use pingsix_translate::Kind;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn gateway() -> Value {
     })
 }
 
-/// A host of the victim's: of its own listener, or of one that it alone names where everybody may.
+/// A host of the victim: of its own listener, or one that only the victim names at the shared listener.
 fn host(name: &str, index: usize) -> String {
     let domain = if index.is_multiple_of(2) { "victim.test" } else { "shop.example" };
     format!("{name}-{index}.{domain}")
@@ -99,8 +99,8 @@ fn switch_backends(cast: &mut Cast, index: usize) {
     cast.subjects.push(subject(Sort::Backend, index, vec![Probe::new(&host, "/x")], variants.into()));
 }
 
-/// A path comes and goes, below one that stays. Where everybody may have routes, a path that nobody takes is the
-/// business of others; this one always has somebody.
+/// A changing path below a constant one. On a shared listener, an unmatched path may belong to others; this one
+/// always has a route.
 fn switch_paths(cast: &mut Cast, index: usize) {
     let (name, host) = (format!("matches-{index}"), host("matches", index));
     let base = json!({"matches": [prefix("/")], "backendRefs": [backend_ref("a")]});

@@ -1,13 +1,13 @@
-//! One watch: which changes it wants, and how they become responses.
+//! The state of one watch: its filter, position and responses.
 
 use prost::Message;
 use tokio::time::Instant;
 
+use crate::embedded::fair_limit::FairPermit;
 use crate::embedded::readers::WatchGuard;
-use crate::embedded::rests::Rest;
+use crate::embedded::resting_watches::RestGuard;
 use crate::embedded::service::header;
-use crate::embedded::shares::Permit;
-use crate::embedded::stats::Present;
+use crate::embedded::stats::GaugeGuard;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
@@ -17,48 +17,48 @@ use crate::proto::mvccpb::Event;
 pub(super) struct WatchState {
     pub(super) id: i64,
     pub(super) range: KeyRange,
-    /// Everything below this revision was sent, or is not wanted.
+    /// The position: everything below this revision was sent or filtered out.
     pub(super) next: i64,
-    /// How many changes of the commit at `next` were sent or skipped.
+    /// The number of changes of the commit at `next` that were sent or skipped.
     sent: usize,
-    /// Until when it is told nothing.
-    rest: Option<(Instant, Rest)>,
+    /// The end of its rest, during which it receives nothing.
+    rest: Option<(Instant, RestGuard)>,
     filter: Filter,
-    with_before: bool,
+    with_previous: bool,
     fragment: bool,
     progress: Progress,
-    _present: Counted,
-    _reading: WatchGuard,
+    _permits: WatchPermits,
+    _registration: WatchGuard,
 }
 
-/// A watch counts in all, and on its connection.
-pub(super) type Counted = (Permit, Present);
+/// The count of a watch among all watches and on its connection.
+pub(super) type WatchPermits = (FairPermit, GaugeGuard);
 
-/// What a watch is told of the changes it has not seen.
+/// The mode in which a watch receives changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
-    /// What is now, in as few responses as can be; it covers this many documents.
+pub(super) enum DeliveryMode {
+    /// The current state in as few responses as possible; the watch covers this many documents.
     Latest { documents: usize },
     /// Each change of each revision.
     Each,
 }
 
-/// Which kinds of changes a watch wants.
+/// The kinds of changes that a watch wants.
 #[derive(Clone, Copy, Debug)]
 struct Filter {
     puts: bool,
     deletes: bool,
 }
 
-/// Whether a watch is to be told the revision at the next tick.
+/// State of the progress notifications of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It did not ask.
+    /// The watch has none.
     NotWanted,
     /// Nothing was sent since the last tick.
     Due,
-    /// Events were sent since the last tick, and told it.
-    Told,
+    /// Events with their revision were sent since the last tick.
+    Sent,
 }
 
 impl WatchState {
@@ -67,7 +67,7 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Counted, WatchGuard),
+        present: (WatchPermits, WatchGuard),
     ) -> Self {
         let (present, reading) = present;
         let filters: Vec<FilterType> = request.filters().collect();
@@ -81,41 +81,41 @@ impl WatchState {
                 puts: !filters.contains(&FilterType::Noput),
                 deletes: !filters.contains(&FilterType::Nodelete),
             },
-            with_before: request.prev_kv,
+            with_previous: request.prev_kv,
             fragment: request.fragment,
             progress: if request.progress_notify { Progress::Due } else { Progress::NotWanted },
-            _present: present,
-            _reading: reading,
+            _permits: present,
+            _registration: reading,
         }
     }
 
-    /// A watch of whole scopes mirrors them, and is told what is. One that asks for the pair before a change, for one
-    /// kind of changes, or for a part of a scope, follows what happens there, and is told all of it.
-    pub(super) fn telling(&self, store: &Store) -> Telling {
-        let plain = !self.with_before && self.filter.puts && self.filter.deletes;
+    /// The mode of a watch. A watch of whole scopes mirrors them and receives the current state. A watch with
+    /// previous values, with a filter, or of a part of a scope follows changes and receives all of them.
+    pub(super) fn delivery_mode(&self, store: &Store) -> DeliveryMode {
+        let plain = !self.with_previous && self.filter.puts && self.filter.deletes;
         match store.covered(&self.range) {
-            Some(documents) if plain => Telling::Latest { documents },
-            Some(_) | None => Telling::Each,
+            Some(documents) if plain => DeliveryMode::Latest { documents },
+            Some(_) | None => DeliveryMode::Each,
         }
     }
 
-    /// Until when it is told nothing, if it rests.
-    pub(super) fn rests_until(&self) -> Option<Instant> {
+    /// The end of its rest, if it rests.
+    pub(super) fn rest_end(&self) -> Option<Instant> {
         self.rest.as_ref().map(|(until, _)| *until)
     }
 
-    pub(super) fn rests(&mut self, until: Instant, rest: Rest) {
+    pub(super) fn begin_rest(&mut self, until: Instant, rest: RestGuard) {
         self.rest = Some((until, rest));
     }
 
-    /// Ends the rest; what happened meanwhile is kept as long as what is returned.
-    pub(super) fn wakes(&mut self) -> Option<Rest> {
+    /// Ends the rest. The store keeps the deletions since its begin until the guard is dropped.
+    pub(super) fn end_rest(&mut self) -> Option<RestGuard> {
         self.rest.take().map(|(_, rest)| rest)
     }
 
-    /// The next response that tells this watch of `commit`, the first one it has not seen whole, and whether it is the last.
-    /// There is none when it wants nothing more of it, and several when the pairs before the change, which the watch
-    /// asked for, make one too large.
+    /// The next response with changes of `commit`, the first commit that the watch has not seen completely, and
+    /// whether it is the last for it. There is none when the filter leaves nothing, and several when previous values
+    /// make one too large.
     pub(super) fn next_response(&mut self, commit: &Commit, limit: usize) -> Option<(WatchResponse, bool)> {
         if commit.revision > self.next {
             self.sent = 0;
@@ -125,7 +125,7 @@ impl WatchState {
         let first = self.sent;
         for (place, change) in commit.changes.iter().enumerate().skip(first).filter(|(_, it)| self.wants(it))
         {
-            let event = change.to_proto(self.with_before);
+            let event = change.to_proto(self.with_previous);
             bytes += event.encoded_len() + EVENT_OVERHEAD;
             if bytes > limit && !events.is_empty() {
                 (self.sent, is_last) = (place, false);
@@ -151,17 +151,17 @@ impl WatchState {
         }
     }
 
-    /// Notes that events are sent, which tell the revision by themselves.
-    pub(super) fn speaks(&mut self) {
+    /// Records that events with a revision were sent.
+    pub(super) fn record_sent(&mut self) {
         if self.progress == Progress::Due {
-            self.progress = Progress::Told;
+            self.progress = Progress::Sent;
         }
     }
 
-    /// Whether the watch is to be told now that it has seen everything up to `revision`.
+    /// Whether a progress notification with `revision` is due.
     pub(super) fn take_progress_due(&mut self, revision: i64) -> bool {
         let due = self.progress == Progress::Due && self.next <= revision + 1;
-        if self.progress == Progress::Told {
+        if self.progress == Progress::Sent {
             self.progress = Progress::Due;
         }
         due

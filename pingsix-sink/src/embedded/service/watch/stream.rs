@@ -1,4 +1,4 @@
-//! One watch stream: several watches, one client.
+//! One watch stream: several watches of one client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,68 +10,68 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
-use super::outlet::{Gone, Outlet};
-use super::state::{Counted, Telling, WatchState};
+use super::channel::{ResponseSender, StreamClosed};
+use super::state::{DeliveryMode, WatchPermits, WatchState};
 use crate::embedded::access::Credentials;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
-/// How many watches one connection may carry, on all of its streams. PingSIX has one.
-const MOST_WATCHES: usize = 256;
+/// Limit of the watches on all streams of one connection. PingSIX has one.
+const MAX_WATCHES: usize = 256;
 
-/// How many responses are made for one watch, one by one, before the others have their turn.
-const TURN: usize = 64;
+/// Limit of the responses to one watch before the others have their turn.
+const MAX_RESPONSES_PER_TURN: usize = 64;
 
-/// The id of a response that belongs to no watch.
+/// The id of a response without a watch.
 const NO_WATCH: i64 = -1;
 
-/// Why a stream ends.
+/// Reason of the end of a stream.
 #[derive(Debug)]
-enum Ending {
-    /// The client is gone.
-    Gone,
+enum StreamEnd {
+    /// The client has closed the stream.
+    StreamClosed,
     /// The client left a response unread for too long.
     Stalled,
-    /// The client is told why.
-    Told(Status),
+    /// The client receives this status.
+    Status(Status),
 }
 
-impl From<Gone> for Ending {
-    fn from(Gone: Gone) -> Self {
-        Self::Gone
+impl From<StreamClosed> for StreamEnd {
+    fn from(StreamClosed: StreamClosed) -> Self {
+        Self::StreamClosed
     }
 }
 
-/// Why a watch ends before its stream does.
+/// Reason of the end of a watch before its stream ends.
 #[derive(Debug)]
-enum Lost {
-    /// What it has not been told is no longer kept from before this revision.
+enum WatchEnd {
+    /// The changes that it has not received are compacted below this revision.
     Compacted(i64),
-    /// Its client may no longer have it, for this reason.
+    /// The client may no longer read the range, for this reason.
     Denied(String),
 }
 
-impl From<Compacted> for Lost {
+impl From<Compacted> for WatchEnd {
     fn from(Compacted(revision): Compacted) -> Self {
         Self::Compacted(revision)
     }
 }
 
-/// How far the watches of a stream have come.
+/// Progress of the watches of a stream.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
-    /// Some have more to be told at once.
+struct Progress {
+    /// Some watches have more to receive now.
     more: bool,
-    /// Some have more to be told at this time.
+    /// Some watches have more to receive at this time.
     rest: Option<Instant>,
-    /// All of them have, so that what changes until then is nothing that they could be told now.
+    /// All watches rest, so changes until then cannot be sent.
     all_rest: bool,
 }
 
-impl Told {
-    fn everything(self) -> bool {
+impl Progress {
+    fn is_complete(self) -> bool {
         !self.more && self.rest.is_none()
     }
 
@@ -87,13 +87,13 @@ impl Told {
 pub(super) struct WatchStream {
     services: Services,
     credentials: Credentials,
-    /// Tells when the watches have to be permitted anew.
+    /// Changes when the watches have to be authorised again.
     access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
-    outlet: Outlet,
+    sender: ResponseSender,
     watches: BTreeMap<i64, WatchState>,
-    /// Woken when there is a change for one of them.
-    woken: Arc<Notify>,
+    /// Notified of a change for one of the watches.
+    changed: Arc<Notify>,
     next_id: i64,
     progress_requested: bool,
 }
@@ -103,16 +103,16 @@ impl WatchStream {
         services: Services,
         credentials: Credentials,
         requests: Streaming<WatchRequest>,
-        outlet: Outlet,
+        sender: ResponseSender,
     ) -> Self {
         Self {
             access: services.replica.access.changes(),
             services,
             credentials,
             requests,
-            outlet,
+            sender,
             watches: BTreeMap::new(),
-            woken: Arc::default(),
+            changed: Arc::default(),
             next_id: 0,
             progress_requested: false,
         }
@@ -120,59 +120,60 @@ impl WatchStream {
 
     pub(super) async fn run(mut self) {
         match self.drive().await {
-            Ok(()) | Err(Ending::Gone) => {}
-            Err(Ending::Stalled) => {
+            Ok(()) | Err(StreamEnd::StreamClosed) => {}
+            Err(StreamEnd::Stalled) => {
                 self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
-                    "a connection was closed, for its client does not read what it watches"
+                    "connection closed: its client left a watch response unread"
                 );
                 if let Some(peer) = self.credentials.peer() {
-                    peer.cut();
+                    peer.close();
                 }
             }
-            Err(Ending::Told(status)) => self.outlet.end(status),
+            Err(StreamEnd::Status(status)) => self.sender.end(status),
         }
     }
 
-    async fn drive(&mut self) -> Result<(), Ending> {
+    async fn drive(&mut self) -> Result<(), StreamEnd> {
         let period = self.services.replica.options.progress_interval;
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
-        let mut told = Told::default();
+        let mut progress = Progress::default();
         loop {
-            // Nor does a client with many requests have a thread for itself.
+            // A client with many requests must not occupy a thread.
             tokio::task::consume_budget().await;
             let mut tick = false;
-            let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
+            let rested =
+                progress.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
-                // A client that has gone away is noticed while there is nothing to send, too.
-                () = self.outlet.gone() => return Err(Ending::Gone),
-                // Before the requests, of which a client may have more than can ever be answered. The sender lives as long
-                // as the replica, which this task holds.
+                () = shutdown.cancelled() => return Err(StreamEnd::Status(refusal::shutting_down())),
+                // The end of a client is also noticed while there is nothing to send.
+                () = self.sender.closed() => return Err(StreamEnd::StreamClosed),
+                // This precedes the requests, because a client may send them faster than they are answered. The
+                // sender lives as long as the replica, which this task holds.
                 _ = self.access.changed() => self.check_all().await?,
                 _ = ticks.tick() => tick = true,
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // A hundred streams that rest are not woken a hundred times for each change.
-                () = self.woken.notified(), if !told.all_rest => {}
+                // Without the condition, each change would wake a hundred resting streams.
+                () = self.changed.notified(), if !progress.all_rest => {}
                 () = rested => {}
-                () = std::future::ready(()), if told.more => {}
+                () = std::future::ready(()), if progress.more => {}
             }
             let reached = self.services.replica.read(Store::header);
-            told = self.tell_all().await?;
-            if told.everything() {
-                self.tell_progress(reached, tick).await?;
+            progress = self.send_all().await?;
+            if progress.is_complete() {
+                self.send_progress(reached, tick).await?;
             }
         }
     }
 
-    async fn receive(&mut self, request: WatchRequest) -> Result<(), Ending> {
+    async fn receive(&mut self, request: WatchRequest) -> Result<(), StreamEnd> {
         match request.request_union {
             Some(RequestUnion::CreateRequest(request)) => self.create(request).await,
             Some(RequestUnion::CancelRequest(request)) => match self.watches.remove(&request.watch_id) {
@@ -187,8 +188,8 @@ impl WatchStream {
         }
     }
 
-    async fn create(&mut self, request: WatchCreateRequest) -> Result<(), Ending> {
-        if refusal::too_long([&request.key, &request.range_end]).is_err() {
+    async fn create(&mut self, request: WatchCreateRequest) -> Result<(), StreamEnd> {
+        if refusal::check_key_length([&request.key, &request.range_end]).is_err() {
             return self.refuse(NO_WATCH, refusal::TOO_LARGE.to_owned()).await;
         }
         let key = if request.key.is_empty() { b"\0".as_slice() } else { &request.key };
@@ -206,13 +207,13 @@ impl WatchStream {
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
-            // A client that retries a broken stream waits for the scope; other watches are not broken for it.
+            // A client that retries a broken stream waits for the scope; its other watches stay intact.
             return match refusal {
                 Refusal::UnknownScope if !self.watches.is_empty() => {
                     self.refuse(id, status.message().to_owned()).await
                 }
                 Refusal::UnknownScope | Refusal::NotComplete | Refusal::Compacted | Refusal::Future => {
-                    Err(Ending::Told(status))
+                    Err(StreamEnd::Status(status))
                 }
             };
         }
@@ -225,67 +226,67 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        // What the client missed since its list on another server, or on this one before a restart, is not known: it has to
-        // list again.
+        // The client's list came from another server or from before a restart, so the missed changes are unknown. The
+        // client has to list again.
         if !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
-            return self.lose(id, Lost::Compacted(header)).await;
+            return self.end_watch(id, WatchEnd::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.woken)));
+        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.changed)));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
 
-    /// Counts one watch more, unless the connection has too many, or its client has its share of all.
-    fn admit(&self) -> Option<Counted> {
+    /// Counts one more watch; `None` if the connection has too many, or its client has its share.
+    fn admit(&self) -> Option<WatchPermits> {
         let peer = self.credentials.peer()?;
-        let of_connection = peer.watches().enter_below(MOST_WATCHES);
+        let on_connection = peer.watches().try_enter(MAX_WATCHES);
         let replica = &self.services.replica;
-        let counted = of_connection.and_then(|of_connection| {
-            Some((replica.watches.take(peer.holder(), peer.to_cut())?, of_connection))
+        let permits = on_connection.and_then(|on_connection| {
+            Some((replica.watches.take(peer.holder(), peer.close_token())?, on_connection))
         });
-        replica.counters.watches_refused.add(usize::from(counted.is_none()));
-        counted
+        replica.counters.watches_refused.add(usize::from(permits.is_none()));
+        permits
     }
 
-    /// Whether the client may watch all of `range`, or what etcd says when it may not.
+    /// Checks that the client may watch all of `range`; the error is etcd's text.
     fn permit(&self, range: &KeyRange) -> Result<(), String> {
         let access = &self.services.replica.access;
         let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
         permitted.map_err(|denied| {
-            // The reason is text, in which etcd writes a status as Go does.
+            // etcd writes the status into the text as Go does.
             let status = self.services.deny(denied);
             format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
         })
     }
 
-    /// Cancels the watches that the client may no longer have.
-    async fn check_all(&mut self) -> Result<(), Ending> {
+    /// Cancels the watches that the client may no longer read.
+    async fn check_all(&mut self) -> Result<(), StreamEnd> {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
             if let Err(reason) = self.permit(&range) {
                 self.watches.remove(&id);
-                self.lose(id, Lost::Denied(reason)).await?;
+                self.end_watch(id, WatchEnd::Denied(reason)).await?;
             }
         }
         Ok(())
     }
 
-    /// Waits until the next response may be made for a watch of `range`: the client has taken the one before, and may
-    /// still have the watch, whatever happened to its access while it left that one unread.
-    async fn ready(&self, range: &KeyRange) -> Result<Result<(), Lost>, Ending> {
+    /// Waits until the client has taken the previous response, and checks that it may still read the range after that
+    /// wait.
+    async fn ready(&self, range: &KeyRange) -> Result<Result<(), WatchEnd>, StreamEnd> {
         self.written().await?;
-        // The sender lives as long as the replica; should it not, asking is never wrong.
+        // The sender lives as long as the replica; an unnecessary check is harmless.
         Ok(if self.access.has_changed().unwrap_or(true) {
-            self.permit(range).map_err(Lost::Denied)
+            self.permit(range).map_err(WatchEnd::Denied)
         } else {
             Ok(())
         })
     }
 
-    /// The id of a new watch, or why there can be none.
+    /// The id of a new watch, or the reason of its refusal.
     fn choose_id(&mut self, request: &WatchCreateRequest, range: &KeyRange) -> Result<i64, &'static str> {
         if range.is_empty() {
             return Err("mvcc: watcher range is empty");
@@ -303,72 +304,76 @@ impl WatchStream {
         Ok(self.next_id - 1)
     }
 
-    /// Tells every watch what it has not seen, a bounded part at a time.
-    async fn tell_all(&mut self) -> Result<Told, Ending> {
+    /// Sends every watch a bounded number of pending responses.
+    async fn send_all(&mut self) -> Result<Progress, StreamEnd> {
         let ids: Vec<i64> = self.watches.keys().copied().collect();
-        let mut all = Told { all_rest: !ids.is_empty(), ..Told::default() };
+        let mut all = Progress { all_rest: !ids.is_empty(), ..Progress::default() };
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
-            match self.tell(&mut watch).await? {
-                Ok(told) => {
-                    all = all.and(told);
+            match self.send_changes(&mut watch).await? {
+                Ok(progress) => {
+                    all = all.and(progress);
                     self.watches.insert(id, watch);
                 }
-                Err(lost) => {
+                Err(end) => {
                     all.all_rest = false;
-                    if matches!(lost, Lost::Compacted(_)) {
+                    if matches!(end, WatchEnd::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
                     }
-                    self.lose(id, lost).await?;
+                    self.end_watch(id, end).await?;
                 }
             }
         }
         Ok(all)
     }
 
-    async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
+    async fn send_changes(
+        &mut self,
+        watch: &mut WatchState,
+    ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        let look =
-            |store: &Store| (store.has_news(&watch.range, watch.next), store.header(), watch.telling(store));
-        let (news, header, telling) = replica.read(look);
-        match news {
+        let read = |store: &Store| {
+            (store.has_changes(&watch.range, watch.next), store.header(), watch.delivery_mode(store))
+        };
+        let (changes, header, delivery_mode) = replica.read(read);
+        match changes {
             Ok(true) => {}
             Ok(false) => {
                 watch.next = watch.next.max(header + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             }
             Err(compacted) => return Ok(Err(compacted.into())),
         }
-        match telling {
-            Telling::Latest { documents } if replica.options.coalesce => {
-                if let Some(rest) = watch.rests_until().filter(|rest| *rest > Instant::now()) {
-                    return Ok(Ok(Told { rest: Some(rest), more: false, all_rest: true }));
+        match delivery_mode {
+            DeliveryMode::Latest { documents } if replica.options.coalesce => {
+                if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
+                    return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
                 }
-                self.tell_latest(watch, documents).await
+                self.send_latest(watch, documents).await
             }
-            Telling::Latest { .. } | Telling::Each => self.tell_each(watch).await,
+            DeliveryMode::Latest { .. } | DeliveryMode::Each => self.send_each(watch).await,
         }
     }
 
-    /// Tells a watch what is now, in one response if it fits. What changes until the response before is written
-    /// belongs to it.
-    async fn tell_latest(
+    /// Sends a watch the current state, in one response if it fits. Changes until the previous response is written
+    /// belong to it.
+    async fn send_latest(
         &mut self,
         watch: &mut WatchState,
         documents: usize,
-    ) -> Result<Result<Told, Lost>, Ending> {
+    ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        // A client that has not taken the response before is slow, which is no rest.
-        let rest = watch.wakes().filter(|_| self.outlet.is_written());
-        if let Err(lost) = self.ready(&watch.range).await? {
-            return Ok(Err(lost));
+        // A client that has not taken the previous response is slow, and a slow watch does not rest.
+        let rest = watch.end_rest().filter(|_| self.sender.is_written());
+        if let Err(end) = self.ready(&watch.range).await? {
+            return Ok(Err(end));
         }
-        // Some room for the header of the response.
+        // The subtracted room is for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let news = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
-        let (batch, made) = match news {
-            Ok(Some(news)) => news,
-            Ok(None) => return Ok(Ok(Told::default())),
+        let changes = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
+        let (batch, made) = match changes {
+            Ok(Some(changes)) => changes,
+            Ok(None) => return Ok(Ok(Progress::default())),
             Err(compacted) => return Ok(Err(compacted.into())),
         };
         watch.next = batch.reached + 1;
@@ -376,31 +381,31 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            watch.speaks();
+            watch.record_sent();
             let response = watch.response(batch.reached, Vec::new());
-            let bytes = self.outlet.send(&response, batch.events.clone());
+            let bytes = self.sender.send(&response, batch.events.clone());
             counters.watch_responses.add(1);
-            counters.watch_events.add(batch.told);
+            counters.watch_events.add(batch.event_count);
             counters.watch_bytes.add(bytes);
-            // A state that does not fit one message is told in several without a rest, for the client to have it whole.
+            // A state of several messages is sent without a rest between them, so that the client has it whole.
             let until = Instant::now().checked_add(replica.options.pace.of(documents));
             if let Some(until) = until.filter(|_| !batch.more) {
-                watch.rests(until, replica.rests.enter(watch.next));
+                watch.begin_rest(until, replica.resting_watches.enter(watch.next));
             }
         }
         drop(rest);
-        Ok(Ok(Told { more: batch.more, ..Told::default() }))
+        Ok(Ok(Progress { more: batch.more, ..Progress::default() }))
     }
 
-    /// Tells a watch each change of each revision, a bounded number of them.
+    /// Sends a watch each change of each revision, up to a bounded number.
     ///
-    /// One response is made at a time, when the one before is written: a stream whose client does not read keeps no more than
-    /// that.
-    async fn tell_each(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
+    /// Each response waits until the previous one is written, so a stream whose client does not read keeps one
+    /// response.
+    async fn send_each(&mut self, watch: &mut WatchState) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
-        for _ in 0..TURN {
-            if let Err(lost) = self.ready(&watch.range).await? {
-                return Ok(Err(lost));
+        for _ in 0..MAX_RESPONSES_PER_TURN {
+            if let Err(end) = self.ready(&watch.range).await? {
+                return Ok(Err(end));
             }
             let unseen = match replica.read(|store| store.unseen(&watch.range, watch.next, 1)) {
                 Ok(unseen) => unseen,
@@ -408,28 +413,28 @@ impl WatchStream {
             };
             let Some(commit) = unseen.commits.first() else {
                 watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             };
             let Some((response, is_last)) = watch.next_response(commit, replica.options.response_limit)
             else {
                 continue;
             };
-            watch.speaks();
+            watch.record_sent();
             let events = response.events.len();
-            let bytes = self.outlet.send(&response, Bytes::new());
+            let bytes = self.sender.send(&response, Bytes::new());
             replica.counters.watch_responses.add(1);
             replica.counters.watch_events.add(events);
             replica.counters.watch_bytes.add(bytes);
             if is_last && !unseen.more {
                 watch.next = watch.next.max(unseen.reached + 1);
-                return Ok(Ok(Told::default()));
+                return Ok(Ok(Progress::default()));
             }
         }
-        Ok(Ok(Told { more: true, ..Told::default() }))
+        Ok(Ok(Progress { more: true, ..Progress::default() }))
     }
 
-    /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.
-    async fn tell_progress(&mut self, revision: i64, tick: bool) -> Result<(), Ending> {
+    /// Answers a progress request; with `tick`, also notifies the silent watches that asked for progress.
+    async fn send_progress(&mut self, revision: i64, tick: bool) -> Result<(), StreamEnd> {
         let progress =
             |watch_id| WatchResponse { header: Some(header(revision)), watch_id, ..WatchResponse::default() };
         if std::mem::take(&mut self.progress_requested) {
@@ -448,28 +453,28 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Tells a client that it has lost a watch, and why.
-    async fn lose(&self, id: i64, lost: Lost) -> Result<(), Ending> {
-        let why = match lost {
-            Lost::Compacted(compact_revision) => WatchResponse {
+    /// Cancels a watch with the reason.
+    async fn end_watch(&self, id: i64, end: WatchEnd) -> Result<(), StreamEnd> {
+        let reason = match end {
+            WatchEnd::Compacted(compact_revision) => WatchResponse {
                 compact_revision,
                 cancel_reason: refusal::COMPACTED.to_owned(),
                 ..WatchResponse::default()
             },
-            Lost::Denied(cancel_reason) => WatchResponse { cancel_reason, ..WatchResponse::default() },
+            WatchEnd::Denied(cancel_reason) => WatchResponse { cancel_reason, ..WatchResponse::default() },
         };
-        self.cancel(id, why).await
+        self.cancel(id, reason).await
     }
 
-    /// Tells a client that a watch has ended; `why` says no more than that.
-    async fn cancel(&self, id: i64, why: WatchResponse) -> Result<(), Ending> {
+    /// Cancels a watch; `reason` has only the reason.
+    async fn cancel(&self, id: i64, reason: WatchResponse) -> Result<(), StreamEnd> {
         let header = Some(self.services.header());
-        self.send(WatchResponse { header, watch_id: id, canceled: true, ..why }).await?;
+        self.send(WatchResponse { header, watch_id: id, canceled: true, ..reason }).await?;
         Ok(())
     }
 
-    /// Refuses to create a watch, in the one response etcd gives for it.
-    async fn refuse(&self, id: i64, reason: String) -> Result<(), Ending> {
+    /// Refuses a new watch in the one response that etcd sends in this case.
+    async fn refuse(&self, id: i64, reason: String) -> Result<(), StreamEnd> {
         self.send(WatchResponse {
             header: Some(self.services.header()),
             watch_id: id,
@@ -482,20 +487,20 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn send(&self, response: WatchResponse) -> Result<usize, Ending> {
+    async fn send(&self, response: WatchResponse) -> Result<usize, StreamEnd> {
         self.written().await?;
-        Ok(self.outlet.send(&response, Bytes::new()))
+        Ok(self.sender.send(&response, Bytes::new()))
     }
 
-    /// Waits until the client has taken what was sent, for as long as it may take.
-    async fn written(&self) -> Result<(), Ending> {
-        let patience: Duration = self.services.replica.options.stall_timeout;
+    /// Waits until the client has taken the messages, up to the stall timeout.
+    async fn written(&self) -> Result<(), StreamEnd> {
+        let stall_timeout: Duration = self.services.replica.options.stall_timeout;
         tokio::select! {
             biased;
-            () = self.services.shutdown.cancelled() => Err(Ending::Told(refusal::shutting_down())),
-            written = timeout(patience, self.outlet.written()) => match written {
+            () = self.services.shutdown.cancelled() => Err(StreamEnd::Status(refusal::shutting_down())),
+            written = timeout(stall_timeout, self.sender.written()) => match written {
                 Ok(written) => Ok(written?),
-                Err(_) => Err(Ending::Stalled),
+                Err(_) => Err(StreamEnd::Stalled),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! What there is no room for.
+//! Routes beyond the budget.
 
 use super::*;
 
@@ -53,10 +53,10 @@ fn over_budget_the_youngest_routes_are_refused_and_named() {
         let expected: Vec<String> =
             (2015..2020).map(|year| format!("TLSRoute infra/r{year} spec.rules[0]")).collect();
         assert_eq!(named, expected);
-        // What is not admitted is absent; guards stay.
-        assert_eq!(goes(&plane.config, 443, Arrival::Tls("h6.test")), one("10.0.0.1:8080"));
-        assert_eq!(goes(&plane.config, 443, Arrival::Tls("h5.test")), one("[fd00::1]:5353"));
-        assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
+        // Refused routes are absent; guards stay.
+        assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("h6.test")), one("10.0.0.1:8080"));
+        assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("h5.test")), one("[fd00::1]:5353"));
+        assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
         let any = &translation.verdicts.gateway.as_ref().unwrap().listeners[2];
         assert_eq!(any.attached_routes, 6);
     }
@@ -74,13 +74,13 @@ fn size_without(objects: &Objects, name: &str) -> Size {
 fn a_budget_for_nothing_leaves_the_guards() {
     let (translation, plane) = translate_within(&crowd(), Budget { bytes: 0, matcher_entries: 0 });
     assert_eq!(plane.config.len(), 1);
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
+    assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
     let everything = condition(&translation, Kind::TlsRoute, "everything", ConditionType::Accepted);
     assert_eq!(everything, "False UnsupportedValue");
 }
 
 #[test]
-fn what_fits_a_share_is_admitted_whatever_is_older() {
+fn rules_within_a_share_are_admitted_beside_older_ones() {
     // The crowd is of namespace infra; a younger route of another namespace asks for a name of its own.
     let mut objects = crowd();
     let mut open = serde_json::to_value(&**objects.gateways().next().unwrap().1).unwrap();

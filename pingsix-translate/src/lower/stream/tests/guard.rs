@@ -9,10 +9,10 @@ fn a_listener_without_routes_keeps_its_names_from_a_wider_one() {
         json!({"parentRefs": [{"name": "public", "sectionName": "any"}], "hostnames": ["*.test"]});
     add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), hostnames);
     let (_, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("b.test")), one("10.0.0.1:8080"));
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
-    // Nothing is wider on this port.
-    assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), []);
+    assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("b.test")), one("10.0.0.1:8080"));
+    assert_eq!(targets_of(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
+    // This port has no wider listener.
+    assert_eq!(targets_of(&plane.config, 8443, Arrival::Tls("x.a.test")), []);
     let (key, route) = plane.config.route_for(443, Arrival::Tls("x.a.test")).unwrap();
     let owner = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
     assert_eq!(plane.provenance[key], StreamProvenance::Guard { owner, listener: "test".to_owned() });
@@ -35,7 +35,7 @@ fn a_listener_that_is_not_served_keeps_its_names_from_a_wider_one() {
             {"name": "any", "port": 9443, "protocol": "TLS", "tls": certificate("two")},
             own,
             {"name": "narrow", "port": 9443, "protocol": "TLS", "hostname": "x.b.a.test", "tls": certificate("one")},
-            // Nothing is wider on this port.
+            // This port has no wider listener.
             {"name": "alone", "port": 9444, "protocol": "TLS", "hostname": "a.test", "tls": certificate("missing")},
         ]);
         for (_, gateway) in gateway(&listeners).gateways() {
@@ -51,12 +51,12 @@ fn a_listener_that_is_not_served_keeps_its_names_from_a_wider_one() {
             ("y.b.a.test", one("invalid")),
             ("x.b.a.test", one("10.0.0.1:8080")),
         ] {
-            assert_eq!(goes(&plane.config, 9443, Arrival::Tls(name)), expected, "{name}");
+            assert_eq!(targets_of(&plane.config, 9443, Arrival::Tls(name)), expected, "{name}");
         }
         let (key, _) = plane.config.route_for(9443, Arrival::Tls("y.a.test")).unwrap();
         let owner = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
         assert_eq!(plane.provenance[key], StreamProvenance::Guard { owner, listener: "own".to_owned() });
-        assert_eq!(goes(&plane.config, 9444, Arrival::Tls("a.test")), []);
+        assert_eq!(targets_of(&plane.config, 9444, Arrival::Tls("a.test")), []);
     }
 }
 
@@ -74,5 +74,5 @@ fn a_listener_that_lost_a_conflict_keeps_nothing() {
     let hostnames = json!({"hostnames": ["*.test"]});
     add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), hostnames);
     let (_, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 9443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
+    assert_eq!(targets_of(&plane.config, 9443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
 }

@@ -1,4 +1,4 @@
-//! Which HTTPRouteFilters can be used, and the field that is named for others.
+//! Usable HTTPRouteFilters, and the faulty field of others.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn a_pattern_that_compiles_to_too_much_is_refused() {
 }
 
 #[test]
-fn whatever_is_taken_compiles_as_pingsix_compiles_it() {
+fn accepted_patterns_compile_in_pingsix() {
     for pattern in ["^/service/([^/]+)(/.*)$", r"^/(\d+)$", "^/a$|^/b$"] {
         assert!(rewrite(pattern, "/x").is_ok() && Regex::new(pattern).is_ok());
     }

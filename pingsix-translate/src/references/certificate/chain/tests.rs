@@ -32,7 +32,7 @@ fn names_are_the_alternative_ones_and_else_the_common_one() {
 }
 
 #[test]
-fn what_is_no_dns_name_does_not_hide_the_others() {
+fn an_invalid_dns_name_does_not_hide_the_others() {
     let mut strange = params(&["a.test", "10.0.0.1", "*", "a_b.test", "*.*.test"]);
     strange.subject_alt_names.push(SanType::Rfc822Name("somebody@a.test".try_into().unwrap()));
     strange.subject_alt_names.push(SanType::OtherName((vec![1, 3, 6, 1], "other".to_owned().into())));
@@ -67,7 +67,7 @@ fn intermediates_are_counted_and_roots_are_not() {
 }
 
 #[test]
-fn what_cannot_be_read_says_nothing() {
+fn unreadable_material_is_not_quoted() {
     let unreadable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "no pem", unreadable] {
         assert_eq!(read(pem), Chain::default());

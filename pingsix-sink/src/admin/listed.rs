@@ -1,4 +1,4 @@
-//! What the API shows, and what is known of it.
+//! Resources of the API and the cache of this sink's writes.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use serde_json::{Map, Value};
 use super::mark;
 use crate::desired::Scope;
 use crate::document::{Digest, Document, Key, OrderHint, Owner};
-use crate::resource::{Agreement, ResourceKind, agrees};
+use crate::resource::{Agreement, ResourceKind, compare};
 use crate::revision::Revision;
 
 /// A resource in a list of the API.
-pub(super) struct Listed {
+pub(super) struct ListedResource {
     pub(super) key: Key,
     pub(super) kind: ResourceKind,
     pub(super) fields: Map<String, Value>,
     pub(super) revision: Revision,
 }
 
-/// What this sink wrote, and when.
+/// The documents that this sink wrote and the revisions of the writes.
 #[derive(Default)]
-pub(super) struct Memory(BTreeMap<Key, Written>);
+pub(super) struct WriteCache(BTreeMap<Key, CachedWrite>);
 
-struct Written {
+struct CachedWrite {
     digest: Digest,
     revision: Revision,
     order: OrderHint,
     owner: Owner,
 }
 
-impl Memory {
-    pub(super) fn wrote(&mut self, sent: &Document, revision: Revision) {
+impl WriteCache {
+    pub(super) fn record(&mut self, sent: &Document, revision: Revision) {
         let written =
-            Written { digest: sent.digest(), revision, order: sent.order, owner: sent.owner.clone() };
+            CachedWrite { digest: sent.digest(), revision, order: sent.order, owner: sent.owner.clone() };
         self.0.insert(sent.key.clone(), written);
     }
 
@@ -42,13 +42,13 @@ impl Memory {
     }
 }
 
-impl Listed {
-    /// Whose it says it is.
+impl ListedResource {
+    /// The scope in the mark of the resource.
     pub(super) fn scope(&self) -> Option<&str> {
         mark::scope_of(&self.fields)
     }
 
-    /// Under which name it says it was published.
+    /// The publisher in the mark of the resource.
     pub(super) fn publisher(&self) -> Option<&str> {
         mark::publisher_of(&self.fields)
     }
@@ -57,11 +57,11 @@ impl Listed {
         self.scope() == Some(scope.as_str())
     }
 
-    /// The document that is held under this key, for a plan: that of `sent` if nothing differs.
-    pub(super) fn held(&self, sent: Option<&Document>, memory: &Memory) -> Document {
-        let written = memory.0.get(&self.key);
+    /// The document that the target holds under this key, for a plan: the document of `sent` if nothing differs.
+    pub(super) fn target_document(&self, sent: Option<&Document>, writes: &WriteCache) -> Document {
+        let written = writes.0.get(&self.key);
         let value = match sent {
-            Some(sent) if self.holds(sent, written) => sent.value.clone(),
+            Some(sent) if self.is_unchanged(sent, written) => sent.value.clone(),
             Some(_) | None => Bytes::new(),
         };
         Document {
@@ -73,9 +73,9 @@ impl Listed {
         }
     }
 
-    fn holds(&self, sent: &Document, written: Option<&Written>) -> bool {
+    fn is_unchanged(&self, sent: &Document, written: Option<&CachedWrite>) -> bool {
         let Ok(ours) = serde_json::from_slice(&sent.value) else { return false };
-        match agrees(&ours, &Value::Object(self.fields.clone())) {
+        match compare(&ours, &Value::Object(self.fields.clone())) {
             Agreement::Equal => true,
             Agreement::Unknown => written
                 .is_some_and(|written| written.revision == self.revision && written.digest == sent.digest()),
@@ -83,15 +83,15 @@ impl Listed {
         }
     }
 
-    /// When it is deleted: by kind, which is always right, and within a kind by the hint it was written with.
-    fn order(&self, written: Option<&Written>) -> OrderHint {
+    /// The deletion order: by kind, which is always right, and within a kind by the order hint of the write.
+    fn order(&self, written: Option<&CachedWrite>) -> OrderHint {
         let kind = ResourceKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let kind = u32::try_from(kind).unwrap_or_default() << 29;
         OrderHint(kind | (written.map_or(0, |written| written.order.0) >> 3))
     }
 
-    /// The document as the API shows it.
-    pub(super) fn shown(self, scope: &Scope) -> Option<Document> {
+    /// The document as the API returns it.
+    pub(super) fn into_document(self, scope: &Scope) -> Option<Document> {
         if !self.is_of(scope) {
             return None;
         }

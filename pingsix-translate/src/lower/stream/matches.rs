@@ -1,4 +1,4 @@
-//! Which connections there are to have, and who wants them.
+//! Matches of connections, and their contenders.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, compare_age, hostname_precedence};
 use crate::stream::StreamProtocol;
 
-/// What a route can have: the connections of a port, or those for one server name on it.
+/// A match that a route can have: the connections of a port, or those for one server name on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamMatch {
     pub(super) port: u16,
@@ -20,12 +20,12 @@ pub(super) struct StreamMatch {
     pub(super) listener: usize,
 }
 
-/// What becomes of a place.
+/// The outcome of a match.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
-    /// Who wants it, the winner first: the most specific hostname, then age, then name.
+pub(super) struct MatchOutcome {
+    /// The contenders, winner first: the most specific hostname, then age, then name.
     pub(super) contenders: Vec<Contender>,
-    /// Whether it is kept from listeners with a wider hostname although nobody wants it.
+    /// Whether listeners with a wider hostname do not get the match although it has no contender.
     pub(super) is_guarded: bool,
 }
 
@@ -38,9 +38,12 @@ pub(super) struct Contender {
     original: Option<Hostname>,
 }
 
-/// Every place that somebody wants or that is guarded.
-pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTreeMap<StreamMatch, Wanted> {
-    let mut places: BTreeMap<StreamMatch, Wanted> = BTreeMap::new();
+/// Every match with a contender or a guard.
+pub(super) fn stream_matches(
+    listeners: &[Listener],
+    routes: &[Arc<RouteInput>],
+) -> BTreeMap<StreamMatch, MatchOutcome> {
+    let mut stream_matches: BTreeMap<StreamMatch, MatchOutcome> = BTreeMap::new();
     let tls: Vec<usize> = stream_listeners(listeners)
         .filter(|(_, protocol)| *protocol == StreamProtocol::Tls)
         .map(|(index, _)| index)
@@ -50,8 +53,9 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
         for (hostname, &listener) in port {
             if wider(hostname.as_ref()).any(|wider| port.contains_key(&wider)) {
                 let name = hostname.clone();
-                let place = StreamMatch { port: number, protocol: StreamProtocol::Tls, name, listener };
-                places.entry(place).or_default().is_guarded = true;
+                let stream_match =
+                    StreamMatch { port: number, protocol: StreamProtocol::Tls, name, listener };
+                stream_matches.entry(stream_match).or_default().is_guarded = true;
             }
         }
     }
@@ -61,8 +65,12 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
             let Some(&protocol) = protocols.get(&index) else { continue };
             let listener = &listeners[index];
             let mut want = |name, original| {
-                let place = StreamMatch { port: listener.port, protocol, name, listener: index };
-                places.entry(place).or_default().contenders.push(Contender { route, original });
+                let stream_match = StreamMatch { port: listener.port, protocol, name, listener: index };
+                stream_matches
+                    .entry(stream_match)
+                    .or_default()
+                    .contenders
+                    .push(Contender { route, original });
             };
             if protocol != StreamProtocol::Tls {
                 want(None, None);
@@ -78,7 +86,7 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
             }
         }
     }
-    for wanted in places.values_mut() {
+    for wanted in stream_matches.values_mut() {
         wanted.contenders.sort_by(|left, right| {
             let rank = |contender: &Contender| Reverse(hostname_precedence(contender.original.as_ref()));
             let (one, other) = (&routes[left.route].route, &routes[right.route].route);
@@ -87,7 +95,7 @@ pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTre
                 .then_with(|| compare_age((one.age, &one.key), (other.age, &other.key)))
         });
     }
-    places
+    stream_matches
 }
 
 /// The served listeners whose routes become stream documents.

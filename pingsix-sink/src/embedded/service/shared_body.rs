@@ -1,7 +1,7 @@
-//! Answers whose bodies are made here rather than by the generated servers.
+//! Responses with bodies of shared bytes.
 //!
-//! A generated server reads requests and answers refusals. The body that it makes of an answer is a copy of every byte;
-//! it is replaced by the one that comes with the answer, which is made of bytes that answers share.
+//! A generated server decodes requests and encodes refusals. It would copy every byte of a response into its body, so
+//! this layer replaces that body by the handler's, which consists of shared bytes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,52 +18,53 @@ use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic::{Response, Status};
 
-/// What gRPC puts before a message: whether it is compressed, and its length.
-pub(super) const PREFIX: usize = 5;
+/// Length of gRPC's prefix of a message: compression flag and length.
+pub(super) const GRPC_PREFIX: usize = 5;
 
-/// A generated server whose answers may bring bodies.
+/// A generated server whose handlers may supply bodies.
 #[derive(Clone, Debug)]
-pub(in crate::embedded) struct WithOwnBodies<S>(pub(super) S);
+pub(in crate::embedded) struct WithSharedBodies<S>(pub(super) S);
 
-/// A body on its way from the handler, through the generated server, to the response.
+/// A body on its way from the handler through the generated server to the response.
 #[derive(Clone)]
-struct Replacement(Arc<Mutex<Option<Body>>>);
+struct ReplacementBody(Arc<Mutex<Option<Body>>>);
 
-/// An answer that has `body` in the place of what would be made of `answer`.
+/// A response with `body` instead of the encoded `answer`.
 pub(super) fn with_body<T>(answer: T, body: Body) -> Response<T> {
     let mut response = Response::new(answer);
-    response.extensions_mut().insert(Replacement(Arc::new(Mutex::new(Some(body)))));
+    response.extensions_mut().insert(ReplacementBody(Arc::new(Mutex::new(Some(body)))));
     response
 }
 
-/// What stands before `rest` in a message that begins with the fields of `own`: the prefix of gRPC, and these.
+/// The beginning of a message before `rest`: the gRPC prefix and the fields of `own`.
 pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
     let own = own.encode_to_vec();
-    let mut head = BytesMut::with_capacity(PREFIX + own.len());
+    let mut head = BytesMut::with_capacity(GRPC_PREFIX + own.len());
     head.put_u8(0);
     head.put_u32(u32::try_from(own.len() + rest).unwrap_or(u32::MAX));
     head.put_slice(&own);
     head.freeze()
 }
 
-/// What ends a stream of messages. A status whose text cannot be a header has none, which clients take as a failure.
+/// The trailers of a stream of messages. A status with a text that is no valid header has none, which clients treat
+/// as a failure.
 pub(super) fn trailers(status: &Status) -> Option<Frame<Bytes>> {
     let mut trailers = http::HeaderMap::new();
     status.add_header(&mut trailers).ok().map(|()| Frame::trailers(trailers))
 }
 
-/// The body of one message, in pieces.
+/// The body of one message in pieces.
 pub(super) fn message(pieces: impl IntoIterator<Item = Bytes>) -> Body {
     let mut frames: Vec<_> = pieces.into_iter().map(|piece| Some(Frame::data(piece))).collect();
     frames.push(trailers(&Status::ok("")));
     Body::new(StreamBody::new(futures::stream::iter(frames.into_iter().flatten().map(Ok::<_, Infallible>))))
 }
 
-impl<S: NamedService> NamedService for WithOwnBodies<S> {
+impl<S: NamedService> NamedService for WithSharedBodies<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S> Service<http::Request<Body>> for WithOwnBodies<S>
+impl<S> Service<http::Request<Body>> for WithSharedBodies<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -80,8 +81,8 @@ where
         let answering = self.0.call(request);
         Box::pin(async move {
             let mut response = answering.await?;
-            let replacement = response.extensions_mut().remove::<Replacement>();
-            if let Some(body) = replacement.and_then(|Replacement(body)| body.lock().take()) {
+            let replacement = response.extensions_mut().remove::<ReplacementBody>();
+            if let Some(body) = replacement.and_then(|ReplacementBody(body)| body.lock().take()) {
                 *response.body_mut() = body;
             }
             Ok(response)

@@ -1,4 +1,4 @@
-//! An etcd, a relay before it, and hands of others.
+//! An etcd, a relay before it, and another writer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::documents::{document, scope};
 use crate::relay::Relay;
 use crate::wire::{channel, under};
 
-/// Longer than anything takes that is bound to happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of all waits, longer than any of them takes.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) struct Lab {
+pub(crate) struct EtcdTest {
     pub(crate) etcd: Etcd,
     pub(crate) relay: Relay,
     channel: Channel,
 }
 
-impl Lab {
+impl EtcdTest {
     pub(crate) async fn start() -> Option<Self> {
         let etcd = Etcd::start().await?;
         let channel = channel(etcd.address()).await;
@@ -50,9 +50,9 @@ impl Lab {
         self.kv().range(under(scope.key_prefix())).await.unwrap().into_inner()
     }
 
-    /// Everything under a scope that no dot hides.
-    pub(crate) async fn held(&self, scope: &Scope) -> BTreeMap<String, String> {
-        held(&self.list(scope).await)
+    /// The keys of a scope without those whose last segment starts with a dot.
+    pub(crate) async fn contents(&self, scope: &Scope) -> BTreeMap<String, String> {
+        contents(&self.list(scope).await)
     }
 
     pub(crate) async fn revision(&self) -> i64 {
@@ -70,14 +70,14 @@ impl Lab {
     }
 }
 
-pub(crate) fn held(list: &RangeResponse) -> BTreeMap<String, String> {
+pub(crate) fn contents(list: &RangeResponse) -> BTreeMap<String, String> {
     let is_shown = |kv: &&KeyValue| !kv.key.rsplit(|byte| *byte == b'/').next().unwrap().starts_with(b".");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     list.kvs.iter().filter(is_shown).map(|kv| (text(&kv.key), text(&kv.value))).collect()
 }
 
-/// So many routes, each of which holds so many bytes.
-pub(crate) fn many(prefix: &str, count: usize, bytes: usize) -> Desired {
+/// So many routes of so many bytes each.
+pub(crate) fn routes_of(prefix: &str, count: usize, bytes: usize) -> Desired {
     let routes = (0..count).map(|id| document(&format!("routes/r{id:05}"), "x".repeat(bytes)));
     Desired::new(scope(prefix), DocumentSet::new(routes).unwrap())
 }
@@ -93,39 +93,39 @@ pub(crate) async fn publish_until_done(sink: &EtcdSink, desired: &Desired) -> Pu
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, publishing).await.expect("it is published in time")
+    tokio::time::timeout(WAIT_TIMEOUT, publishing).await.expect("it is published in time")
 }
 
-pub(crate) async fn fails(sink: &EtcdSink, desired: &Desired) -> SinkError {
-    let answer = tokio::time::timeout(PATIENCE, sink.publish(desired)).await.expect("it gives up");
+pub(crate) async fn publish_error(sink: &EtcdSink, desired: &Desired) -> SinkError {
+    let answer = tokio::time::timeout(WAIT_TIMEOUT, sink.publish(desired)).await.expect("it gives up");
     answer.expect_err("it fails")
 }
 
-/// Waits until the sink says that these scopes have drifted.
-pub(crate) async fn drifted(sink: &EtcdSink, scopes: &[&str]) {
+/// Waits until the sink reports drift of these scopes.
+pub(crate) async fn wait_for_drift(sink: &EtcdSink, scopes: &[&str]) {
     let mut drift = sink.drift();
-    let is_as_said = |drifted: &std::collections::BTreeSet<Scope>| {
+    let is_expected = |drifted: &std::collections::BTreeSet<Scope>| {
         drifted.iter().map(Scope::as_str).eq(scopes.iter().copied())
     };
-    let waiting = drift.wait_for(is_as_said);
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it is noticed in time").unwrap();
+    let waiting = drift.wait_for(is_expected);
+    tokio::time::timeout(WAIT_TIMEOUT, waiting).await.expect("it is noticed in time").unwrap();
 }
 
-/// Waits until the watch of a scope tells the sink what others do.
-pub(crate) async fn watched(lab: &Lab, sink: &EtcdSink, desired: &Desired) {
+/// Waits until the watch of a scope is established.
+pub(crate) async fn wait_for_watch(etcd_test: &EtcdTest, sink: &EtcdSink, desired: &Desired) {
     let key = format!("{}/probes/p", desired.scope());
-    lab.put(&key, "p").await;
+    etcd_test.put(&key, "p").await;
     let noticing = async {
         while !sink.foreign(desired.scope()).await.contains(&key) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, noticing).await.expect("it is watched in time");
-    lab.delete(&key).await;
+    tokio::time::timeout(WAIT_TIMEOUT, noticing).await.expect("it is watched in time");
+    etcd_test.delete(&key).await;
     let noticing = async {
         while sink.foreign(desired.scope()).await.contains(&key) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, noticing).await.expect("it is watched in time");
+    tokio::time::timeout(WAIT_TIMEOUT, noticing).await.expect("it is watched in time");
 }

@@ -1,4 +1,4 @@
-//! One scope: written when it is published, watched in between.
+//! One scope: written by publications, watched in between.
 //!
 //! ```text
 //! publish ─► scope_state of the scope ─► plan ─► batches ─► transactions
@@ -6,8 +6,8 @@
 //!               └──── events of others ◄── watch ◄────────────────────┘
 //! ```
 //!
-//! One lock orders publications and events: an event is judged between publications and never during one, so whether it
-//! is the echo of a transaction of ours is known when it is looked at.
+//! One lock orders publications and events. An event is therefore judged between publications, when it is known
+//! whether it is the echo of this sink's own transaction.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -35,16 +35,16 @@ use crate::resource::{Keyring, Sealer};
 use crate::revision::Revision;
 use crate::sink::Published;
 
-/// How often a publication starts over because somebody else wrote at the same time.
-const ATTEMPTS: usize = 8;
+/// Limit of the attempts of a publication against concurrent writers.
+const MAX_ATTEMPTS: usize = 8;
 
-/// What keeps one scope.
+/// Writer and watcher of one scope.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ScopeWriter {
     scope: Scope,
     client: Arc<Client>,
     drift: Arc<Drift>,
-    /// Under which name is published, if that is known.
+    /// The publisher's name, if known.
     publisher: Arc<OnceLock<Bytes>>,
     term: Arc<Term>,
     limits: Limits,
@@ -53,35 +53,35 @@ pub(super) struct Keeper {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What is there. `None` when that has to be asked.
+    /// The content of the scope; `None` when it has to be listed.
     content: Option<ScopeState>,
-    /// Whether a watch tells what others do. Without a watch, the content grows old.
+    /// Whether a watch reports foreign changes. Without a watch, the content becomes stale.
     is_watched: bool,
-    /// What was published last, with success.
+    /// The last successful publication.
     published: Option<DocumentSet>,
     foreign: BTreeSet<String>,
     /// The highest revision seen.
     highest: i64,
-    /// How many publications were begun.
+    /// The number of publications begun.
     publications: u64,
-    /// `None` when secrets lie there in plaintext.
+    /// `None` when secrets are stored in plaintext.
     sealer: Option<Sealer>,
 }
 
-/// What ended a transaction.
-enum Failed {
-    /// Somebody else wrote since we looked.
+/// Failure of a transaction.
+enum CommitError {
+    /// Another writer changed a compared key.
     Comparison,
     Request(SinkError),
 }
 
-impl From<EtcdError> for Failed {
+impl From<EtcdError> for CommitError {
     fn from(error: EtcdError) -> Self {
         Self::Request(error.into())
     }
 }
 
-impl Keeper {
+impl ScopeWriter {
     pub(super) fn new(
         scope: Scope,
         client: Arc<Client>,
@@ -94,7 +94,7 @@ impl Keeper {
         Self { scope, client, drift, publisher, term, limits, state: Mutex::new(state) }
     }
 
-    /// Brings the scope to what is desired.
+    /// Publishes the desired documents.
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         refuse_reserved_keys(desired)?;
         let mut state = self.state.lock().await;
@@ -103,8 +103,8 @@ impl Keeper {
         let desired = sealed.as_ref().unwrap_or(desired);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let (mut changed, mut is_fresh) = (Changed::default(), false);
-        for _ in 0..ATTEMPTS {
-            // What is taken out does not come back from a publication that fails or is dropped once it writes.
+        for _ in 0..MAX_ATTEMPTS {
+            // The content is taken out, so a publication that fails or is dropped while it writes leaves none.
             let mut scope_state = match state.content.take() {
                 Some(scope_state) if state.is_watched => scope_state,
                 Some(_) | None => {
@@ -115,52 +115,52 @@ impl Keeper {
             };
             let steps = match self.steps(&scope_state, desired) {
                 Ok(steps) => steps,
-                // Somebody may have mended it, and the watch not have told it yet.
+                // Another writer may have mended the scope, and the event may still be on its way.
                 Err(_) if !is_fresh => continue,
                 Err(error) => {
-                    self.judge(&mut state, &scope_state);
+                    self.check_drift(&mut state, &scope_state);
                     state.content = Some(scope_state);
                     return Err(error);
                 }
             };
             let written = async {
                 self.take_fence(&mut scope_state).await?;
-                // From before the first document until after the last.
+                // The claim lasts from before the first document until after the last.
                 self.claim(&mut scope_state, !desired.documents().is_empty()).await?;
                 self.write(&mut scope_state, &steps, &mut changed).await?;
                 self.release(&mut scope_state).await
             };
             match written.await {
                 Ok(()) => {
-                    scope_state.settle(desired.documents().clone());
+                    scope_state.record_published(desired.documents().clone());
                     let revision = scope_state.revision();
                     state.published = Some(desired.documents().clone());
                     state.highest = state.highest.max(revision.get());
-                    // What is created may have taken the place of something of somebody else's.
+                    // A created document may have replaced a foreign one.
                     if is_fresh || changed.created > 0 {
-                        self.note_foreign(&mut state, &scope_state);
+                        self.record_foreign(&mut state, &scope_state);
                     }
                     self.drift.set(&self.scope, false);
                     self.log(&scope_state, revision, changed);
                     state.content = Some(scope_state);
                     return Ok(Published { revision, changed });
                 }
-                Err(Failed::Comparison) => {
-                    tracing::debug!(scope = %self.scope, "another writer was faster, reading the scope again");
+                Err(CommitError::Comparison) => {
+                    tracing::debug!(scope = %self.scope, "a concurrent write won; reading the scope again");
                     backoff.pause().await;
                 }
-                Err(Failed::Request(error)) => return Err(error),
+                Err(CommitError::Request(error)) => return Err(error),
             }
         }
-        Err(EtcdError::Conflict { scope: self.scope.clone(), attempts: ATTEMPTS }.into())
+        Err(EtcdError::Conflict { scope: self.scope.clone(), attempts: MAX_ATTEMPTS }.into())
     }
 
-    /// The keys under the scope that are somebody else's, as of the last look.
+    /// The foreign keys under the scope, as of the last list.
     pub(super) async fn foreign(&self) -> BTreeSet<String> {
         self.state.lock().await.foreign.clone()
     }
 
-    /// What leads to what is desired, if it may be written.
+    /// The steps to the desired documents, or the reason of a refusal.
     fn steps(&self, scope_state: &ScopeState, desired: &Desired) -> Result<Steps, SinkError> {
         let steps = plan(&scope_state.documents(), desired.documents());
         if !steps.is_empty() && !scope_state.guard().is_known {
@@ -171,29 +171,29 @@ impl Keeper {
         Ok(steps)
     }
 
-    /// Has the scope refuse what programs of earlier terms write, or finds that it refuses what we do.
-    async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
+    /// Takes the fence of the scope against earlier terms, or fails if a later term has it.
+    async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let Some(own) = self.term.get() else { return Ok(()) };
         let held = scope_state.fence().term;
         if held > own {
             return Err(EtcdError::Fenced { scope: self.scope.clone(), held, own }.into());
         }
-        // Whoever's protocol it is that the guard is of, it is not ours to write.
+        // A guard of another protocol must not be written.
         if held == own || !scope_state.guard().is_known {
             return Ok(());
         }
         let answer = self.client.txn(&self.scope, take_fence(scope_state, &self.scope, own)).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
-        scope_state.fenced(answer.header.map_or(0, |header| header.revision), own);
+        scope_state.apply_fence(answer.header.map_or(0, |header| header.revision), own);
         Ok(())
     }
 
-    /// Has the scope say who publishes it.
-    async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), Failed> {
+    /// Records the publisher in the scope.
+    async fn claim(&self, scope_state: &mut ScopeState, is_wanted: bool) -> Result<(), CommitError> {
         let publisher = self.publisher.get();
-        // Whoever's protocol it is that the guard is of, it is not ours to write.
+        // A guard of another protocol must not be written.
         if !is_wanted
             || publisher.is_none()
             || scope_state.publisher().name.as_ref() == publisher
@@ -204,8 +204,8 @@ impl Keeper {
         self.write_publisher(scope_state, publisher).await
     }
 
-    /// Has the scope say so no more, when nothing of ours is left.
-    async fn release(&self, scope_state: &mut ScopeState) -> Result<(), Failed> {
+    /// Deletes the publisher from the scope without own documents.
+    async fn release(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let publisher = self.publisher.get();
         if publisher.is_none()
             || scope_state.publisher().name.as_ref() != publisher
@@ -220,27 +220,27 @@ impl Keeper {
         &self,
         scope_state: &mut ScopeState,
         publisher: Option<&Bytes>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let answer = self.client.txn(&self.scope, claim(scope_state, &self.scope, publisher)).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
-        scope_state.claimed(answer.header.map_or(0, |header| header.revision), publisher.cloned());
+        scope_state.apply_claim(answer.header.map_or(0, |header| header.revision), publisher.cloned());
         Ok(())
     }
 
-    /// Takes all steps: in one transaction if they fit, else in units as far as these fit.
+    /// Writes all steps: in one transaction if they fit, otherwise in units.
     async fn write(
         &self,
         scope_state: &mut ScopeState,
         steps: &Steps,
         changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let fitting = |scope_state: &ScopeState, rest: &[Step]| {
             Batch::fitting(scope_state, &self.scope, rest, self.limits)
         };
         let all = steps.as_slice();
-        // A transaction without steps would write the guard, for nothing.
+        // A transaction without steps would write the guard for nothing.
         if all.is_empty() {
             return Ok(());
         }
@@ -252,37 +252,37 @@ impl Keeper {
         while let rest = &units.steps().as_slice()[written..]
             && !rest.is_empty()
         {
-            let taken = &rest[..units.whole(written, fitting(scope_state, rest))];
+            let taken = &rest[..units.batch_len(written, fitting(scope_state, rest))];
             self.commit(scope_state, taken, changed).await?;
             written += taken.len();
         }
         Ok(())
     }
 
-    /// Takes these steps in one transaction.
+    /// Writes these steps in one transaction.
     async fn commit(
         &self,
         scope_state: &mut ScopeState,
         steps: &[Step],
         changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CommitError> {
         let batch = Batch::of(scope_state, &self.scope, steps);
         let bytes = batch.bytes();
         let answer = self.client.txn(&self.scope, batch.request).await?;
         if !answer.succeeded {
-            return Err(Failed::Comparison);
+            return Err(CommitError::Comparison);
         }
         tracing::debug!(scope = %self.scope, steps = steps.len(), bytes, "wrote a transaction");
         *changed = changed.with(steps);
-        scope_state.committed(answer.header.map_or(0, |header| header.revision), batch.change);
+        scope_state.apply_commit(answer.header.map_or(0, |header| header.revision), batch.change);
         Ok(())
     }
 
-    /// Makes a list the content of the scope.
+    /// Replaces the content of the scope by a list.
     fn read(&self, state: &mut State, list: &RangeResponse) -> ScopeState {
         let scope_state = ScopeState::of(&self.scope, list);
         if scope_state.listed() < state.highest {
-            // Nothing that is written can mend this: readers compare with the revisions they saw.
+            // No write can mend this, because readers compare with the revisions they saw.
             tracing::error!(
                 scope = %self.scope, revision = scope_state.listed(), before = state.highest,
                 "the revision of etcd went back, as that of a restored backup does: PingSIX ignores changes until it \
@@ -293,20 +293,20 @@ impl Keeper {
         scope_state
     }
 
-    /// Follows what others do to the scope until it has to be listed again; the error is why it could not go on.
+    /// Follows foreign changes of the scope until it has to be listed again; the error is the reason of a failure.
     pub(super) async fn follow(&self, backoff: &mut Backoff) -> Result<(), EtcdError> {
-        let start = self.look().await? + 1;
+        let start = self.list_if_unknown().await? + 1;
         let mut watch = self.client.watch(&self.scope, start).await?;
         let result = self.follow_stream(&mut watch, backoff).await;
-        // Whatever happens from here on is not told.
+        // Without the watch, changes from here on remain unknown.
         let mut state = self.state.lock().await;
         state.is_watched = false;
         state.content = None;
         result
     }
 
-    /// Lists the scope unless its content is known. Returns the revision after which the watch begins.
-    async fn look(&self) -> Result<i64, EtcdError> {
+    /// Lists the scope unless its content is known. Returns the revision after which the watch starts.
+    async fn list_if_unknown(&self) -> Result<i64, EtcdError> {
         let publications = {
             let state = self.state.lock().await;
             if let Some(scope_state) = &state.content {
@@ -314,12 +314,12 @@ impl Keeper {
             }
             state.publications
         };
-        // Publications do not wait for this one. If there was one in the meantime, it knows more than this list.
+        // Publications do not wait for this list. A publication in the meantime has newer content than the list.
         let list = self.client.list(&self.scope).await?;
         let mut state = self.state.lock().await;
         if state.publications == publications {
             let scope_state = self.read(&mut state, &list);
-            self.judge(&mut state, &scope_state);
+            self.check_drift(&mut state, &scope_state);
             state.content = Some(scope_state);
         }
         let listed = state.content.as_ref().map(ScopeState::listed);
@@ -345,19 +345,19 @@ impl Keeper {
                 state.is_watched = true;
                 backoff.reset();
             }
-            // A publication failed or was dropped while it wrote: what is there has to be asked again.
+            // A publication failed or was dropped while it wrote, so the content has to be listed again.
             let Some(mut scope_state) = state.content.take() else { return Ok(()) };
             if scope_state.apply(&response.events) {
-                self.judge(&mut state, &scope_state);
+                self.check_drift(&mut state, &scope_state);
             }
             state.content = Some(scope_state);
         }
     }
 
-    /// Compaction is answered by reading anew at once, anything else is a fault.
+    /// A compacted watch is replaced by a new list at once; any other reason is a fault.
     fn cancelled(&self, response: &WatchResponse) -> Result<(), EtcdError> {
         if response.compact_revision > 0 {
-            tracing::debug!(scope = %self.scope, response.compact_revision, "what was to be watched is compacted");
+            tracing::debug!(scope = %self.scope, response.compact_revision, "the watch is compacted");
             return Ok(());
         }
         self.client.forget_token();
@@ -369,20 +369,20 @@ impl Keeper {
         })
     }
 
-    /// Compares what is there with what was published.
-    fn judge(&self, state: &mut State, scope_state: &ScopeState) {
-        self.note_foreign(state, scope_state);
+    /// Compares the content with the last publication.
+    fn check_drift(&self, state: &mut State, scope_state: &ScopeState) {
+        self.record_foreign(state, scope_state);
         let Some(published) = &state.published else { return };
         let steps = plan(&scope_state.documents(), published).len();
         if self.drift.set(&self.scope, steps > 0) && steps > 0 {
-            tracing::warn!(scope = %self.scope, steps, "somebody else changed what was published");
+            tracing::warn!(scope = %self.scope, steps, "another writer changed published documents");
         }
     }
 
-    fn note_foreign(&self, state: &mut State, scope_state: &ScopeState) {
+    fn record_foreign(&self, state: &mut State, scope_state: &ScopeState) {
         let foreign = scope_state.foreign();
         for key in foreign.difference(&state.foreign) {
-            tracing::warn!(scope = %self.scope, %key, "a key that is not ours lies in the scope, and is left alone");
+            tracing::warn!(scope = %self.scope, %key, "the scope has a foreign key, which stays");
         }
         state.foreign = foreign;
     }
@@ -397,12 +397,12 @@ impl Keeper {
             "published"
         );
         if bytes > LIST_LIMIT {
-            tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+            tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large for a list of PingSIX");
         }
     }
 }
 
-/// The names of what stands beside the documents cannot be those of documents.
+/// Refuses documents under the keys of entries beside the documents.
 fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
     let is_reserved =
         |key: &str| key == GUARD || key == PUBLISHER || key == FENCE || Mark::index(key).is_some();

@@ -1,4 +1,4 @@
-//! Where a server has its revisions from: the store, or the shared time while that is away.
+//! Source of a server's revisions: the store, or the shared time while the store is unreachable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use super::{BLOCK, Block, Clock, Reservations, ReserveError, SHARED_BLOCK, Share
 use crate::embedded::stats::Counter;
 use crate::revision::Revision;
 
-/// Lists are fenced no more often than this. A client that lists all the time must not write to the store all the time,
-/// nor have reservations run ahead of the shared time.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Minimum interval of fences. A client that lists in a loop must neither write to the store in a loop nor make
+/// reservations outrun the shared time.
+const FENCE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Gives revisions to one server.
-pub(in crate::embedded) struct Supply {
+/// Allocates revisions of one server.
+pub(in crate::embedded) struct RevisionAllocator {
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
-    /// Whether the store was away when it was asked last.
-    away: AtomicBool,
-    /// How many fences were begun.
+    /// Whether the last request to the store failed.
+    unreachable: AtomicBool,
+    /// The number of fences begun.
     begun: AtomicU64,
     fence: AsyncMutex<Fence>,
     pub(in crate::embedded) reserved: Counter,
@@ -31,18 +31,18 @@ pub(in crate::embedded) struct Supply {
 
 #[derive(Default)]
 struct Fence {
-    /// The number of the last one that came about.
+    /// The number of the last completed fence.
     done: u64,
-    /// When that was begun.
+    /// The time at which that fence began.
     at: Option<Instant>,
 }
 
-impl Supply {
+impl RevisionAllocator {
     pub(in crate::embedded) fn new(reservations: Arc<dyn Reservations>, clock: Arc<dyn Clock>) -> Self {
         Self {
             reservations,
             clock,
-            away: AtomicBool::new(false),
+            unreachable: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             fence: AsyncMutex::default(),
             reserved: Counter::default(),
@@ -51,30 +51,31 @@ impl Supply {
         }
     }
 
-    /// The time that is shared with other servers, if there may be any.
+    /// The time shared with other servers, if the store is shared.
     pub(in crate::embedded) fn shared(&self) -> Option<&SharedTime> {
         self.reservations.shared()
     }
 
-    /// Whether the shared store was away when it was asked last.
-    pub(in crate::embedded) fn is_away(&self) -> bool {
-        self.away.load(Ordering::Relaxed)
+    /// Whether the last request to the shared store failed.
+    pub(in crate::embedded) fn is_unreachable(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
     }
 
-    /// Revisions above all that this server has handed out (which is below `at_least`), and, if there may be other
-    /// servers, above all that those have handed out before this was called.
+    /// Revisions above all that this server has issued (which are below `at_least`). With a shared store, they are
+    /// also above all that other servers issued before the call.
     pub(in crate::embedded) async fn take(&self, at_least: Revision) -> Result<Block, ReserveError> {
         let Some(time) = self.shared() else {
             return self.count(self.reservations.reserve(at_least, BLOCK).await);
         };
-        let (began, came) = (Instant::now(), time.now());
-        let (lateness, patience) = (time.lateness(), time.patience());
-        let reserve =
-            self.reservations.reserve(came.map_or(at_least, |came| came.max(at_least)), SHARED_BLOCK);
-        let error = match timeout_at(began + patience, reserve).await {
+        let (began, arrived) = (Instant::now(), time.now());
+        let (tolerance, timeout) = (time.tolerance(), time.timeout());
+        let reserve = self
+            .reservations
+            .reserve(arrived.map_or(at_least, |arrived| arrived.max(at_least)), SHARED_BLOCK);
+        let error = match timeout_at(began + timeout, reserve).await {
             Ok(Ok(block)) => {
                 time.raise(block.last);
-                if self.away.swap(false, Ordering::Relaxed) {
+                if self.unreachable.swap(false, Ordering::Relaxed) {
                     tracing::info!("revisions are reserved again");
                 }
                 return self.count(Ok(block));
@@ -83,22 +84,19 @@ impl Supply {
             Err(_) => None,
         };
         self.failed.add(1);
-        if !self.away.swap(true, Ordering::Relaxed) {
-            let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), chain);
-            tracing::warn!(
-                error,
-                "revisions cannot be reserved; until they can, the time that servers share decides"
-            );
+        if !self.unreachable.swap(true, Ordering::Relaxed) {
+            let error = error.as_ref().map_or_else(|| "no answer in time".to_owned(), error_chain);
+            tracing::warn!(error, "revisions cannot be reserved; using the time that servers share");
         }
-        // One that has heard of nothing yet has nothing but its clock.
-        let came = came.unwrap_or_else(|| clock_revision(&*self.clock));
-        sleep_until(began + patience).await;
-        // By chance, for numbers that two servers take at the same time are to be different ones.
-        let ahead = lateness.mul_f64(1.0 + 0.5 * fastrand::f64());
+        // A server without announcements has only its clock.
+        let arrived = arrived.unwrap_or_else(|| clock_revision(&*self.clock));
+        sleep_until(began + timeout).await;
+        // A random part, so that two servers at the same time get different numbers.
+        let ahead = tolerance.mul_f64(1.0 + 0.5 * fastrand::f64());
         let ahead = u32::try_from(ahead.as_micros()).unwrap_or(u32::MAX);
-        let first = came.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
+        let first = arrived.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
         let block = Block::above(None, first.max(at_least), SHARED_BLOCK)?;
-        time.go_on_from(came);
+        time.continue_from(arrived);
         self.unreserved.add(1);
         Ok(block)
     }
@@ -108,8 +106,8 @@ impl Supply {
         taken
     }
 
-    /// Does `fence`, which is to take revisions, unless somebody else has begun and done so after this was called. Those
-    /// who wait meanwhile need one more between them.
+    /// Runs `fence`, which takes revisions, unless another caller has begun and completed one after this call began.
+    /// Callers that wait meanwhile share one more.
     pub(in crate::embedded) async fn fenced(
         &self,
         fence: impl Future<Output = Result<(), ReserveError>>,
@@ -120,7 +118,7 @@ impl Supply {
             return Ok(());
         }
         if let Some(at) = last.at {
-            sleep_until(at + PAUSE).await;
+            sleep_until(at + FENCE_INTERVAL).await;
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         last.at = Some(Instant::now());
@@ -130,8 +128,8 @@ impl Supply {
     }
 }
 
-/// An error with its causes.
-fn chain(error: &ReserveError) -> String {
+/// The messages of an error and its causes.
+fn error_chain(error: &ReserveError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -10,22 +10,22 @@ use crate::pingsix::PingSix;
 use crate::routes::{Routes, pair};
 use crate::wire::{Served, channel};
 
-/// How many operations etcd takes at once.
+/// Operations of one etcd transaction.
 const OPERATIONS: usize = 100;
 
-pub(crate) struct Arms {
+pub(crate) struct Servers {
     pub(crate) embedded: Embedded,
     pub(crate) etcd: Etcd,
 }
 
-/// What is published to the embedded server.
+/// Publications to the embedded server.
 pub(crate) struct Embedded {
     pub(crate) routes: Routes,
     pub(crate) served: Served,
     pub(crate) pingsix: PingSix,
 }
 
-/// What is put into etcd, key by key.
+/// Puts into etcd, key by key.
 pub(crate) struct Etcd {
     pub(crate) routes: Routes,
     pub(crate) pingsix: PingSix,
@@ -33,8 +33,8 @@ pub(crate) struct Etcd {
     _process: pingsix_test_programs::Etcd,
 }
 
-impl Arms {
-    /// Starts both, or says what is missing.
+impl Servers {
+    /// Starts both; `None`, with a message, if a program is missing.
     pub(crate) async fn start(size: usize) -> Option<Self> {
         let binary = pingsix_test_programs::pingsix()?;
         let process = pingsix_test_programs::Etcd::start().await?;
@@ -67,12 +67,12 @@ impl Arms {
 }
 
 impl Embedded {
-    /// Changes one route, and says in which revision.
+    /// Changes one route, and returns the revision.
     pub(crate) async fn change(&mut self, number: usize) -> i64 {
         self.change_all([number]).await
     }
 
-    /// Changes routes in one publication, and says in which revision.
+    /// Changes routes in one publication, and returns the revision.
     pub(crate) async fn change_all(&mut self, numbers: impl IntoIterator<Item = usize>) -> i64 {
         for number in numbers {
             self.routes.change(number);
@@ -82,7 +82,7 @@ impl Embedded {
 }
 
 impl Etcd {
-    /// Changes one route, and says in which revision.
+    /// Changes one route, and returns the revision.
     pub(crate) async fn change(&mut self, number: usize) -> i64 {
         let document: Document = self.routes.change(number);
         self.kv.put(put(pair(&document))).await.unwrap().into_inner().header.unwrap().revision

@@ -1,18 +1,18 @@
-//! Reading what somebody else may be writing.
+//! Reading data that another process may be writing.
 
-/// How often something is read anew until it stays the same.
-const MOST_READS: usize = 5;
+/// Limit of repeated reads until two agree.
+const MAX_READS: usize = 5;
 
-/// What `read` finds, with a digest of it; `known` is the digest of what it found when it was last asked.
+/// The result of `read` with its digest; `known` is the digest of the previous result.
 ///
-/// Files are replaced one by one, or written piece by piece between two of our reads. So something new counts when two
-/// reads in a row find it; where they never agree, the last one counts, and the next look will find another.
-pub(super) fn read_settled<D: Copy + PartialEq, T>(
+/// Files may be replaced one by one, or written piece by piece between two reads. So a new result counts when two
+/// consecutive reads agree. If no two agree, the last one counts, and the next call will find another.
+pub(super) fn read_stable<D: Copy + PartialEq, T>(
     known: Option<D>,
     mut read: impl FnMut() -> (D, T),
 ) -> (D, T) {
     let (mut digest, mut found) = read();
-    for _ in 0..MOST_READS {
+    for _ in 0..MAX_READS {
         if Some(digest) == known {
             break;
         }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_counts_when_it_is_found_twice_and_what_is_known_at_once() {
+    fn new_content_counts_when_read_twice_and_known_content_at_once() {
         for (known, finds, expected, reads) in [
             (Some(1), vec![1], 1, 1),
             (Some(1), vec![2, 2], 2, 2),
@@ -41,7 +41,7 @@ mod tests {
         ] {
             let mut left = finds.iter();
             let read = || left.next().map(|found| (*found, *found)).expect("no more reads than needed");
-            assert_eq!(read_settled(known, read), (expected, expected), "{finds:?}");
+            assert_eq!(read_stable(known, read), (expected, expected), "{finds:?}");
             assert_eq!(finds.len() - left.len(), reads, "{finds:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! One client that opens everything it can, beside clients that open little.
+//! One client that opens as many connections as possible, beside clients that open few.
 
 use crate::authority;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::authority::{Authority, Pair};
 use crate::documents::{desired, scope};
-use crate::wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under, with_token};
+use crate::wire::{Served, WAIT_TIMEOUT, Watcher, events, pairs, under, watch_under, with_token};
 use pingsix_sink::embedded::{Access, Builder, Clients, Stats, feed_uri};
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
@@ -26,10 +26,10 @@ async fn served(builder: Builder) -> Served {
     served
 }
 
-async fn until(served: &Served, what: &str, reached: impl Fn(&Stats) -> bool) {
+async fn until(served: &Served, condition_name: &str, reached: impl Fn(&Stats) -> bool) {
     let started = Instant::now();
     while !reached(&served.etcd.stats()) {
-        assert!(started.elapsed() < PATIENCE, "{what}: {:?}", served.etcd.stats());
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{condition_name}: {:?}", served.etcd.stats());
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
 }
@@ -41,14 +41,14 @@ async fn from(served: &Served, host: u8) -> Channel {
     endpoint.local_address(Some(address)).connect().await.unwrap()
 }
 
-/// A watch that is there; `None` when the server closes the connection instead.
+/// An open watch; `None` when the server closes the connection instead.
 async fn watch(channel: Channel, token: Option<&str>, prefix: &str) -> Option<Watcher> {
     let mut watcher = Watcher::open_as(channel, token, Some(watch_under(prefix, 0))).await.ok()?;
     let created = watcher.try_next().await.ok()??;
     (created.created && !created.canceled).then_some(watcher)
 }
 
-/// Whether the stream of a watch has ended, which is waited for.
+/// Waits for the end of the watch's stream.
 async fn ends(watcher: &mut Watcher) -> bool {
     while let Ok(response) = watcher.try_next().await {
         if response.is_none() {
@@ -61,21 +61,21 @@ async fn ends(watcher: &mut Watcher) -> bool {
 #[tokio::test]
 async fn an_address_with_every_connection_makes_room_for_another_address() {
     let served = served(EmbeddedEtcd::builder().connection_limit(4)).await;
-    let mut greedy = Vec::new();
+    let mut heavy = Vec::new();
     for _ in 0..4 {
-        greedy.push(watch(from(&served, 1).await, None, "/p/web/").await.unwrap());
+        heavy.push(watch(from(&served, 1).await, None, "/p/web/").await.unwrap());
     }
     for attempt in 1..=3 {
-        // As many may be refused as it likes to open.
+        // Any number of further connections may be refused.
         TcpStream::connect(served.address).await.unwrap();
         until(&served, "refused", |stats| stats.connections_refused == attempt).await;
     }
     let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
-    assert!(ends(&mut greedy.pop().unwrap()).await, "its newest is closed");
-    for watcher in &mut greedy {
+    assert!(ends(&mut heavy.pop().unwrap()).await, "its newest is closed");
+    for watcher in &mut heavy {
         watcher.settle().await;
     }
-    // Of two that have as many, neither gets one of the other's.
+    // Of two clients with equally many, neither takes over one of the other's.
     let _second = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
     TcpStream::connect(served.address).await.unwrap();
     until(&served, "refused", |stats| stats.connections_refused == 4).await;
@@ -83,7 +83,7 @@ async fn an_address_with_every_connection_makes_room_for_another_address() {
     other.settle().await;
 }
 
-/// A certificate of a client that may read these prefixes.
+/// A client certificate for these prefixes.
 fn issue(authority: &Authority, serial: u64, prefix: &str) -> Pair {
     authority.issue_with(serial, |params| {
         params.distinguished_name = DistinguishedName::new();
@@ -104,19 +104,19 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
         watch(authority::channel(served.address, tls).await.ok()?, None, prefix).await
     };
     // A certificate and its successor are one client.
-    let greedy = [issue(&clients, 2, "/p/web"), issue(&clients, 3, "/p/web")];
+    let heavy = [issue(&clients, 2, "/p/web"), issue(&clients, 3, "/p/web")];
     let mut taken = Vec::new();
     for at in 0..LIMIT {
-        taken.push(open(&greedy[at % 2], "/p/web/").await.unwrap());
+        taken.push(open(&heavy[at % 2], "/p/web/").await.unwrap());
     }
-    assert!(open(&greedy[0], "/p/web/").await.is_none() && open(&greedy[1], "/p/web/").await.is_none());
+    assert!(open(&heavy[0], "/p/web/").await.is_none() && open(&heavy[1], "/p/web/").await.is_none());
 
     let other = issue(&clients, 4, "/p/api");
     let mut readers = Vec::new();
     for _ in 0..LIMIT / 2 {
         readers.push(open(&other, "/p/api/").await.expect("there is room for one that has less"));
-        // However often the other one comes back.
-        assert!(open(&greedy[1], "/p/web/").await.is_none());
+        // Repeated attempts change nothing.
+        assert!(open(&heavy[1], "/p/web/").await.is_none());
     }
     served.etcd.publish(&desired("/p/api", &[("routes/a", "2")])).await.unwrap();
     for reader in &mut readers {
@@ -125,7 +125,7 @@ async fn a_certificate_with_every_connection_makes_room_for_another_certificate(
     for kept in &mut taken[..LIMIT / 2] {
         kept.settle().await;
     }
-    // Who has no certificate is told so, as ever.
+    // A client without a certificate still receives its TLS error.
     let stranger = authority::Prober::new(&servers, None).connect(served.address).await;
     drop(stranger);
     until(&served, "the handshake fails", |stats| stats.handshakes_failed == 1).await;
@@ -149,7 +149,7 @@ async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe
         open.push(watch(served.channel().await, Some(&token), "/p/web/").await.unwrap());
     }
 
-    // A probe proves nothing and asks for nothing that needs proof.
+    // A probe neither authenticates nor asks for keys.
     let probe = served.channel().await;
     assert!(
         AuthClient::new(probe.clone()).auth_status(AuthStatusRequest {}).await.unwrap().get_ref().enabled
@@ -158,7 +158,7 @@ async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe
         KvClient::new(probe.clone()).range(under("/p/web/")).await.unwrap_err().code(),
         Code::InvalidArgument
     );
-    // Nor does it matter how many others of its address say nothing at all.
+    // Silent connections from its address change nothing either.
     let mut silent = Vec::new();
     for _ in 0..4 * LIMIT {
         silent.push(TcpStream::connect(served.address).await.unwrap());
@@ -172,27 +172,27 @@ async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe
         silent.push(TcpStream::connect(served.address).await.unwrap());
     }
     reader.settle().await;
-    // One of the first user's is left at least, and it has not been let go for nothing.
+    // One connection of the first user remains, and it was not closed without need.
     open[0].settle().await;
 }
 
 #[tokio::test]
 async fn a_client_with_every_watch_makes_room_for_another() {
     let served = served(EmbeddedEtcd::builder().watch_limit(8)).await;
-    let mut greedy = Vec::new();
+    let mut heavy = Vec::new();
     for _ in 0..2 {
         let mut watcher = Watcher::open(from(&served, 1).await).await.unwrap();
         for _ in 0..4 {
             assert!(!watcher.create(watch_under("/p/web/", 0)).await.canceled);
         }
-        greedy.push(watcher);
+        heavy.push(watcher);
     }
-    let refused = greedy[0].create(watch_under("/p/web/", 0)).await;
+    let refused = heavy[0].create(watch_under("/p/web/", 0)).await;
     assert_eq!((refused.canceled, &*refused.cancel_reason), (true, "too many watches"));
     assert_eq!(served.etcd.stats().watches_refused, 1);
     let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
-    assert!(ends(&mut greedy.pop().unwrap()).await, "the connection of its newest watch is closed");
-    greedy[0].settle().await;
+    assert!(ends(&mut heavy.pop().unwrap()).await, "the connection of its newest watch is closed");
+    heavy[0].settle().await;
     other.settle().await;
     until(&served, "its watches are gone", |stats| stats.watches == 5).await;
 }
@@ -200,12 +200,12 @@ async fn a_client_with_every_watch_makes_room_for_another() {
 #[tokio::test]
 async fn a_client_with_every_stream_makes_room_for_another() {
     let served = served(EmbeddedEtcd::builder().connection_limit(2)).await;
-    let greedy = from(&served, 1).await;
+    let heavy = from(&served, 1).await;
     let mut streams = Vec::new();
     for _ in 0..8 {
-        streams.push(Watcher::open(greedy.clone()).await.unwrap());
+        streams.push(Watcher::open(heavy.clone()).await.unwrap());
     }
-    let refused = Watcher::open(greedy).await.err().unwrap();
+    let refused = Watcher::open(heavy).await.err().unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     let mut other = watch(from(&served, 2).await, None, "/p/api/").await.unwrap();
     assert!(ends(&mut streams.pop().unwrap()).await);

@@ -1,4 +1,4 @@
-//! The connections that go on for no longer than the certificates of their clients are good.
+//! Connections that last no longer than the certificates of their clients.
 
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
@@ -10,22 +10,22 @@ use super::certificate::Certificate;
 use crate::desired::Scope;
 use crate::embedded::connection::Peer;
 
-/// The connections whose clients are known by certificates. One that has ended is forgotten in passing.
+/// The open connections with client certificates. Ended connections are removed in passing.
 #[derive(Debug, Default)]
-pub(in crate::embedded) struct Certified {
+pub(in crate::embedded) struct CertificateConnections {
     open: Mutex<Vec<Weak<Peer>>>,
 }
 
-/// Why a connection was cut.
+/// Reason of a closed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Lapse {
-    /// The time of the certificate is over.
+    /// The certificate has expired.
     Expired,
-    /// Its authority is none any more.
+    /// The CA is no longer trusted.
     Disowned,
 }
 
-impl Certified {
+impl CertificateConnections {
     pub(in crate::embedded) fn enter(&self, peer: &Arc<Peer>) {
         let mut open = self.open.lock();
         if open.len() == open.capacity() {
@@ -34,41 +34,41 @@ impl Certified {
         open.push(Arc::downgrade(peer));
     }
 
-    /// Cuts those whose certificates name a prefix for another owner, and says how many. Nothing that is served after this
-    /// returns is written to them.
-    pub(in crate::embedded) fn dispossess(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
+    /// Closes the connections whose certificates name a prefix for another owner, and returns their number. Later
+    /// publications do not reach them.
+    pub(in crate::embedded) fn close_disowned(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
         let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
         let of_others = open.iter().filter(|peer| {
-            !peer.is_cut()
+            !peer.is_closed()
                 && peer.certificate().is_some_and(|certificate| certificate.is_of_another(scope, owner))
         });
-        of_others.map(|peer| peer.cut()).count()
+        of_others.map(|peer| peer.close()).count()
     }
 
-    /// Cuts those whose certificates prove nothing any more, and tells of each. `authorities` are those in force, with
-    /// their edition; without any, nobody is verified any more.
-    pub(in crate::embedded) fn review(
+    /// Closes and logs the connections whose certificates are no longer valid. `authorities` are the current CAs with
+    /// their edition; without any, no certificate is valid.
+    pub(in crate::embedded) fn close_invalid(
         &self,
         authorities: Option<(&dyn ClientCertVerifier, u64)>,
         now: SystemTime,
-        mut tell: impl FnMut(&Peer, Lapse),
+        mut log_closed: impl FnMut(&Peer, Lapse),
     ) {
         let lapse = |certificate: &Certificate| {
             if certificate.has_ended(now) {
                 return Some(Lapse::Expired);
             }
-            let is_owned = authorities.is_some_and(|(all, edition)| certificate.is_of(all, edition, now));
+            let is_owned = authorities.is_some_and(|(all, edition)| certificate.charge_to(all, edition, now));
             (!is_owned).then_some(Lapse::Disowned)
         };
-        // Not held while certificates are verified: handshakes end meanwhile.
+        // The lock is released while certificates are verified, because handshakes complete meanwhile.
         let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
         for peer in open {
-            if peer.is_cut() {
+            if peer.is_closed() {
                 continue;
             }
             if let Some(lapse) = peer.certificate().and_then(lapse) {
-                peer.cut();
-                tell(&peer, lapse);
+                peer.close();
+                log_closed(&peer, lapse);
             }
         }
     }

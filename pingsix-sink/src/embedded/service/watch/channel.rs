@@ -1,9 +1,9 @@
-//! The way of responses to a client: one at a time, each known to be written or not.
+//! The channel of watch responses to a client: one at a time, with a notice when it is written.
 //!
-//! gRPC for Rust gives a stream of messages no sign of what became of them: HTTP/2 takes one after the other and keeps
-//! them until the client reads. Here the body of the HTTP response is ours. The last piece of each message tells, when
-//! it is dropped, that HTTP/2 has written it, and only then is the next message made. So at most one message of a watch
-//! stream waits in memory, and it counts among the unread bytes of the server.
+//! tonic's stream of messages does not report when HTTP/2 has written a message: HTTP/2 takes messages and keeps them
+//! until the client reads. So this module supplies the body of the HTTP response itself. HTTP/2 drops the last piece
+//! of a message when it has written it, and only then the next message is encoded. At most one message of a watch
+//! stream therefore waits in memory. It counts among the unread bytes of the server.
 
 use std::convert::Infallible;
 use std::mem;
@@ -17,48 +17,48 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::embedded::service::own_body::{self, PREFIX};
-use crate::embedded::unread::{Counted, Unread};
+use crate::embedded::service::shared_body::{self, GRPC_PREFIX};
+use crate::embedded::unread_bytes::{UnreadBytes, UnreadGuard};
 use crate::proto::etcdserverpb::WatchResponse;
 
-/// The client is gone.
+/// The client has closed the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(super) struct StreamClosed;
 
-/// The end that makes messages.
+/// The sending end.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    pipe: Arc<Pipe>,
-    unread: Unread,
+pub(super) struct ResponseSender {
+    channel: Arc<Channel>,
+    unread: UnreadBytes,
     /// Closes the connection.
-    cut: CancellationToken,
+    close: CancellationToken,
 }
 
 /// The end that HTTP/2 reads.
 #[derive(Debug)]
-pub(super) struct WatchBody(Arc<Pipe>);
+pub(super) struct WatchBody(Arc<Channel>);
 
 #[derive(Debug, Default)]
-struct Pipe(Mutex<State>);
+struct Channel(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// A message that HTTP/2 has not taken.
+    /// A message that HTTP/2 has not taken yet.
     message: Option<Message>,
-    /// Whether a message was not written yet, taken or not.
+    /// Whether a message is unwritten, taken or not.
     unwritten: bool,
-    ending: Ending,
+    end: StreamEnd,
     /// Whether HTTP/2 has dropped its end.
-    gone: bool,
+    is_closed: bool,
     writer: Option<Waker>,
     reader: Option<Waker>,
 }
 
-/// A message in pieces, of which the second is shared and may be missing.
+/// A message in two pieces; the second is shared and may be empty.
 struct Message {
     head: Option<Bytes>,
     events: Bytes,
-    counted: Counted,
+    counted: UnreadGuard,
 }
 
 impl std::fmt::Debug for Message {
@@ -68,41 +68,45 @@ impl std::fmt::Debug for Message {
 }
 
 #[derive(Debug, Default)]
-enum Ending {
+enum StreamEnd {
     #[default]
     Open,
-    /// What is still to be said, after the message that waits.
-    With(Status),
-    Over,
+    /// The status to send after the pending message.
+    Closing(Status),
+    Closed,
 }
 
-/// Two ends of a new stream of messages, whose bytes count as unread; `cut` closes its connection.
-pub(super) fn outlet(unread: Unread, cut: CancellationToken) -> (Outlet, WatchBody) {
-    let pipe = Arc::<Pipe>::default();
-    (Outlet { pipe: Arc::clone(&pipe), unread, cut }, WatchBody(pipe))
+/// Both ends of a new stream of messages, whose bytes count as unread; `close` closes its connection.
+pub(super) fn channel(unread: UnreadBytes, close: CancellationToken) -> (ResponseSender, WatchBody) {
+    let channel = Arc::<Channel>::default();
+    (ResponseSender { channel: Arc::clone(&channel), unread, close }, WatchBody(channel))
 }
 
-impl Outlet {
-    /// Waits until everything was written that was sent.
-    pub(super) async fn written(&self) -> Result<(), Gone> {
+impl ResponseSender {
+    /// Waits until all messages are written.
+    pub(super) async fn written(&self) -> Result<(), StreamClosed> {
         std::future::poll_fn(|context| self.poll(context, |state| !state.unwritten)).await
     }
 
-    /// Whether everything was written that was sent.
+    /// Whether all messages are written.
     pub(super) fn is_written(&self) -> bool {
-        !self.pipe.0.lock().unwritten
+        !self.channel.0.lock().unwritten
     }
 
-    /// Waits until the client is gone.
-    pub(super) async fn gone(&self) {
+    /// Waits until the client has closed the stream.
+    pub(super) async fn closed(&self) {
         let never = std::future::poll_fn(|context| self.poll(context, |_| false));
         never.await.unwrap_or_default();
     }
 
-    fn poll(&self, context: &Context<'_>, ready: impl FnOnce(&State) -> bool) -> Poll<Result<(), Gone>> {
-        let mut state = self.pipe.0.lock();
-        if state.gone {
-            Poll::Ready(Err(Gone))
+    fn poll(
+        &self,
+        context: &Context<'_>,
+        ready: impl FnOnce(&State) -> bool,
+    ) -> Poll<Result<(), StreamClosed>> {
+        let mut state = self.channel.0.lock();
+        if state.is_closed {
+            Poll::Ready(Err(StreamClosed))
         } else if ready(&state) {
             Poll::Ready(Ok(()))
         } else {
@@ -111,16 +115,16 @@ impl Outlet {
         }
     }
 
-    /// Sends one message, `response` with `events` added, and says how many bytes it has.
+    /// Sends one message, `response` with `events` appended, and returns its size in bytes.
     ///
-    /// To be called when all was written; a message that waits would be lost.
+    /// The caller waits until earlier messages are written; a pending message would be lost.
     pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
-        let head = own_body::head(response, events.len());
-        let length = head.len() - PREFIX + events.len();
+        let head = shared_body::head(response, events.len());
+        let length = head.len() - GRPC_PREFIX + events.len();
         let (head, events) = if events.is_empty() { (None, head) } else { (Some(head), events) };
-        let counted = self.unread.count(&events, self.cut.clone());
+        let counted = self.unread.count(&events, self.close.clone());
         let message = Message { head, events, counted };
-        self.pipe.change(|state| {
+        self.channel.change(|state| {
             debug_assert!(!state.unwritten, "a message was sent before the last one was written");
             state.unwritten = true;
             state.message = Some(message);
@@ -129,28 +133,28 @@ impl Outlet {
         length
     }
 
-    /// Ends the stream with `status`, after what was sent.
+    /// Ends the stream with `status` after the pending message.
     pub(super) fn end(&self, status: Status) {
-        self.pipe.change(|state| {
-            state.ending = Ending::With(status);
+        self.channel.change(|state| {
+            state.end = StreamEnd::Closing(status);
             state.reader.take()
         });
     }
 }
 
-impl Drop for Outlet {
+impl Drop for ResponseSender {
     fn drop(&mut self) {
-        self.pipe.change(|state| {
-            if matches!(state.ending, Ending::Open) {
-                state.ending = Ending::With(Status::ok(""));
+        self.channel.change(|state| {
+            if matches!(state.end, StreamEnd::Open) {
+                state.end = StreamEnd::Closing(Status::ok(""));
             }
             state.reader.take()
         });
     }
 }
 
-impl Pipe {
-    /// Changes the state and then wakes whom the change concerns, outside of the lock.
+impl Channel {
+    /// Changes the state, then wakes the other end outside of the lock.
     fn change(&self, change: impl FnOnce(&mut State) -> Option<Waker>) {
         let waker = change(&mut self.0.lock());
         if let Some(waker) = waker {
@@ -175,16 +179,16 @@ impl http_body::Body for WatchBody {
             }
             let last = Bytes::from_owner(LastPiece {
                 bytes: message.events,
-                pipe: Arc::clone(&self.0),
+                channel: Arc::clone(&self.0),
                 _counted: message.counted,
             });
             return Poll::Ready(Some(Ok(Frame::data(last))));
         }
-        match mem::replace(&mut state.ending, Ending::Over) {
-            Ending::With(status) => Poll::Ready(own_body::trailers(&status).map(Ok)),
-            Ending::Over => Poll::Ready(None),
-            Ending::Open => {
-                state.ending = Ending::Open;
+        match mem::replace(&mut state.end, StreamEnd::Closed) {
+            StreamEnd::Closing(status) => Poll::Ready(shared_body::trailers(&status).map(Ok)),
+            StreamEnd::Closed => Poll::Ready(None),
+            StreamEnd::Open => {
+                state.end = StreamEnd::Open;
                 state.reader = Some(context.waker().clone());
                 Poll::Pending
             }
@@ -196,7 +200,7 @@ impl Drop for WatchBody {
     fn drop(&mut self) {
         let message = {
             let mut state = self.0.0.lock();
-            state.gone = true;
+            state.is_closed = true;
             state.message.take()
         };
         drop(message);
@@ -204,11 +208,11 @@ impl Drop for WatchBody {
     }
 }
 
-/// The last piece of a message. HTTP/2 drops it when it is written, or never will be.
+/// The last piece of a message. HTTP/2 drops it when it is written or discarded.
 struct LastPiece {
     bytes: Bytes,
-    pipe: Arc<Pipe>,
-    _counted: Counted,
+    channel: Arc<Channel>,
+    _counted: UnreadGuard,
 }
 
 impl AsRef<[u8]> for LastPiece {
@@ -219,7 +223,7 @@ impl AsRef<[u8]> for LastPiece {
 
 impl Drop for LastPiece {
     fn drop(&mut self) {
-        self.pipe.change(|state| {
+        self.channel.change(|state| {
             state.unwritten = false;
             state.writer.take()
         });
@@ -235,8 +239,8 @@ mod tests {
 
     use super::*;
 
-    fn unbounded() -> (Outlet, WatchBody) {
-        outlet(Unread::new(usize::MAX), CancellationToken::new())
+    fn unbounded() -> (ResponseSender, WatchBody) {
+        channel(UnreadBytes::new(usize::MAX), CancellationToken::new())
     }
 
     fn frame(body: &mut WatchBody) -> Option<Frame<Bytes>> {
@@ -250,35 +254,35 @@ mod tests {
 
     #[test]
     fn a_message_is_written_when_its_last_piece_is_dropped_and_not_before() {
-        let (outlet, mut body) = unbounded();
-        assert_eq!(outlet.written().now_or_never(), Some(Ok(())));
+        let (channel, mut body) = unbounded();
+        assert_eq!(channel.written().now_or_never(), Some(Ok(())));
         assert!(frame(&mut body).is_none());
 
         let events = WatchResponse { canceled: true, ..WatchResponse::default() }.encode_to_vec();
         let shared = Bytes::from(events);
-        outlet.send(&response(7), shared.clone());
+        channel.send(&response(7), shared.clone());
         let pieces = [frame(&mut body).unwrap(), frame(&mut body).unwrap()].map(|it| it.into_data().unwrap());
         assert!(frame(&mut body).is_none());
-        assert_eq!(outlet.written().now_or_never(), None);
+        assert_eq!(channel.written().now_or_never(), None);
         assert_eq!(pieces[1].as_ptr(), shared.as_ptr(), "the shared bytes are not copied");
         let whole = pieces.concat();
-        assert_eq!(whole[..PREFIX], [0, 0, 0, 0, u8::try_from(whole.len() - PREFIX).unwrap()]);
-        let decoded = WatchResponse::decode(&whole[PREFIX..]).unwrap();
+        assert_eq!(whole[..GRPC_PREFIX], [0, 0, 0, 0, u8::try_from(whole.len() - GRPC_PREFIX).unwrap()]);
+        let decoded = WatchResponse::decode(&whole[GRPC_PREFIX..]).unwrap();
         assert_eq!((decoded.watch_id, decoded.canceled), (7, true));
 
         let [head, last] = pieces;
         drop(head);
-        assert_eq!(outlet.written().now_or_never(), None);
+        assert_eq!(channel.written().now_or_never(), None);
         drop(last);
-        assert_eq!(outlet.written().now_or_never(), Some(Ok(())));
+        assert_eq!(channel.written().now_or_never(), Some(Ok(())));
     }
 
     #[test]
-    fn an_ending_follows_what_was_sent() {
-        let (outlet, mut body) = unbounded();
-        outlet.send(&response(1), Bytes::new());
-        outlet.end(Status::unavailable("later"));
-        drop(outlet);
+    fn the_status_follows_the_pending_message() {
+        let (channel, mut body) = unbounded();
+        channel.send(&response(1), Bytes::new());
+        channel.end(Status::unavailable("later"));
+        drop(channel);
         assert!(frame(&mut body).unwrap().is_data());
         let trailers = frame(&mut body).unwrap().into_trailers().unwrap();
         assert_eq!(Status::from_header_map(&trailers).unwrap().code(), Code::Unavailable);
@@ -286,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_goes_is_noticed_whatever_was_sent() {
-        let (outlet, body) = unbounded();
-        outlet.send(&response(1), Bytes::new());
-        assert_eq!(outlet.gone().now_or_never(), None);
+    fn a_closed_client_is_noticed_in_every_state() {
+        let (channel, body) = unbounded();
+        channel.send(&response(1), Bytes::new());
+        assert_eq!(channel.closed().now_or_never(), None);
         drop(body);
-        assert_eq!(outlet.gone().now_or_never(), Some(()));
-        assert_eq!(outlet.written().now_or_never(), Some(Err(Gone)));
+        assert_eq!(channel.closed().now_or_never(), Some(()));
+        assert_eq!(channel.written().now_or_never(), Some(Err(StreamClosed)));
     }
 }

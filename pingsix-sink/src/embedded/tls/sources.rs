@@ -1,4 +1,4 @@
-//! From PEM to the configuration of a handshake.
+//! The configuration of a handshake from PEM.
 
 use std::io;
 use std::ops::Range;
@@ -17,15 +17,15 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
-use crate::embedded::settled::read_settled;
+use crate::embedded::stable_read::read_stable;
 use crate::pem::{PemFault, PemSource, authorities, certificates};
 
-/// What is wrong with a part that comes from there.
-fn wrong(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
+/// The error of a part.
+fn tls_error(source: &PemSource, part: TlsPart, fault: TlsFault) -> TlsError {
     TlsError { part, file: source.file(), fault }
 }
 
-/// Where all parts come from.
+/// The sources of all parts.
 #[derive(Clone, Debug)]
 pub(super) struct Sources {
     pub(super) certificate: PemSource,
@@ -34,9 +34,9 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// What the sources hold now; `known` is what they held when they were last looked at.
+    /// The current content of the sources; `known` is the fingerprint of the previous content.
     pub(super) fn read(&self, known: Option<Fingerprint>) -> (Fingerprint, Contents) {
-        read_settled(known, || {
+        read_stable(known, || {
             let contents = self.read_once();
             (contents.fingerprint(), contents)
         })
@@ -50,13 +50,13 @@ impl Sources {
         }
     }
 
-    /// Makes material of what was read.
-    pub(super) fn material(&self, contents: Contents) -> Result<Material, TlsError> {
+    /// Builds the configuration from the content.
+    pub(super) fn load(&self, contents: Contents) -> Result<LoadedTls, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
-        let wrong_key = |fault| wrong(&self.key, TlsPart::Key, fault);
+        let wrong_key = |fault| tls_error(&self.key, TlsPart::Key, fault);
         let key = private_key(contents.key).map_err(wrong_key)?;
         let key =
             provider.key_provider.load_private_key(key).map_err(|_| wrong_key(TlsFault::UnsupportedKey))?;
@@ -69,7 +69,7 @@ impl Sources {
             }
             Err(_) => {
                 let fault = TlsFault::InvalidCertificate { number: 1 };
-                return Err(wrong(&self.certificate, TlsPart::Certificate, fault));
+                return Err(tls_error(&self.certificate, TlsPart::Certificate, fault));
             }
         }
 
@@ -92,21 +92,21 @@ impl Sources {
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
         config.alpn_protocols = vec![b"h2".to_vec()];
-        // Whoever resumes a session does not show its certificate again.
+        // A resumed session would skip the client certificate.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Material { config: Arc::new(config), authorities, validity })
+        Ok(LoadedTls { config: Arc::new(config), authorities, validity })
     }
 }
 
-/// What the sources held at some time. Has no `Debug`: one part is a private key.
+/// The content of the sources at one time. Has no `Debug`, because one part is a private key.
 pub(super) struct Contents {
     certificate: io::Result<Vec<u8>>,
     key: io::Result<Vec<u8>>,
     client_ca: Option<io::Result<Vec<u8>>>,
 }
 
-/// Tells contents apart without keeping them.
+/// Digest of contents, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
@@ -128,29 +128,29 @@ impl Contents {
     }
 }
 
-/// What handshakes are made with.
-pub(super) struct Material {
+/// The configuration of handshakes.
+pub(super) struct LoadedTls {
     pub(super) config: Arc<ServerConfig>,
-    /// Whose certificates clients need; `None` when they need none.
+    /// The verifier of client certificates; `None` without client authentication.
     pub(super) authorities: Option<Arc<dyn ClientCertVerifier>>,
-    /// When all certificates of the chain are valid; `None` when their dates cannot be read.
+    /// The validity period common to the whole chain; `None` when the dates cannot be read.
     pub(super) validity: Option<Range<SystemTime>>,
 }
 
-/// Reads a part as certificates or authorities.
+/// Parses a part as certificates or CAs.
 fn read<T>(
     source: &PemSource,
     part: TlsPart,
     pem: io::Result<Vec<u8>>,
-    as_what: impl FnOnce(&[u8]) -> Result<T, PemFault>,
+    parse: impl FnOnce(&[u8]) -> Result<T, PemFault>,
 ) -> Result<T, TlsError> {
-    let wrong = |fault| wrong(source, part, fault);
-    let pem = pem.map_err(|error| wrong(TlsFault::Unreadable(error)))?;
-    as_what(&pem).map_err(|fault| {
-        wrong(match fault {
+    let part_error = |fault| tls_error(source, part, fault);
+    let pem = pem.map_err(|error| part_error(TlsFault::Unreadable(error)))?;
+    parse(&pem).map_err(|fault| {
+        part_error(match fault {
             PemFault::Empty if has_pem(&pem) => TlsFault::NoCertificate,
             PemFault::Empty | PemFault::Damaged => TlsFault::NotPem,
-            PemFault::NoAuthority { number } => TlsFault::InvalidCertificate { number },
+            PemFault::NotACa { number } => TlsFault::InvalidCertificate { number },
         })
     })
 }
@@ -175,7 +175,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// When all of these are valid.
+/// The validity period common to these certificates.
 fn validity(chain: &[CertificateDer<'_>]) -> Option<Range<SystemTime>> {
     let mut all: Option<Range<SystemTime>> = None;
     for certificate in chain {

@@ -1,10 +1,9 @@
-//! One bound for all bytes that the clients of a server have not read yet.
+//! One limit for all bytes that the clients of a server have not read yet.
 //!
-//! HTTP/2 keeps an answer, or the response of a watch, until its client has read it. Each of them is counted from when it is
-//! made until HTTP/2 has written it. A buffer that several clients share counts once, until the last of them has read it.
-//! Over the bound, connections are closed until the rest is within it. The first one closed is that of the client
-//! that has left something unread for the longest time, however few bytes that is: what was made first and has not been read
-//! to its end counts, whatever has been read of it since.
+//! HTTP/2 keeps a response until its client has read it. Bytes count from their encoding until HTTP/2 has written
+//! them. A buffer that several clients share counts once, until the last of them has read it. Above the limit,
+//! connections are closed until the rest is within it. The first one is that of the client with the oldest unread
+//! response, regardless of its size. A response counts until it is read to its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,110 +16,110 @@ use super::stats::Counter;
 
 /// All unread bytes of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Unread(Arc<Inner>);
+pub(super) struct UnreadBytes(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     limit: usize,
     state: Mutex<State>,
-    /// Connections closed to keep the bound.
+    /// Connections closed to keep the limit.
     evicted: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The distinct bytes that somebody has not read.
+    /// The distinct bytes that some client has not read.
     bytes: usize,
-    /// By where they are in memory.
+    /// Buffers by address.
     buffers: BTreeMap<usize, Buffer>,
-    /// In the order in which they began.
-    readings: BTreeMap<u64, PendingRead>,
+    /// Pending reads in the order of their begin.
+    reads: BTreeMap<u64, PendingRead>,
     last: u64,
 }
 
-/// Bytes that some have not read.
+/// A buffer that some client has not read.
 #[derive(Debug)]
 struct Buffer {
     bytes: usize,
-    readings: usize,
+    reads: usize,
 }
 
-/// Something that one client has not read.
+/// A response that one client has not read.
 #[derive(Debug)]
 struct PendingRead {
     buffer: usize,
     /// Closes the connection.
-    cut: CancellationToken,
+    close: CancellationToken,
 }
 
-/// Bytes count as unread until this is dropped.
+/// Bytes that count as unread until this is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
-    unread: Unread,
+pub(super) struct UnreadGuard {
+    unread: UnreadBytes,
     id: u64,
 }
 
-impl Unread {
+impl UnreadBytes {
     pub(super) fn new(limit: usize) -> Self {
         Self(Arc::new(Inner { limit, state: Mutex::default(), evicted: Counter::default() }))
     }
 
-    /// The distinct bytes that somebody has not read.
+    /// The distinct bytes that some client has not read.
     pub(super) fn bytes(&self) -> usize {
         self.0.state.lock().bytes
     }
 
-    /// How many connections were closed to keep the bound.
+    /// The number of connections closed to keep the limit.
     pub(super) fn evicted(&self) -> u64 {
         self.0.evicted.get()
     }
 
-    /// Counts bytes that the client of a connection has not read; `cut` closes that connection.
-    pub(super) fn count(&self, bytes: &Bytes, cut: CancellationToken) -> Counted {
+    /// Counts bytes that the client of a connection has not read; `close` closes that connection.
+    pub(super) fn count(&self, bytes: &Bytes, close: CancellationToken) -> UnreadGuard {
         let mut guard = self.0.state.lock();
         let state = &mut *guard;
         state.last += 1;
         let id = state.last;
         let buffer = bytes.as_ptr().addr();
-        let shared = state.buffers.entry(buffer).or_insert(Buffer { bytes: bytes.len(), readings: 0 });
-        shared.readings += 1;
-        if shared.readings == 1 {
+        let shared = state.buffers.entry(buffer).or_insert(Buffer { bytes: bytes.len(), reads: 0 });
+        shared.reads += 1;
+        if shared.reads == 1 {
             state.bytes += bytes.len();
         }
-        state.readings.insert(id, PendingRead { buffer, cut });
-        let mut slowest = Vec::new();
+        state.reads.insert(id, PendingRead { buffer, close });
+        let mut evicted = Vec::new();
         while state.bytes > self.0.limit
-            && let Some((_, reading)) = state.readings.pop_first()
+            && let Some((_, reading)) = state.reads.pop_first()
         {
             state.release(reading.buffer);
-            slowest.push(reading.cut);
+            evicted.push(reading.close);
         }
         drop(guard);
-        for cut in slowest {
-            if !cut.is_cancelled() {
+        for close in evicted {
+            if !close.is_cancelled() {
                 self.0.evicted.add(1);
-                cut.cancel();
+                close.cancel();
             }
         }
-        Counted { unread: self.clone(), id }
+        UnreadGuard { unread: self.clone(), id }
     }
 }
 
 impl State {
     fn release(&mut self, buffer: usize) {
         let Some(shared) = self.buffers.get_mut(&buffer) else { return };
-        shared.readings -= 1;
-        if shared.readings == 0 {
+        shared.reads -= 1;
+        if shared.reads == 0 {
             self.bytes -= shared.bytes;
             self.buffers.remove(&buffer);
         }
     }
 }
 
-impl Drop for Counted {
+impl Drop for UnreadGuard {
     fn drop(&mut self) {
         let mut state = self.unread.0.state.lock();
-        if let Some(reading) = state.readings.remove(&self.id) {
+        if let Some(reading) = state.reads.remove(&self.id) {
             state.release(reading.buffer);
         }
     }
@@ -130,14 +129,14 @@ impl Drop for Counted {
 mod tests {
     use super::*;
 
-    fn made(bytes: usize) -> Bytes {
+    fn buffer_of(bytes: usize) -> Bytes {
         Bytes::from(vec![0; bytes])
     }
 
     #[test]
     fn shared_bytes_count_once_until_the_last_client_has_read_them() {
-        let unread = Unread::new(100);
-        let (shared, own) = (made(60), made(30));
+        let unread = UnreadBytes::new(100);
+        let (shared, own) = (buffer_of(60), buffer_of(30));
         let one = unread.count(&shared, CancellationToken::new());
         let other = unread.count(&shared.clone(), CancellationToken::new());
         let third = unread.count(&own, CancellationToken::new());
@@ -150,19 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn over_the_bound_the_slowest_readers_are_let_go() {
-        let unread = Unread::new(100);
+    fn above_the_limit_the_slowest_readers_are_closed() {
+        let unread = UnreadBytes::new(100);
         let cuts: Vec<_> = (0..4).map(|_| CancellationToken::new()).collect();
         let are_cut = || cuts.iter().map(CancellationToken::is_cancelled).collect::<Vec<_>>();
-        let shared = made(50);
-        let buffers = [made(20), shared.clone(), made(20), shared];
+        let shared = buffer_of(50);
+        let buffers = [buffer_of(20), shared.clone(), buffer_of(20), shared];
         let mut counted: Vec<_> =
-            buffers.iter().zip(&cuts).map(|(bytes, cut)| unread.count(bytes, cut.clone())).collect();
+            buffers.iter().zip(&cuts).map(|(bytes, close)| unread.count(bytes, close.clone())).collect();
         assert_eq!((unread.bytes(), are_cut()), (90, vec![false; 4]));
-        // A client that has read everything is not the slowest, however long it is there.
+        // A client that has read everything is not the slowest, however old its connection is.
         drop(counted.remove(0));
         let last = CancellationToken::new();
-        let more = made(80);
+        let more = buffer_of(80);
         let counted_last = unread.count(&more, last.clone());
         assert_eq!((unread.bytes(), unread.evicted()), (80, 3));
         assert_eq!((are_cut(), last.is_cancelled()), (vec![false, true, true, true], false));
