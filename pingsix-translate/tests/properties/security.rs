@@ -179,13 +179,24 @@ fn grant_of_guard(rng: &mut SmallRng) -> Value {
     grant
 }
 
+/// Whether an object lets the guard use its Secret in namespace `app`.
+fn grants_guard(object: &Value) -> bool {
+    let (from, to) = (&object["spec"]["from"][0], &object["spec"]["to"][0]);
+    object["kind"] == "ReferenceGrant"
+        && object["metadata"]["namespace"] == "app"
+        && from["kind"] == "SecurityPolicy"
+        && from["namespace"] == "infra"
+        && to["kind"] == "Secret"
+        && (to["name"].is_null() || to["name"] == "guard")
+}
+
 /// The keys that the guard asks for; `None` while it cannot be honoured.
 fn keys_of_guard(objects: &Present, quarantine: &Quarantine, pending: &Pending) -> Option<BTreeSet<String>> {
     let (guard, _) = &objects["SecurityPolicy infra/guard"];
     let spec = &guard["spec"];
     let known = ["targetRefs", "strategy", "apiKeyAuth"];
     let namespace = spec["apiKeyAuth"]["credentialRefs"][0]["namespace"].as_str().unwrap_or("infra");
-    let is_granted = namespace == "infra" || objects.contains_key("ReferenceGrant app/guard");
+    let is_granted = namespace == "infra" || objects.values().any(|(object, _)| grants_guard(object));
     let policy = ObjectKey::new(Kind::SecurityPolicy, "infra", "guard");
     let secret = ObjectKey::new(Kind::Secret, namespace, "guard");
     let is_held = |key: &ObjectKey| quarantine.keys().any(|origin| *origin.object == *key);
