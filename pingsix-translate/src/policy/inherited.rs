@@ -83,13 +83,19 @@ pub(crate) struct Overridden {
 }
 
 impl<P: InheritedKind> AttachedPolicies<P> {
-    /// The policies that count at some levels, in the order of levels, each once.
+    /// The policies that count at some levels, in the order of levels, each once: a policy that overrides others at its
+    /// widest level, where it overrides most, and another one at its narrowest.
     fn at_levels(&self, levels: &[PolicyTarget]) -> Vec<&AttachedPolicy<P>> {
         let mut policies: Vec<&AttachedPolicy<P>> = Vec::new();
         for policy in levels.iter().filter_map(|level| self.winner(level)) {
-            if policies.iter().all(|known| known.key != policy.key) {
-                policies.push(policy);
+            if let Some(known) = policies.iter().position(|known| known.key == policy.key) {
+                let effect = policy.spec.effect.as_ref();
+                if effect.is_ok_and(|effect| effect.strategy() == MergeStrategy::Overrides) {
+                    continue;
+                }
+                policies.remove(known);
             }
+            policies.push(policy);
         }
         policies
     }
