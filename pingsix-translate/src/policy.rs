@@ -73,9 +73,9 @@ impl Policies {
     /// The chain of requests with these levels, from the widest target to the narrowest.
     fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<Chain>, BrokenPolicy> {
         let Self { backend_tls: _, backend_traffic: _, security } = self;
-        let (mut policies, mut may_answer) = (Vec::new(), false);
-        security.extend_chain(levels, &mut policies, &mut may_answer)?;
-        Ok((!policies.is_empty()).then(|| Chain { policies: policies.into(), may_answer }))
+        let mut chain = Chain::default();
+        security.extend_chain(levels, &mut chain)?;
+        Ok((!chain.policies.is_empty()).then_some(chain))
     }
 
     /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.

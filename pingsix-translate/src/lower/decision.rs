@@ -30,6 +30,9 @@ impl<'a> Writer<'a, '_> {
                     self.refuse_response(row, chain);
                     (Action::status(self.failure(row)), None)
                 }
+                Ok(Some(chain)) if self.refuse_contested_plugin(row, chain) => {
+                    (Action::status(self.failure(row)), None)
+                }
                 Ok(chain) => (lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(), chain),
                 Err(fault) => {
                     response = None;
@@ -51,6 +54,23 @@ impl<'a> Writer<'a, '_> {
              response a rule to which no such policy applies."
         );
         self.refuse(row, &message);
+    }
+
+    /// Refuses a rule with a filter that would replace a plugin of policies. Returns whether the rule has such a filter.
+    fn refuse_contested_plugin(&mut self, row: &Row<'_>, chain: &Chain) -> bool {
+        let Some(filters) = self.filters(row) else { return false };
+        let mut plugins = filters.plugins_of_policies();
+        let Some(plugin) = plugins.find(|plugin| chain.exclusive.contains(plugin)) else { return false };
+        let mut policies = self.lowering.policies.plugin_names(chain);
+        let policy = policies.find(|(_, plugins)| plugins.contains(&plugin));
+        let policy = policy.map_or_else(|| chain.to_string(), |(policy, _)| policy.to_string());
+        let failure = self.failure(row);
+        let message = format!(
+            "{policy} asks for the plugin {plugin}, and so does a filter of this rule. PingSIX would run the filter \
+             alone, so the requests are answered with {failure}; leave out the filter."
+        );
+        self.refuse(row, &message);
+        true
     }
 
     /// Refuses a rule whose policies PingSIX cannot honour.

@@ -14,9 +14,11 @@ use crate::model::ObjectKey;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chain {
     /// By kind, then from the widest target to the narrowest.
-    pub(crate) policies: Box<[Arc<ObjectKey>]>,
+    pub(crate) policies: Vec<Arc<ObjectKey>>,
     /// Whether a plugin may answer a request that would be redirected otherwise.
     pub(crate) may_answer: bool,
+    /// The plugins that no filter of a rule may replace. PingSIX prefers the plugin of a Route to the one of a service.
+    pub(crate) exclusive: Vec<&'static str>,
 }
 
 impl fmt::Display for Chain {

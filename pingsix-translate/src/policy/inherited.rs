@@ -37,6 +37,8 @@ pub(crate) struct Field<P> {
     pub(crate) plugins: fn(&P) -> Option<&'static [&'static str]>,
     /// Whether one of these plugins may answer a request before a redirect.
     pub(crate) may_answer: bool,
+    /// Whether a filter of a rule may replace the plugins, where no policy overrides the rule.
+    pub(crate) yields_to_filters: bool,
     /// An earlier field whose plugins this field refines. Where a policy overrides that field, no narrower policy may
     /// refine it.
     pub(crate) refines: Option<&'static str>,
@@ -104,8 +106,7 @@ impl<P: InheritedKind> AttachedPolicies<P> {
     pub(crate) fn extend_chain(
         &self,
         levels: &[PolicyTarget],
-        policies: &mut Vec<Arc<ObjectKey>>,
-        may_answer: &mut bool,
+        chain: &mut Chain,
     ) -> Result<(), BrokenPolicy> {
         let at_levels = self.at_levels(levels);
         let mut effects = Vec::with_capacity(at_levels.len());
@@ -119,17 +120,24 @@ impl<P: InheritedKind> AttachedPolicies<P> {
             }
         }
         let contributors = contributors(&effects);
-        let plugins = P::FIELDS.iter().zip(&contributors).filter_map(|(field, contributor)| {
-            let plugins = (field.plugins)(effects[(*contributor)?])?;
-            (!plugins.is_empty()).then_some(field.may_answer)
-        });
-        let plugins: Vec<bool> = plugins.collect();
-        if plugins.is_empty() {
-            return Ok(());
+        let mut has_plugins = false;
+        for (field, contributor) in P::FIELDS.iter().zip(&contributors) {
+            let Some(policy) = contributor.map(|index| effects[index]) else { continue };
+            let plugins = (field.plugins)(policy).unwrap_or_default();
+            if plugins.is_empty() {
+                continue;
+            }
+            has_plugins = true;
+            chain.may_answer |= field.may_answer;
+            if !field.yields_to_filters || policy.strategy() == MergeStrategy::Overrides {
+                chain.exclusive.extend(plugins);
+            }
         }
-        *may_answer |= plugins.contains(&true);
-        let contributes = |index: &usize| contributors.contains(&Some(*index));
-        policies.extend((0..at_levels.len()).filter(contributes).map(|index| at_levels[index].key.clone()));
+        if has_plugins {
+            let contributes = |index: &usize| contributors.contains(&Some(*index));
+            let policies = (0..at_levels.len()).filter(contributes);
+            chain.policies.extend(policies.map(|index| at_levels[index].key.clone()));
+        }
         Ok(())
     }
 

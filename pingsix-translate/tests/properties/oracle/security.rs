@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::filter::Cors;
+use super::filter::{self, Cors};
 use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
 use crate::probe::Probe;
@@ -31,6 +31,8 @@ pub(super) struct Inherited {
     /// Contributors from the widest target to the narrowest. Rules with different ones cannot share a list.
     pub(super) policies: Vec<Name>,
     pub(super) cors: Option<Cors>,
+    /// Whether no filter may replace `cors`.
+    overrides_cors: bool,
     pub(super) protection: Protection,
 }
 
@@ -53,9 +55,10 @@ impl World {
         if !answer.reaches_backend() {
             return (answer, Some(Inherited::default()));
         }
+        let has_cors = filter::read(&route.spec.rules[rule_index]).filters.cors.is_some();
         match self.inherited(listeners, route_index, rule_index) {
-            Ok(inherited) => (answer, Some(inherited)),
-            Err(Unhonoured) => (Answer::status(route.kind.failure()), None),
+            Ok(inherited) if !(has_cors && inherited.overrides_cors) => (answer, Some(inherited)),
+            Ok(_) | Err(Unhonoured) => (Answer::status(route.kind.failure()), None),
         }
     }
 
@@ -119,6 +122,7 @@ impl World {
         }
         let of = |field: &str| self.demands(chosen.get(field)?.1);
         let mut inherited = Inherited { policies, ..Inherited::default() };
+        inherited.overrides_cors = chosen.get("cors").is_some_and(|(_, policy)| policy.overrides());
         inherited.cors = of("cors").and_then(|of| of.cors);
         let protection = &mut inherited.protection;
         protection.credential = of("authentication").and_then(|of| of.protection.credential);
