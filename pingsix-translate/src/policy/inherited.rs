@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
-use super::chain::{BrokenPolicy, Chain};
+use super::chain::{BrokenPolicy, Chain, ChainFacts};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
@@ -106,7 +106,8 @@ impl<P: InheritedKind> AttachedPolicies<P> {
     pub(crate) fn extend_chain(
         &self,
         levels: &[PolicyTarget],
-        chain: &mut Chain,
+        policies: &mut Vec<Arc<ObjectKey>>,
+        facts: &mut ChainFacts,
     ) -> Result<(), BrokenPolicy> {
         let at_levels = self.at_levels(levels);
         let mut effects = Vec::with_capacity(at_levels.len());
@@ -128,15 +129,15 @@ impl<P: InheritedKind> AttachedPolicies<P> {
                 continue;
             }
             has_plugins = true;
-            chain.may_answer |= field.may_answer;
+            facts.may_answer |= field.may_answer;
             if !field.yields_to_filters || policy.strategy() == MergeStrategy::Overrides {
-                chain.exclusive.extend(plugins);
+                facts.exclusive.extend(plugins);
             }
         }
         if has_plugins {
             let contributes = |index: &usize| contributors.contains(&Some(*index));
-            let policies = (0..at_levels.len()).filter(contributes);
-            chain.policies.extend(policies.map(|index| at_levels[index].key.clone()));
+            let indexes = (0..at_levels.len()).filter(contributes);
+            policies.extend(indexes.map(|index| at_levels[index].key.clone()));
         }
         Ok(())
     }

@@ -136,6 +136,23 @@ fn a_key_that_rotates_changes_one_document_and_no_route() {
 }
 
 #[test]
+fn a_policy_with_another_field_keeps_its_service() {
+    let mut objects = world();
+    add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+    let origins = json!({"cors": {"allowOrigins": ["*"]}});
+    let mut both = keys("keys");
+    both["cors"] = origins["cors"].clone();
+    let gateway = ObjectName::new("infra", "public");
+    let mut translator = Translator::new(Options::default());
+    for fields in [&origins, &both, &origins] {
+        add_policy(&mut objects, "policy", ["Gateway", "public", ""], fields);
+        let now = translator.translate(&objects.snapshot(&gateway).unwrap());
+        assert_eq!(services(&now).len(), 1, "{fields}");
+        assert_eq!(config(&now), config(&run(&objects, &Options::default())), "{fields}");
+    }
+}
+
+#[test]
 fn a_secret_that_goes_away_closes_its_rules() {
     let mut objects = world();
     add_policy(&mut objects, "keys", ROUTE, &keys("keys"));
