@@ -261,6 +261,21 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// The public key in a ConfigMap or Secret.
+    fn public_key(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<String> {
+        match self.references.public_key(&self.key, reference, "key", at) {
+            Ok(Ok(text)) => Some(text.to_owned()),
+            Ok(Err(message)) => {
+                self.flaw(at.clone(), message);
+                None
+            }
+            Err(refusal) => {
+                self.unresolved.push(refusal);
+                None
+            }
+        }
+    }
+
     /// The Secret of a reference; `None` after noting why the reference leads nowhere.
     fn secret(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<&'r Secret> {
         let secret = self.references.secret(&self.key, reference, at);
