@@ -1,8 +1,11 @@
 //! SecurityPolicies, translated and served: a request without its credential reaches no backend.
 
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use pingsix_translate::pingsix::{Config, Request};
+use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
+use pingsix_translate::pingsix::Request;
 use pingsix_translate::{Object, ObjectName, Objects, Options, Translation, translate};
 use serde_json::{Value, json};
 
@@ -125,7 +128,9 @@ struct Stage {
     etcd: Etcd,
     scope: String,
     editions: usize,
-    published: Option<Config>,
+    responder: SocketAddr,
+    /// The documents of the last publication, by key.
+    published: BTreeMap<String, String>,
 }
 
 impl Stage {
@@ -133,20 +138,30 @@ impl Stage {
         let scope = format!("{SCOPE}-{test}");
         let etcd = Etcd::start(std::slice::from_ref(&scope)).await;
         let pingsix = PingSix::start(binary, etcd.address, &scope).await;
-        Self { pingsix, echo: Echo::start("shop").await, etcd, scope, editions: 0, published: None }
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let responder =
+            Responder::bind(loopback, Reach::Loopback, ResponderOptions::default()).await.unwrap();
+        let address = responder.local_addr().unwrap();
+        tokio::spawn(responder.run(std::future::pending()));
+        let echo = Echo::start("shop").await;
+        let published = BTreeMap::new();
+        Self { pingsix, echo, etcd, scope, editions: 0, responder: address, published }
     }
 
     /// Publishes the objects and waits for PingSIX. Returns the translation, and the number of documents that changed.
     async fn publish(&mut self, objects: &Objects) -> (Translation, usize) {
         let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
-        let translation = translate(&snapshot, &Options::default());
+        let options = Options { responder: Some(self.responder), ..Options::default() };
+        let translation = translate(&snapshot, &options);
         let config = &translation.data_planes.values().next().unwrap().config;
         let config = with_nodes(config, &[self.echo.address.to_string()]).await;
         self.editions += 1;
         let revision = self.etcd.publish(&self.scope, &config, self.editions).await;
         assert_eq!(self.pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
-        let before = self.published.replace(config.clone()).unwrap_or_default();
-        (translation, config.documents().changes(before.documents()).len())
+        let documents: BTreeMap<String, String> = config.to_pairs("").collect();
+        let changed = documents.iter().filter(|(key, text)| self.published.get(*key) != Some(*text)).count();
+        self.published = documents;
+        (translation, changed)
     }
 
     async fn ask(&self, request: &Request) -> Reply {
