@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::lower::Attachments;
 use crate::model::ParentRef;
 use crate::normalise::{Match, Route};
-use crate::policy::Chain;
+use crate::policy::AppliedChain;
 use crate::status::ParentVerdict;
 
 /// The verdicts of parents, which are the same for most routes of a Gateway, and the matches of rules without
@@ -17,7 +17,7 @@ pub(super) struct Shared {
     parent_refs: Equal<[ParentRef]>,
     matches: Equal<[Match]>,
     pub(super) attachments: Equal<Attachments>,
-    pub(super) chains: Equal<Chain>,
+    pub(super) chains: Equal<AppliedChain>,
     pub(super) parents: Equal<[ParentVerdict]>,
 }
 
