@@ -286,7 +286,7 @@ fn own_gateway(dice: &mut StdRng, namespace: &str) -> Vec<(Kind, Value)> {
     vec![(Kind::Gateway, gateway), route]
 }
 
-/// A Service that becomes an ExternalName at times, and a policy for it.
+/// A Service that becomes an `ExternalName` at times, and a policy for it.
 fn odd_services(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
     let mut service =
         json!({"metadata": {"name": "web-2"}, "spec": {"ports": [{"name": "web", "port": 80}]}});
