@@ -720,3 +720,25 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     rig.settle();
     assert!(keyring(&mut ends).is_ok() && rig.feed().begun().len() > before);
 }
+
+/// Until all kinds are listed, the parameters of a class are unknown and not absent.
+#[test]
+fn a_class_has_no_report_before_everything_is_listed() {
+    let mut rig = Rig::new();
+    let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
+    for kind in Kind::ALL {
+        rig.tell(*kind, watcher::Event::Init);
+    }
+    rig.tell(Kind::GatewayClass, watcher::Event::InitApply(managed_class()));
+    rig.tell(Kind::GatewayClass, watcher::Event::InitDone);
+    rig.engine.advance();
+    assert!(rig.wanted(&class).is_none());
+    rig.tell(Kind::PingsixProxy, watcher::Event::InitApply(proxy(json!({"managed": {}}))));
+    for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::GatewayClass) {
+        rig.tell(*kind, watcher::Event::InitDone);
+    }
+    rig.engine.advance();
+    let Some(Wanted::GatewayClass(verdict)) = rig.wanted(&class) else { panic!("a report on the class") };
+    let accepted = verdict.conditions.get(ConditionType::Accepted).unwrap();
+    assert_eq!(accepted.status, ConditionStatus::True, "{}", accepted.message);
+}
