@@ -16,7 +16,7 @@ use pingsix_translate::{Kind, ObjectKey, PINGSIX_GROUP};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::PATIENCE;
+use crate::test_env::WAIT_TIMEOUT;
 
 /// May read everything but Secrets, of which it may read one.
 const ROLES: &str = "
@@ -88,7 +88,7 @@ impl Feed {
     }
 
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while !holds(self) {
             let Ok(input) = tokio::time::timeout_at(deadline.into(), self.inputs.recv()).await else {
                 panic!("not in time: {what}; {:#?}", self.availability);

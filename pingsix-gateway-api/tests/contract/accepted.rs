@@ -10,7 +10,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::Value;
 
 use crate::etcd::Etcd;
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
 use crate::properties::adversary::attack::{Aim, attacks};
 use crate::properties::adversary::stage::{infrastructure, victim};
 use crate::properties::case::{decode, snapshot};
@@ -92,7 +92,7 @@ async fn pingsix_takes_whatever_random_worlds_become() {
             edition += 1;
             documents += plane.config.len();
             let revision = etcd.publish(SCOPE, &plane.config, edition).await;
-            let verdict = pingsix.verdict(revision, PATIENCE).await;
+            let verdict = pingsix.verdict(revision, WAIT_TIMEOUT).await;
             assert_eq!(
                 verdict,
                 Verdict::Accepted,

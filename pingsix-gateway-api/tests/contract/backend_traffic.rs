@@ -12,7 +12,7 @@ use crate::client::{Client, Protocol};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/backend-traffic";
@@ -60,7 +60,7 @@ impl Stage {
         let nodes: Vec<String> = endpoints.values().map(|echo| echo.address.to_string()).collect();
         let changed = with_nodes(config, &nodes).await;
         let revision = etcd.publish(&scope, &changed, 1).await;
-        assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+        assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
         Self { pingsix, endpoints, _etcd: etcd }
     }
 
@@ -82,7 +82,7 @@ impl Stage {
         while in_a_row < 20 {
             let answer = self.ask(request).await;
             in_a_row = if is_expected(&answer) { in_a_row + 1 } else { 0 };
-            assert!(started.elapsed() < PATIENCE, "the last answer is {answer:?}");
+            assert!(started.elapsed() < WAIT_TIMEOUT, "the last answer is {answer:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         started.elapsed()

@@ -21,7 +21,7 @@ use material::Odd;
 use openssl::Program;
 
 /// PingSIX parses some hundred certificates in this time many times over.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The number of documents of unknown acceptance in one publication.
 const AT_ONCE: usize = 64;
@@ -46,7 +46,7 @@ impl Bench {
     async fn takes(&mut self, pairs: &[&Odd]) -> bool {
         let documents = pairs.iter().enumerate().map(|(index, odd)| document(index, odd)).collect();
         let revision = self.publish(documents).await;
-        match self.pingsix.verdict(revision, PATIENCE).await {
+        match self.pingsix.verdict(revision, WAIT_TIMEOUT).await {
             Verdict::Accepted => true,
             Verdict::Refused(..) => {
                 // An error stays until PingSIX accepts documents.
@@ -97,7 +97,7 @@ fn passes(odd: &Odd) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_certificates_and_keys_pass_pingsix_takes() {
+async fn pingsix_takes_every_accepted_certificate_and_key() {
     const TEST: &str = "keys";
     let Some(binary) = binary(TEST) else { return };
     let program = Program::find(TEST);

@@ -11,10 +11,10 @@ use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{Config, Outcome, Request, Upstream};
 
 use crate::client::{Addresses, Reply, ask_all};
-use crate::dice::Dice;
 use crate::echo::{BACKEND, Echo, ROUTE_SEEN};
 use crate::etcd::Etcd;
-use crate::process::{Listener, PATIENCE, PingSix, Verdict};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
+use crate::rng::SeededRng;
 use crate::run::{binary, cases, say, seed};
 use worlds::Worlds;
 
@@ -56,7 +56,7 @@ impl<'b> Bench<'b> {
     async fn publish(&mut self, config: &Config) -> Verdict {
         self.edition += 1;
         self.revision = self.etcd.publish(SCOPE, config, self.edition).await;
-        self.pingsix.verdict(self.revision, PATIENCE).await
+        self.pingsix.verdict(self.revision, WAIT_TIMEOUT).await
     }
 
     /// Publishes valid documents, so that an earlier error ends.
@@ -108,9 +108,9 @@ async fn pingsix_and_the_model_agree_on_open_tables() {
     let mut bench = Bench::start(&binary).await;
     let (mut compared, mut tables, mut refused, mut ambiguous, mut varied) = (0, 0, 0, 0, 0);
     while compared < cases() {
-        let mut dice = Dice::new(seed(), tables);
-        let config = bench.with_upstreams(tables::open(&mut dice));
-        let requests = requests::draw(&mut dice, 40);
+        let mut rng = SeededRng::new(seed(), tables);
+        let config = bench.with_upstreams(tables::open(&mut rng));
+        let requests = requests::draw(&mut rng, 40);
         let worlds = Worlds::of(&config, &requests);
         tables += 1;
         if tables.is_multiple_of(40) {
@@ -165,14 +165,14 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
     let mut tls = PingSix::start_with(Listener::Tls, &binary, bench.etcd.address, SCOPE).await;
     let (mut compared, mut over_tls, mut tables) = (0, 0, 0);
     while compared < cases() {
-        let mut dice = Dice::new(seed(), 1_000_000 + tables);
-        let config = bench.with_upstreams(closed::table(&mut dice));
-        let mut requests = requests::draw(&mut dice, 120);
+        let mut rng = SeededRng::new(seed(), 1_000_000 + tables);
+        let config = bench.with_upstreams(closed::table(&mut rng));
+        let mut requests = requests::draw(&mut rng, 120);
         for request in &mut requests {
-            request.tls = dice.percent(20);
+            request.tls = rng.percent(20);
             over_tls += usize::from(request.tls);
         }
-        let worlds = Worlds::drawn(&config, &requests, &mut dice, ORDERS);
+        let worlds = Worlds::drawn(&config, &requests, &mut rng, ORDERS);
         assert_eq!(
             (worlds.len(), worlds.some_order_is_refused()),
             (1, false),

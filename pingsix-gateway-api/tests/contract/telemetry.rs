@@ -11,7 +11,7 @@ use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/telemetry";
@@ -92,7 +92,7 @@ async fn pingsix_counts_and_logs_each_request_of_a_route() {
     let (backend, etcd) = (Mirror::start().await, Etcd::start(&[SCOPE.to_owned()]).await);
     let pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
     let revision = etcd.publish(SCOPE, &config(&backend).await, 1).await;
-    assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+    assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
     let mut client = Client::new(Protocol::Http1, pingsix.address, None);
     for number in 0..6 {
         let host = if number % 3 == 0 { "one.example.com" } else { "two.example.com" };

@@ -12,7 +12,7 @@ use crate::client::{Client, Protocol, Reply};
 use crate::echo::BACKEND;
 use crate::etcd::Etcd;
 use crate::nodes::Nodes;
-use crate::process::{Listener, PATIENCE, PingSix, Verdict};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
 use crate::properties::case::snapshot;
 use crate::run::{binary, say};
 
@@ -124,7 +124,7 @@ impl Bench {
         self.edition += 1;
         let config = self.nodes.stand_in(config, None).await;
         let revision = self.etcd.publish(SCOPE, &config, self.edition).await;
-        let verdict = self.pingsix.verdict(revision, PATIENCE).await;
+        let verdict = self.pingsix.verdict(revision, WAIT_TIMEOUT).await;
         assert_eq!(verdict, Verdict::Accepted, "edition {}", self.edition);
     }
 

@@ -82,7 +82,7 @@ async fn pingsix_answers_the_quickstart_as_its_requests_say() {
 async fn pingsix_follows_a_manifest_that_changes_on_disk() {
     const TEST: &str = "changing manifests";
     const CHANGES: usize = 10;
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
     let Some(binary) = binary(TEST) else { return };
     let directory = tempfile::tempdir().unwrap();
     for file in ["gateway.yaml", "backends.yaml", "routes.yaml"] {
@@ -104,7 +104,7 @@ async fn pingsix_follows_a_manifest_that_changes_on_disk() {
         fs::rename(directory.path().join(".new"), directory.path().join("routes.yaml")).unwrap();
         let changed = Instant::now();
         while ask_all(pingsix.address, &asked).await[0].header(BACKEND) != Some("quickstart/cart") {
-            assert!(changed.elapsed() < PATIENCE, "{path} is not served: {}", pingsix.log());
+            assert!(changed.elapsed() < WAIT_TIMEOUT, "{path} is not served: {}", pingsix.log());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         slowest = slowest.max(changed.elapsed());

@@ -68,8 +68,10 @@ impl Program {
         ["-tls1_2", "-tls1_3"].iter().any(|version| {
             let arguments = ["s_client", "-connect", &server, "-servername", name, version];
             let output = self.run(&[&arguments[..], &["-cipher", "ALL:@SECLEVEL=0"]].concat(), b"");
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let Some(shown) = self.convert(&["x509", "-noout", "-fingerprint"], &said) else { return false };
+            let output = String::from_utf8_lossy(&output.stdout).into_owned();
+            let Some(shown) = self.convert(&["x509", "-noout", "-fingerprint"], &output) else {
+                return false;
+            };
             shown == expected
         })
     }

@@ -11,7 +11,7 @@ use super::SCOPES;
 use crate::acceptance::{changed, rich_plugins};
 use crate::bench::{Bench, get};
 use crate::client::Protocol;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 use crate::run::{binary, cases, say, seed};
 
 /// Routes that are published together.
@@ -87,12 +87,12 @@ async fn pingsix_answers_requests_under_every_configuration_that_the_rules_accep
     let Some(binary) = binary(TEST) else { return };
     let wanted = (cases() / 10).max(1);
     let samples = samples();
-    let mut dice = Dice::new(seed(), 1);
+    let mut rng = SeededRng::new(seed(), 1);
     let mut drawn = Vec::new();
     let mut opinions: BTreeMap<Opinion, usize> = BTreeMap::new();
     while drawn.len() < wanted {
-        let (name, config) = &samples[dice.below(samples.len())];
-        let Some(config) = changed(&mut dice, config) else { continue };
+        let (name, config) = &samples[rng.below(samples.len())];
+        let Some(config) = changed(&mut rng, config) else { continue };
         let plugins = json!({ *name: config });
         let opinion = opinion(&plugins);
         *opinions.entry(opinion).or_default() += 1;

@@ -335,7 +335,7 @@ async fn pingsix_redirects_in_ways_that_may_surprise() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
+async fn redirects_of_pingsix_have_the_claimed_scheme_and_authority() {
     const TEST: &str = "native redirects and clients";
     let Some(binary) = binary(TEST) else { return };
     let path = redirect(&json!({ "uri": "/new", "regex_uri": [], "append_query_string": true }));
@@ -380,8 +380,8 @@ async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
         }
     }
     // In plaintext a client of HTTP/2 may claim `https`: the redirect to HTTPS lets it through to the backend.
-    assert_eq!(Answer::from(&bench.ask_claiming("https", 1, &get("/p")).await), Answer::Backend);
-    let reply = bench.ask_claiming("https", 0, &get("/old")).await;
+    assert_eq!(Answer::from(&bench.ask_with_claimed_scheme("https", 1, &get("/p")).await), Answer::Backend);
+    let reply = bench.ask_with_claimed_scheme("https", 0, &get("/old")).await;
     assert_eq!(Answer::from(&reply), to(format!("https://{}/new", host(0))));
     say(&format!("{TEST}: compared over four protocols"));
 }
