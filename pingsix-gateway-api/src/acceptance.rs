@@ -62,7 +62,7 @@ pub struct Reception {
     pub refused: Option<(Revision, Arc<str>)>,
 }
 
-/// A number of what was drafted: drafts with the same content have the same.
+/// The number of a draft. Drafts with the same content have the same number.
 pub type DraftNumber = u64;
 
 /// The input of translation and publication.
@@ -71,9 +71,9 @@ pub type DraftNumber = u64;
 pub struct Draft {
     /// The snapshot, with its quarantine.
     pub snapshot: OwnerSnapshot,
-    /// To be told which revisions were made of it.
+    /// The number under which revisions are reported.
     pub number: DraftNumber,
-    /// Set for a trial: statuses are not made of it.
+    /// Set for a trial: it changes no report.
     pub trial: Option<Trial>,
 }
 
@@ -81,7 +81,7 @@ pub struct Draft {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trial {
-    /// Which one of this search, from 1.
+    /// The number of the trial in its search, from 1.
     pub number: u32,
     /// The number of suspected steps.
     pub suspects: usize,
@@ -95,15 +95,15 @@ pub enum AcceptanceOutcome {
     Nothing,
     /// PingSIX has accepted the last publication.
     Accepted,
-    /// A trial was taken or refused, or a search has begun: something else is to be published.
+    /// A trial has ended, or a search has begun: other content is to be published.
     Search,
-    /// This is at fault, and everything else is to be published.
+    /// An object is at fault; all other changes are to be published.
     Found(Origin),
-    /// These parts are at fault, and are held back as they were before; everything else is to be published.
+    /// Parts are at fault and stay at their former version; all other changes are to be published.
     HeldBack(BTreeSet<ObjectKey>),
     /// No change is at fault: PingSIX also refuses a snapshot that it accepted before.
     Nowhere,
-    /// This was at fault, and is not any more.
+    /// A former finding is resolved.
     Released(Vec<ObjectKey>),
     /// The trial got no confirmation: all changes are published.
     Unanswered,
@@ -122,9 +122,9 @@ pub struct Acceptance {
     told_back: Vec<ToldBack>,
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
-    /// Namespaces whose objects were found to be at fault lately.
+    /// Namespaces with recent findings.
     records: BTreeMap<Arc<str>, Record>,
-    /// The objects that wait, each with what PingSIX said of it.
+    /// The held-back objects, each with the message of PingSIX.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
     /// Whether the content from before a retry is being restored.
     is_restoring: bool,
@@ -149,7 +149,7 @@ struct Fault {
     found: BTreeSet<Origin>,
     /// The refused content without a fault in the changes.
     given_up: Option<Content>,
-    /// When that is looked into once more.
+    /// The time of the next search.
     again: Backoff,
     /// Whether accepted content may be involved: of other objects, or of an earlier PingSIX.
     doubts_everything: bool,
@@ -160,22 +160,22 @@ struct Fault {
 struct Quarantined {
     said: Arc<str>,
     retries: Backoff,
-    /// The parts it is made of, as they are when it is at fault.
+    /// The parts of the source in the faulty version.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
     /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
 
-/// Parts that stay as they were when PingSIX took them, or absent.
+/// Parts that stay at the version that PingSIX accepted, or absent.
 #[derive(Debug)]
 struct RefusedParts {
     said: Arc<str>,
     retries: Backoff,
     parts: BTreeSet<ObjectKey>,
-    /// As they are when they are at fault.
+    /// The faulty version.
     version: OwnerSnapshot,
-    /// As they are held.
+    /// The published version.
     held: OwnerSnapshot,
     /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
@@ -185,7 +185,7 @@ struct RefusedParts {
 struct Published {
     number: DraftNumber,
     content: Content,
-    /// Data planes that it is to be published to.
+    /// The data planes of the publication.
     planes: BTreeSet<DataPlaneKey>,
     revisions: BTreeMap<DataPlaneKey, Revision>,
 }
@@ -196,7 +196,7 @@ impl Acceptance {
         self.last_number == 0
     }
 
-    /// Takes in what is left of whoever published before: where to look first, if PingSIX refuses what is published now.
+    /// Sets the findings of an earlier process, which are the first suspects of a search.
     pub fn recall(&mut self, recollection: Recollection) {
         self.recollection = recollection;
     }
@@ -240,7 +240,7 @@ impl Acceptance {
         content
     }
 
-    /// Numbers what is to be published.
+    /// Assigns the number of a draft.
     fn note(&mut self, content: &Content) -> DraftNumber {
         if let Some(last) = self.published.back_mut().filter(|last| last.content.is_same(content)) {
             // The snapshot may be a new reading of the same version; the assignment keeps one copy in memory.
@@ -252,7 +252,7 @@ impl Acceptance {
             return number;
         }
         self.last_number += 1;
-        // Of what nobody has heard of, nothing will be heard; and not everything can be remembered.
+        // Publications without a report are dropped, because memory is bounded.
         let most = if self.heard.is_empty() { 1 } else { PENDING };
         let number = self.last_number;
         self.published.push_back(Published {
@@ -276,7 +276,7 @@ impl Acceptance {
         self.adopted.retain(|_, Adopted { held, .. }| is_same(&held.version, &held.parts));
     }
 
-    /// A draft will be published to these data planes: nothing is said of it before all of them have it.
+    /// A draft will be published to these data planes. Reports before the publication of all of them do not count.
     pub fn expects(&mut self, number: DraftNumber, planes: impl IntoIterator<Item = DataPlaneKey>) {
         if let Some(published) = self.published.iter_mut().rev().find(|published| published.number == number)
         {
@@ -309,8 +309,8 @@ impl Acceptance {
         self.heard.remove(data_plane);
     }
 
-    /// Takes in how PingSIX takes what a data plane is given; nothing when there is no instance, or none that says so.
-    /// `named` are the sources of what PingSIX complains about, as far as that is known.
+    /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports. `named`
+    /// are the sources in the message of PingSIX, as far as they are known.
     pub fn hears(
         &mut self,
         data_plane: &DataPlaneKey,
@@ -324,12 +324,13 @@ impl Acceptance {
         self.judge(named)
     }
 
-    /// Why not everything is in force, while that is being mended; `None` when it is, but for what is in quarantine.
+    /// The reason for which the publication is incomplete during a search; `None` if only objects in quarantine are
+    /// missing.
     pub fn fault(&self) -> Option<&str> {
         Some(&*self.fault.as_ref()?.said)
     }
 
-    /// The trial that is being made.
+    /// The running trial.
     pub fn trial(&self) -> Option<Trial> {
         let search = self.search.as_ref()?;
         Some(Trial { number: search.trials(), suspects: search.suspects() })
@@ -360,21 +361,20 @@ impl Acceptance {
         self.held_back().chain(self.told_back()).map(problem).chain(self.waiting_problems()).collect()
     }
 
-    /// Gives up what is being found out, and publishes what there is: nobody listens to PingSIX any more. Returns whether
-    /// that makes a difference.
+    /// Ends the search and publishes everything, because no instance reports any more. Returns whether that changes
+    /// the publication.
     pub fn give_up(&mut self) -> bool {
         self.heard.clear();
         self.fault = None;
         self.published.clear();
-        // Without anybody who refuses there are no searches that others would wait for.
+        // No instance can refuse, so no search holds up other changes.
         self.records.clear();
         (self.is_restoring, self.waiting) = (false, None);
         let was_tried = self.retry.take().is_some();
         self.search.take().is_some() || was_tried
     }
 
-    /// Whether what is published is not what is told, for a moment in which something is tried again. What the instances have
-    /// in force is what they had.
+    /// Whether the publication is a trial, so that instances keep the former documents in force.
     pub const fn is_retrying(&self) -> bool {
         self.retry.is_some() || self.is_restoring
     }
@@ -384,7 +384,7 @@ impl Acceptance {
         self.search.is_some() || self.retry.is_some()
     }
 
-    /// Looks what has become of what was published.
+    /// Evaluates the reports on the publications.
     fn judge(&mut self, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         if self.retry.is_some() {
             return self.judge_retry();
@@ -432,7 +432,7 @@ impl Acceptance {
         }
     }
 
-    /// Begins to search for what is at fault.
+    /// Begins the search for the fault.
     fn refused(&mut self, said: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
             return AcceptanceOutcome::Nothing;
@@ -479,7 +479,7 @@ impl Acceptance {
         self.take(outcome)
     }
 
-    /// Does what a search has come to.
+    /// Applies the outcome of a search.
     fn take(&mut self, outcome: Outcome) -> AcceptanceOutcome {
         if outcome == Outcome::Trial {
             return AcceptanceOutcome::Search;
@@ -544,7 +544,7 @@ enum Verdict {
     Refused(Arc<str>),
 }
 
-/// Refused if any data plane refuses it; accepted if all have taken it of which anybody says what it does.
+/// Refused if any data plane refuses; accepted if all data planes with a report accept.
 fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> Verdict {
     let mut verdict = Verdict::Pending;
     let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));

@@ -26,7 +26,7 @@ const FAULT_LIMIT: usize = 300;
 pub enum Instances {
     /// Unknown: PingSIX does not read from this sink directly.
     Unknown,
-    /// They take over what is published when they are started again; nothing tells whether they were.
+    /// Instances read publications only at their start. Nothing reports whether they restarted.
     AtRestart,
     /// The number of connections; their state is unknown.
     Connected(usize),
@@ -42,21 +42,21 @@ pub struct Deliveries {
 
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// Of the last publication that was made.
+    /// The revision of the last publication.
     revision: Option<Revision>,
-    /// Why a later one was not.
+    /// The error of a later publication.
     fault: Option<String>,
     /// Whether a later publication is in progress.
     is_under_way: bool,
     instances: Option<Instances>,
-    /// Why what was published is not all that is asked for.
+    /// The reason for which the publication is incomplete.
     withheld: Option<String>,
     /// The delivery before a publication that is not the desired one, such as a trial.
     kept: Option<Delivery>,
 }
 
 impl Deliveries {
-    /// A publication is being made: until it is, what was published before is not what is asked for.
+    /// A publication has begun. Until it ends, the last publication is outdated.
     pub fn begun(&mut self, data_plane: &DataPlaneKey) {
         self.planes.entry(data_plane.clone()).or_default().is_under_way = true;
     }
@@ -69,34 +69,33 @@ impl Deliveries {
         progress.is_under_way = false;
     }
 
-    /// The target that a data plane is read from has the newest publication, and another one does not yet.
+    /// The target that the data plane reads from has the newest publication; another target lacks it.
     pub fn reached(&mut self, data_plane: &DataPlaneKey, revision: Revision) {
         self.planes.entry(data_plane.clone()).or_default().revision = Some(revision);
     }
 
-    /// The newest publication could not be made; what was there stays.
+    /// The newest publication has failed; the last one stays.
     pub fn failed(&mut self, data_plane: &DataPlaneKey, why: String) {
         let progress = self.planes.entry(data_plane.clone()).or_default();
         progress.fault = Some(why);
         progress.is_under_way = false;
     }
 
-    /// Instances were looked at. Returns whether that changes what is known of the delivery.
+    /// Records the instances. Returns whether the delivery changed.
     pub fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) -> bool {
         let before = self.delivery(data_plane);
-        // An answer may come late, about a data plane that is gone.
+        // A late answer may be about a removed data plane.
         let Some(progress) = self.planes.get_mut(data_plane) else { return false };
         progress.instances = Some(instances);
         before != self.delivery(data_plane)
     }
 
-    /// The instances as they were looked at last.
+    /// The last record of the instances.
     pub fn instances(&self, data_plane: &DataPlaneKey) -> Option<&Instances> {
         self.planes.get(data_plane)?.instances.as_ref()
     }
 
-    /// Not all that is asked for is published, or all of it again. Returns whether that changes what is known of the
-    /// delivery.
+    /// Sets the reason for which the publication is incomplete, or clears it. Returns whether the delivery changed.
     pub fn withhold(&mut self, data_plane: &DataPlaneKey, why: Option<String>) -> bool {
         let before = self.delivery(data_plane);
         let Some(progress) = self.planes.get_mut(data_plane) else { return false };
@@ -104,25 +103,25 @@ impl Deliveries {
         before != self.delivery(data_plane)
     }
 
-    /// For the moment something else is published than what is told, or that is over: what instances say of it says nothing
-    /// of what they have in force, which is what they had. To be called before that is published.
+    /// Begins or ends a trial. Reports of instances about a trial do not concern the desired documents, so the
+    /// delivery stays as it was before. Callers do this before the publication.
     pub fn keep(&mut self, data_plane: &DataPlaneKey, is_kept: bool) {
         let delivery = self.delivery(data_plane);
         let Some(progress) = self.planes.get_mut(data_plane) else { return };
         progress.kept = is_kept.then_some(delivery);
     }
 
-    /// A data plane is gone for good.
+    /// Removes a data plane.
     pub fn forget(&mut self, data_plane: &DataPlaneKey) {
         self.planes.remove(data_plane);
     }
 
-    /// The revision that a data plane was last brought to.
+    /// The last revision of a data plane.
     pub fn revision(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
         self.planes.get(data_plane)?.revision
     }
 
-    /// The same, if that is what is asked for and nothing else is on its way.
+    /// The last revision, if it has the desired documents and no other publication runs.
     pub fn settled(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
         let progress = self.planes.get(data_plane)?;
         progress.revision.filter(|_| !progress.is_under_way && progress.fault.is_none())
@@ -136,7 +135,7 @@ impl Deliveries {
         data_planes.into_iter().map(|data_plane| (data_plane.clone(), self.delivery(data_plane))).collect()
     }
 
-    /// Every data plane that something was published to, or should have been.
+    /// Every data plane with a publication or a failed one.
     pub fn data_planes(&self) -> impl Iterator<Item = &DataPlaneKey> {
         self.planes.keys()
     }
@@ -187,8 +186,8 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
     if confirmed == pages.len() && confirmed > 0 {
         return Delivery::Confirmed;
     }
-    // Revisions of another replica cannot be compared with ours; it delivers the same, and may not have told yet what has
-    // come of it. One that has published nothing serves nothing, whatever it has read.
+    // Revisions of replicas are not comparable. Another replica delivers the same documents, and its report may be
+    // late. An instance without a published revision serves nothing.
     let serves_elsewhere =
         |page: &&StatusPage| page.is_elsewhere && !page.is_confirmed && page.published_revision > 0;
     let elsewhere = pages.values().flatten().filter(serves_elsewhere).count();

@@ -1,27 +1,27 @@
-//! Which replica writes: a Lease that one of them holds at a time.
+//! The election of the replica that writes: one replica at a time holds a Lease.
 //!
 //! ```text
 //! Elector::run ──► GET, PUT of the Lease every few seconds ──► Leadership: held, and until when
 //! ```
 //!
-//! - Whether a lease has expired is judged by when *we* last saw it change, on a clock that never goes back and counts the
-//!   time for which the machine was suspended ([`LeaseClock`]). What its holder wrote about the time of day is never read:
-//!   clocks of machines differ.
-//! - Every write carries the `resourceVersion` that was read, so of two candidates one gets a conflict.
-//! - [`Leadership`] ends by itself when it was not renewed in time, also in a process that was stopped meanwhile and
-//!   whose elector has not run yet. That is well before others may take the lease.
-//! - A holder that stops in an orderly way clears its name, and the next one need not wait.
+//! - The expiry of a lease counts from *our* last observation of a change, on a monotonic clock that includes the
+//!   time for which the machine was suspended ([`LeaseClock`]). The time of day that its holder wrote is not read,
+//!   because clocks of machines differ.
+//! - Every write carries the observed `resourceVersion`, so one of two candidates gets a conflict.
+//! - [`Leadership`] ends by itself without a renewal in time, also in a process that was stopped and whose elector
+//!   has not run yet. That is well before another replica may take the lease.
+//! - A holder that stops in order clears its name, and the next one takes over at once.
 //!
-//! There is one leader at a time as long as the clock of no replica goes more slowly than those of others by more than the
-//! renew deadline is shorter than the duration (a third, by default). A virtual machine that its host stops has no clock that
-//! goes on: its process may take itself for the leader for one renew deadline after it continues, beside another one. What
-//! it writes then is fenced, where the target has a fence: a write is made only if its object is as it was when the leader
-//! read it.
+//! There is one leader at a time if no clock of a replica is slower than another by more than the margin between the
+//! renew deadline and the duration of the lease (a third, by default). The clock of a virtual machine that its host
+//! stops does not go on: its process may believe that it leads for one renew deadline after it continues. Writes in
+//! this time are fenced, where the target has a fence: a write succeeds only if its object is as the leader has read
+//! it.
 //!
-//! The lease keeps two replicas from writing at the same time; it is no lock. Who writes does so within
-//! [`Leadership::while_held`], which drops a request that has not been answered when the leadership ends. What the network has
-//! taken by then has the time between the renew deadline and the duration of the lease to arrive, and whatever arrives later
-//! than that is refused: writes of statuses carry `resourceVersion`s.
+//! The lease keeps two replicas from writing at the same time; it is no lock. Writers use [`Leadership::while_held`],
+//! which drops an unanswered request when the leadership ends. A request in the network has the time between the
+//! renew deadline and the duration of the lease to arrive. A later one is refused, because writes of statuses carry a
+//! `resourceVersion`.
 
 mod lease;
 #[cfg(test)]
@@ -50,46 +50,46 @@ pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 use crate::clock::LeaseClock;
 use crate::fault::{Fault, FaultCategory, within};
 
-/// Most time that it may take to read the Lease before a write.
+/// The longest time for reading the Lease before a write.
 const CONFIRM: Duration = Duration::from_secs(2);
 
-/// Most time that letting go of the lease may take.
+/// The longest time for releasing the lease.
 const RELEASE: Duration = Duration::from_secs(2);
 
-/// No time that anybody waits for.
+/// The remaining time of a leadership without an end.
 const FOR_EVER: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// The longest that a timer sleeps before the clock of leases is looked at again: timers stand still while the machine is
-/// suspended.
+/// The longest sleep before the clock of leases is read again: timers stand still while the machine is suspended.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether this replica leads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    /// Until when, by the clock.
+    /// The end of the leadership by the clock.
     held: watch::Receiver<Option<Instant>>,
     clock: LeaseClock,
-    /// The Lease that it comes from, if there is one.
+    /// The Lease, if there is an election.
     lease: Option<Arc<Candidacy>>,
 }
 
-/// A Lease, and who stands for it.
+/// A Lease and a candidate.
 #[derive(Debug)]
 struct Candidacy {
     api: Api<Lease>,
     name: String,
     identity: String,
-    /// Of the last lease that was ours; none as long as it is zero.
+    /// The term of our last lease; zero before the first.
     term: AtomicU64,
 }
 
 impl Leadership {
-    /// That of a controller which is alone.
+    /// The leadership of a single replica.
     pub fn always() -> Self {
         Self::of(watch::channel(Some(Instant::now() + FOR_EVER)).1)
     }
 
-    /// One that somebody else decides on: held until then by the clock of tokio, or not at all. For embedding, and for tests.
+    /// A leadership that the caller decides on, either held until a time of tokio's clock or not held. For embedding,
+    /// and for tests.
     pub fn of(held: watch::Receiver<Option<Instant>>) -> Self {
         Self { held, clock: LeaseClock::of_tokio(), lease: None }
     }
@@ -99,8 +99,9 @@ impl Leadership {
         self.held.borrow().is_some_and(|until| self.clock.now() < until)
     }
 
-    /// Asks the API server whether the Lease is ours: for a write that no clock is to be relied upon for. It was ours when the
-    /// question was answered; so a write is fenced that is made only if its object is as it was before the question.
+    /// Asks the API server whether the Lease is ours, for a write that must not depend on a clock. The Lease was ours
+    /// when the API server answered. So a write is fenced if it requires its object to be unchanged since before the
+    /// question.
     ///
     /// # Errors
     /// [`Fault`] when the Lease could not be read.
@@ -111,17 +112,17 @@ impl Leadership {
         Ok(self.is_held() && holder.as_ref() == Some(&lease.identity))
     }
 
-    /// The number of our last term, higher than those of all leaders before: for targets that refuse what an earlier leader
-    /// writes. `None` where there is no election, or before the first term.
+    /// The number of our last term, higher than those of all leaders before, for targets that refuse writes of former
+    /// leaders. `None` without an election, or before the first term.
     pub(crate) fn term(&self) -> Option<u64> {
         let term = self.lease.as_ref()?.term.load(Ordering::Relaxed);
         Some(term).filter(|term| *term > 0)
     }
 
-    /// Does something that only the leader may do, for as long as it is held; `None` when it was lost before that was done.
+    /// Runs a future of the leader while leadership is held; `None` if it was lost first.
     ///
-    /// Every time before the work goes on, the clock is looked at. A timer would not do: when a process that was stopped
-    /// continues, tasks run before the timers that have run out do.
+    /// The clock is read before each poll. A timer would be too late: in a process that continues after a stop, tasks
+    /// run before expired timers.
     pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut leadership, mut work) = (self.clone(), pin!(work));
         let mut lost = pin!(leadership.lost());
@@ -134,7 +135,7 @@ impl Leadership {
         .await
     }
 
-    /// Waits until it is held; for ever if it never is.
+    /// Waits until the leadership is held.
     pub async fn gained(&mut self) {
         while !self.is_held() {
             if self.held.changed().await.is_err() {
@@ -143,7 +144,7 @@ impl Leadership {
         }
     }
 
-    /// Waits until it is not held.
+    /// Waits until the leadership is not held.
     pub async fn lost(&mut self) {
         loop {
             let Some(until) = *self.held.borrow_and_update() else { return };
@@ -165,7 +166,7 @@ impl Leadership {
     }
 }
 
-/// Takes a Lease when nobody holds it, and keeps it.
+/// Takes a Lease that has no holder, and keeps it.
 #[derive(Debug)]
 pub struct Elector {
     api: Api<Lease>,
@@ -174,7 +175,7 @@ pub struct Elector {
     candidacy: Arc<Candidacy>,
     /// The content of the Lease at its last observed change, and the time of that change.
     observed: Option<(LeaseSpec, Instant)>,
-    /// The fault that was last complained about.
+    /// The last logged fault.
     complaint: Option<FaultCategory>,
 }
 
@@ -183,12 +184,12 @@ pub struct Elector {
 enum Attempt {
     /// The lease is ours until then.
     Held { until: Instant },
-    /// Another one has it, for so long at least.
+    /// Another replica has the lease for at least this long.
     Taken { holder: String, expires: Instant },
 }
 
 impl Elector {
-    /// For a Lease, which is created when it does not exist.
+    /// An elector for a Lease, which it creates if needed.
     ///
     /// # Errors
     ///
@@ -209,7 +210,7 @@ impl Elector {
         Ok((Self { api, options, held, candidacy: lease, observed: None, complaint: None }, leadership))
     }
 
-    /// Stands for election until it is stopped; then lets go of the lease.
+    /// Stands for election until it is stopped; then releases the lease.
     #[tracing::instrument(name = "lease", skip_all, fields(lease = %self.options.name, holder = %self.options.identity))]
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
@@ -227,7 +228,7 @@ impl Elector {
         self.release().await;
     }
 
-    /// For how long the lease is ours, if it is.
+    /// The remaining time of our lease.
     fn time_left(&self) -> Option<Duration> {
         let until = (*self.held.borrow())?;
         Some(self.options.lease_clock.until(until))
@@ -242,7 +243,7 @@ impl Elector {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
-            // The process was stopped while it asked.
+            // The process was stopped during the request.
             Ok(Attempt::Held { until }) if until <= self.now() => {
                 self.step_down("the lease was not renewed in time");
                 Duration::ZERO
@@ -257,7 +258,7 @@ impl Elector {
             Ok(Attempt::Taken { holder, expires }) => {
                 self.complaint = None;
                 self.step_down(&format!("{holder} holds the lease"));
-                // Not a moment later than it may be taken.
+                // No later than the lease may be taken.
                 retry.min(self.options.lease_clock.until(expires))
             }
             Err(fault) => {
@@ -280,7 +281,7 @@ impl Elector {
         }
     }
 
-    /// A fault that stays is said once.
+    /// A lasting fault is logged once.
     fn complain(&mut self, fault: &Fault) {
         let category = fault.category.as_str();
         if self.complaint == Some(fault.category) || fault.category == FaultCategory::Conflict {
@@ -330,14 +331,14 @@ impl Elector {
         Ok(self.held_since(asked, stored))
     }
 
-    /// Others count from when they see what was asked for then, which is later.
+    /// Other replicas count from their observation of the request, which is later.
     fn held_since(&mut self, asked: Instant, stored: Lease) -> Attempt {
         self.candidacy.term.fetch_max(term_of(&stored), Ordering::Relaxed);
         self.observe(&stored.spec.unwrap_or_default());
         Attempt::Held { until: asked + self.options.renew_deadline }
     }
 
-    /// Notes what the Lease says; returns when it expires unless it changes.
+    /// Records the Lease. Returns the time of its expiry without a change.
     fn observe(&mut self, spec: &LeaseSpec) -> Instant {
         let since = match &self.observed {
             Some((known, since)) if known == spec => *since,
@@ -351,11 +352,11 @@ impl Elector {
         since + written.map_or(self.options.duration, Duration::from_secs)
     }
 
-    /// The Lease as we would have it.
+    /// The Lease with our claim.
     fn taken(&self, before: &LeaseSpec) -> LeaseSpec {
         let is_ours = before.holder_identity.as_deref() == Some(&self.options.identity);
         let renewed = self.options.clock.now();
-        // Others see by the change of the record that we are there, even where the time of day stands still or goes back.
+        // Other replicas observe the change of the record, even if the time of day stands still or goes back.
         let renewed = match &before.renew_time {
             Some(MicroTime(last)) => renewed.max(next_microsecond(*last)),
             None => renewed,
@@ -372,15 +373,15 @@ impl Elector {
         }
     }
 
-    /// Lets go of the lease, if it is ours, so that the next one need not wait until it expires. It may be also when we do
-    /// not lead: the answer to a request may have been lost, or not been waited for.
+    /// Releases the lease, if it is ours, so that the next holder need not wait for its expiry. It may be ours
+    /// although this replica does not lead: the answer to a request may be lost.
     async fn release(mut self) {
-        // First of all, nobody here writes any more.
+        // First, this replica stops writing.
         self.held.send_replace(None);
         let deadline = Instant::now() + RELEASE;
         let let_go = loop {
             match self.try_release(deadline).await {
-                // A renewal that was on its way has arrived.
+                // A running renewal has arrived.
                 Err(fault) if fault.category == FaultCategory::Conflict && Instant::now() < deadline => {}
                 let_go => break let_go,
             }
@@ -407,8 +408,8 @@ impl Elector {
     }
 }
 
-/// The number of a term: higher for each holder than for those before it, also when the Lease was deleted in between, since the
-/// API server says when it was made. Never zero.
+/// The number of a term, higher than those of earlier holders, also after a deletion of the Lease, because the API
+/// server reports the time of its creation. Never zero.
 fn term_of(lease: &Lease) -> u64 {
     let made = lease.metadata.creation_timestamp.as_ref().map_or(0, |made| made.0.as_second());
     let made = u64::from(u32::try_from(made).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Data planes that the controller runs: what Kubernetes has to hold for a Gateway, or an IngressClass, and its way there.
+//! Data planes that the controller runs: the Kubernetes objects of a Gateway or IngressClass, and their application.
 //!
 //! ```text
 //! Infrastructure (pingsix-translate) ──► objects ──► Board ──► Provisioner ──► API server
@@ -6,15 +6,14 @@
 //!                               Provisioned: addresses, faults ◄────────────────┘
 //! ```
 //!
-//! For each owner there is a Deployment with one PingSIX container per port and the responder, a Service in front of it,
-//! two Secrets (what processes are configured with, what the feed asks for), a `ServiceAccount` that may do nothing and a
-//! `PodDisruptionBudget`; and a Secret with a certificate, where there is TLS.
+//! Each owner has a Deployment with one PingSIX container per port and the responder, a Service in front of it, two
+//! Secrets (the configuration of processes, and the certificates that the feed requires), a `ServiceAccount` without
+//! permissions, and a `PodDisruptionBudget`; with TLS also a Secret with a certificate.
 //!
-//! - [`objects()`] is pure: the same in, the same out. Everything it makes is owned by the Gateway, so that Kubernetes
-//!   removes it with it.
-//! - Pods are replaced when what their processes read at their start has changed, and not because of routes or of
-//!   certificates: PingSIX follows the first, and reads the second when it connects anew.
-//! - What is made passes the Pod Security Standard "restricted".
+//! - [`objects()`] is pure and deterministic. The Gateway owns all objects, so Kubernetes removes them with it.
+//! - Pods are replaced when the start configuration of their processes changes, and for no route or certificate:
+//!   PingSIX watches routes, and reads certificates for each connection.
+//! - The objects pass the Pod Security Standard "restricted".
 //! - An object of the same name that is not owned by the Gateway is left alone, and named.
 
 mod addresses;
@@ -59,13 +58,13 @@ use names::Names;
 use object::encoded;
 use ports::ProcessPorts;
 
-/// The label of everything that an installation has made: its controller name, as far as labels can hold it.
+/// The label of all objects of an installation: its controller name, as far as labels can hold it.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// The label with which Pods may reach the feed.
 const DATA_PLANE: &str = "pingsix.io/data-plane";
 
-/// The annotation of Pods with a digest of what their processes are configured with.
+/// The annotation of Pods with a digest of their processes' start configuration.
 const CONFIGURATION: &str = "pingsix.io/configuration";
 
 /// The settings of all data planes of an installation.
@@ -78,9 +77,9 @@ pub struct Installation {
     /// The endpoints of the feed for data planes, in PingSIX's format: `https://HOST:PORT`, or `http://HOST:PORT`
     /// without TLS.
     pub feed: Vec<String>,
-    /// The image of PingSIX, where parameters name none.
+    /// The default image of PingSIX.
     pub image: String,
-    /// The image of the responder, where parameters name none.
+    /// The default image of the responder.
     pub responder_image: String,
     /// The loopback address of the responder in a Pod, as in the translation.
     pub responder: SocketAddr,
@@ -101,15 +100,15 @@ impl Installation {
 /// The secrets of an owner's data planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Material {
-    /// Shown to the feed; `None` for a feed without TLS.
+    /// The client certificate for the feed; `None` for a feed without TLS.
     pub identity: Option<FeedIdentity>,
-    /// Opens status pages.
+    /// The key for status pages.
     pub diagnostics: DiagnosticsKey,
     /// The keys with which processes decrypt secrets in the configuration.
     pub keys: KeyRecord,
 }
 
-/// The keys that secrets in the configuration are encrypted with.
+/// The keys that encrypt secrets in the configuration.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Keyring(pub Vec<String>);
 
@@ -123,11 +122,11 @@ impl fmt::Debug for Keyring {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Objects {
-    /// In the order in which they are applied: first what the feed asks for, since it is to be renewed whatever becomes of
-    /// the others, and what Pods need before them.
+    /// In the order of application: first the Secret for the feed, which is to be renewed even if other objects fail,
+    /// and the objects that Pods need.
     pub children: Vec<Child>,
-    /// A Secret that gets a certificate when it is made, and keeps it: clients that ask for no name, or for an unknown one,
-    /// get it. It is read at the start of processes only, so another one would start them anew.
+    /// A Secret that gets a certificate at its creation and keeps it. Clients without a known server name get it.
+    /// Processes read it at their start alone, so another certificate would restart them.
     pub certificate: Option<Child>,
 }
 
@@ -201,7 +200,7 @@ struct Plan<'i> {
     processes: Vec<Process>,
 }
 
-/// A PingSIX process, which serves one port.
+/// A PingSIX process for one port.
 struct Process {
     /// The port of the listeners.
     listener: u16,
@@ -251,7 +250,7 @@ impl<'i> Plan<'i> {
         json!({ "app.kubernetes.io/name": "pingsix", "app.kubernetes.io/instance": self.names.main })
     }
 
-    /// The labels of everything: those that the Gateway asks for, and ours, which count where both say something.
+    /// The labels of all objects: those of the Gateway, and ours, which take precedence.
     fn labels(&self) -> BTreeMap<String, String> {
         let Infrastructure { owner, class, labels, .. } = self.infrastructure;
         let mut labels = labels.clone();
@@ -269,15 +268,15 @@ impl<'i> Plan<'i> {
         labels
     }
 
-    /// The annotations that the Gateway asks for. What Kubernetes itself writes on Deployments is not to be had, for it would
-    /// be written back and forth for ever, nor what says which keyring Pods have.
+    /// The annotations of the Gateway. Annotations that Kubernetes writes on Deployments are left out, because both
+    /// would overwrite each other for ever; so is the number of the keyring.
     fn annotations(&self) -> BTreeMap<String, String> {
         let mut annotations = self.infrastructure.annotations.clone();
         annotations.retain(|name, _| !name.starts_with("deployment.kubernetes.io/") && name != keys::EDITION);
         annotations
     }
 
-    /// An object of the owner; `content` is everything but what all of them have.
+    /// An object of the owner; `content` is everything apart from the common fields.
     fn child(&self, kind: ChildKind, name: &str, content: &Value) -> Child {
         let Infrastructure { owner, uid, namespace, .. } = self.infrastructure;
         let mut annotations = self.annotations();

@@ -1,4 +1,4 @@
-//! Several replicas that serve at once: revisions that go on from one to the other, and who reads where.
+//! Several replicas that serve at once: common revisions, and the readers of each replica.
 //!
 //! ```text
 //! Lease NAME-revisions   the highest revision that was reserved   PUT with its version ◄── lists of PingSIX, shared
@@ -10,15 +10,15 @@
 //! Both have the name of the [Lease of the election](crate::leader) with something behind it, and are in its namespace, so
 //! that a role can name all three. Every replica watches both.
 //!
-//! - Of **revisions** [`pingsix_sink::embedded::revisions`] says what is promised, and why it holds. This is the store
-//!   that replicas share.
-//! - **Readers** of other replicas count for `Programmed` as those of the leader do. A replica is gone when it has not
-//!   renewed its annotation while we have seen several renewals of our own: nobody's time of day is read, and a replica
-//!   that does not reach the API server takes nobody for gone. One that ends takes its annotation away; what others left
-//!   is removed by the leader.
-//! - **Load**: a write of each replica every five seconds, of about 100 bytes and 25 for each data plane that somebody
-//!   reads, and one within a second after readers came or went. A list of PingSIX costs a write unless others come at the
-//!   same time: those that wait share one, and a replica makes no more than 20 a second.
+//! - **Revisions**: [`pingsix_sink::embedded::revisions`] states the guarantees and their reasons. This module is the
+//!   store that replicas share.
+//! - **Readers** of other replicas count for `Programmed` as those of the leader do. A replica is gone when it has
+//!   not renewed its annotation during several renewals of our own. No time of day is compared, and a replica without
+//!   access to the API server takes no other for gone. A replica that ends removes its annotation; the leader removes
+//!   those of crashed replicas.
+//! - **Load**: a write of each replica every five seconds, of about 100 bytes and 25 for each data plane with
+//!   readers, and one within a second after readers came or went. Lists of PingSIX cost a write; lists that wait at
+//!   the same time share one, and a replica makes at most 20 a second.
 
 mod member;
 mod membership;
@@ -52,12 +52,12 @@ use crate::watch::about;
 use membership::Membership;
 use revisions::LeaseReservations;
 
-/// The name of the Lease that holds the highest revision which was reserved, beside that of an election.
+/// The name of the Lease with the highest reserved revision, beside that of an election.
 pub fn revisions_name(lease: &str) -> String {
     format!("{lease}-revisions")
 }
 
-/// The name of the Lease that holds an annotation for each replica, beside that of an election.
+/// The name of the Lease with an annotation for each replica, beside that of an election.
 pub fn replicas_name(lease: &str) -> String {
     format!("{lease}-replicas")
 }
@@ -87,7 +87,7 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replica {
-    /// The name of its Pod and something that no other process has.
+    /// The name of its Pod with a suffix that is unique per process.
     pub identity: String,
     /// The number of watches at its feed, of the data planes in its record.
     pub readers: usize,
@@ -105,7 +105,7 @@ impl std::fmt::Debug for Replicas {
 }
 
 impl Replicas {
-    /// The replicas that stand for the same election. Nothing is asked of the API server before it is needed.
+    /// The replicas of one election. The first request to the API server comes with the first use.
     pub fn new(client: Client, lease: &LeaseOptions) -> Self {
         let api: Api<Lease> = Api::namespaced(client, &lease.namespace);
         let reservations =
@@ -133,7 +133,7 @@ impl Replicas {
         self.0.membership.lock().readers_of(&record::name_of(scope))
     }
 
-    /// The other replicas that are there, as far as is known.
+    /// The other live replicas, as far as they are known.
     pub fn others(&self) -> Vec<Replica> {
         let now = Instant::now();
         let membership = self.0.membership.lock();
@@ -145,7 +145,7 @@ impl Replicas {
         others.collect()
     }
 
-    /// Tells the others something from now on.
+    /// Sets the report of this replica.
     pub(crate) fn say(&self, report: &ReplicaReport) {
         self.0.report.send_if_modified(|said| {
             let has_changed = said != report;
@@ -156,7 +156,7 @@ impl Replicas {
         });
     }
 
-    /// Whether another replica tells that an instance which reads a scope from it has confirmed this content.
+    /// Whether another replica reports that an instance which reads a scope from it has confirmed this content.
     pub(crate) fn has_confirmed(&self, scope: &Scope, content: &str, instance: &str) -> bool {
         let name = record::name_of(scope);
         let membership = self.0.membership.lock();
@@ -179,14 +179,14 @@ impl Replicas {
         findings
     }
 
-    /// Changes whenever something was heard of another replica that may matter for [`readers_of`](Self::readers_of), or for
-    /// what else replicas tell each other.
+    /// Changes with each record of another replica that may affect [`readers_of`](Self::readers_of) or the reports
+    /// between replicas.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 }
 
-/// About a second after each fault, sooner than other watches: what is told here is of use for a moment only.
+/// About a second after each fault, sooner than other watches, because the records are soon outdated.
 struct ReplicaBackoff;
 
 impl Iterator for ReplicaBackoff {
@@ -201,7 +201,7 @@ impl Backoff for ReplicaBackoff {
     fn reset(&mut self) {}
 }
 
-/// Follows a Lease until the future is dropped; `None` where there is none. A fault that stays is said once.
+/// Follows a Lease until the future is dropped; `None` while it does not exist. A lasting fault is logged once.
 async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)) {
     use futures::StreamExt as _;
 

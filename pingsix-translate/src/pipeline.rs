@@ -37,9 +37,9 @@ use crate::status::Refusals;
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
-/// Total and deterministic: whatever the objects hold, there is a result, and the same snapshot and options give
-/// the same bytes. What cannot be honoured answers an error to the requests it stands for and is named in the
-/// verdicts; everything else is served.
+/// Translation is total and deterministic: every snapshot has a result, and the same snapshot and options give the
+/// same bytes. A rule that cannot be honoured answers its requests with an error and is named in the verdicts. All
+/// other rules are served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     translate_whole::<OfGateway>(snapshot, options)
 }
@@ -60,22 +60,25 @@ fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Trans
     attached.judge(snapshot, options, lowered).0
 }
 
-/// Translates one owner of data planes again and again, and does again only what is different.
+/// Translates one owner of data planes repeatedly, at a cost in proportion to the changes.
 ///
 /// Each result is the one that [`translate`] or [`translate_ingress`] gives, byte for byte. Objects count as unchanged
 /// when they are the same [`Arc`]s as the last time; results share what is the same, see [`SharedMap::changes`].
 ///
-/// What is different from the last snapshot is found without looking at what the two share, so that it takes hardly any
-/// time if the snapshot is a changed copy of the last one. Then
+/// The comparison with the last snapshot skips the parts that both share, so it takes hardly any time for a changed
+/// copy of the last snapshot. The cost of a change depends on its kind:
 ///
-/// - EndpointSlices are looked at, and routes only if a port ceases or begins to have endpoints;
-/// - routes, Ingresses and Services take attaching and resolving these routes and those that refer to the Services;
-/// - Secrets, Namespaces, ReferenceGrants, BackendTLSPolicies and whatever leaves hosts, ports and names of the listeners
-///   as they are take judging all listeners, and the routes for which something else follows;
-/// - Ingresses that name other hosts than before take reading the others that name these, if they are of several namespaces;
-/// - Secrets and `spec.tls` of Ingresses take reading all of `spec.tls`.
+/// - EndpointSlices: the endpoints, and the routes of a port that gains its first endpoint or loses its last one;
+/// - routes, Ingresses and Services: attachment and resolution of these routes and of those that refer to the
+///   Services;
+/// - Secrets, Namespaces, ReferenceGrants, policies and changes of listeners that keep hosts, ports and names: all
+///   listeners are judged, and the routes with another result are attached again;
+/// - Ingresses that name other hosts than before: the other Ingresses of these hosts, if several namespaces name
+///   them;
+/// - Secrets and `spec.tls` of Ingresses: all of `spec.tls`.
 ///
-/// What is compiled and written is in proportion to what comes out different. Other changes of listeners, those that
+/// Documents are compiled and written in proportion to the difference of the result. Other changes of listeners,
+/// changes that concern most of the routes, and the cases that `lower/change.rs` names take a full translation.
 /// concern most of the routes, and whatever `lower/change.rs` says take a full translation.
 #[derive(Debug)]
 pub struct Translator {
@@ -84,27 +87,27 @@ pub struct Translator {
     effort: Effort,
 }
 
-/// What the last translation left, by the kind of its owner.
+/// The cache of the last translation, by the kind of its owner.
 #[derive(Debug)]
 enum KindOfCache {
     Gateway(Box<TranslationCache<OfGateway>>),
     IngressClass(Box<TranslationCache<OfIngressClass>>),
 }
 
-/// What a translation took.
+/// The effort of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Everything was done.
+    /// A full translation.
     Whole,
-    /// What was different was done again.
+    /// An incremental translation.
     Part {
-        /// The routes that were attached, and their references resolved.
+        /// The number of routes that were attached and whose references were resolved.
         routes: usize,
     },
 }
 
 impl Translator {
-    /// Nothing is remembered yet.
+    /// A translator without a last translation.
     pub const fn new(options: Options) -> Self {
         Self { options, cache: None, effort: Effort::Whole }
     }
@@ -135,12 +138,12 @@ impl Translator {
         translation
     }
 
-    /// What the last translation took.
+    /// The effort of the last translation.
     pub const fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// How many documents of Routes the last translation wrote again; after one of everything, none.
+    /// The number of Route documents that the last translation wrote again; 0 after a full translation.
     pub fn routes_written(&self) -> usize {
         match &self.cache {
             Some(KindOfCache::Gateway(cache)) => cache.routes_written(),
@@ -150,7 +153,7 @@ impl Translator {
     }
 }
 
-/// Translates by what the last translation has left, or else everything. Returns what this one leaves.
+/// Translates incrementally if the cache allows it, and in full otherwise. Returns the new cache.
 fn change_or_begin<O: Owner>(
     cache: Option<Box<TranslationCache<O>>>,
     snapshot: &O::Snapshot,
@@ -170,7 +173,7 @@ fn change_or_begin<O: Owner>(
     (translation, cache, Effort::Whole)
 }
 
-/// Everything up to lowering.
+/// The results of all stages before lowering.
 #[derive(Debug)]
 struct Attached<O> {
     reference_cache: Arc<ReferenceCache>,
@@ -179,20 +182,20 @@ struct Attached<O> {
     shared: Shared,
     /// In the order of the snapshot.
     inputs: Vec<Arc<RouteInput>>,
-    /// What is wrong with each route, so far.
+    /// The problems of each route so far.
     problems: Vec<Vec<Problem>>,
 }
 
-/// A whole translation with what it was made of.
+/// A full translation with the results of its stages.
 #[derive(Debug)]
 struct JudgedRoutes<O> {
     attached: Attached<O>,
     streams: Option<LoweredStreams>,
-    /// By route: what else is wrong with it, and the listeners it counts for.
+    /// By route: further problems, and the listeners that count the route.
     judged: Vec<JudgedRoute>,
 }
 
-/// What a verdict on a route comes with.
+/// The side results of a verdict on a route.
 #[derive(Debug, Default)]
 struct JudgedRoute {
     problems: Vec<Problem>,
@@ -281,7 +284,7 @@ impl<O: Owner> Attached<O> {
     }
 }
 
-/// Takes note of what a data plane refuses. Returns its documents.
+/// Notes the refusals of a data plane. Returns its documents.
 fn add_refusals(
     refusals: &mut Refusals,
     number: usize,

@@ -21,7 +21,8 @@ pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTa
 use backend_tls::BackendTls;
 use backend_traffic::BackendTraffic;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
-pub(crate) use chain::{BrokenPolicy, Chain, ChainFault, RuleChains};
+use chain::ChainFacts;
+pub(crate) use chain::{AppliedChain, BrokenPolicy, Chain, ChainFault, RuleChains};
 pub(crate) use demand::{Demand, Payload, RoutePolicies, TrafficDemand};
 pub(crate) use inherited::{InheritedKind, Overridden};
 use security::Security;
@@ -71,11 +72,12 @@ impl Policies {
     }
 
     /// The chain of requests with these levels, from the widest target to the narrowest.
-    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<Chain>, BrokenPolicy> {
+    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<AppliedChain>, BrokenPolicy> {
         let Self { backend_tls: _, backend_traffic: _, security } = self;
-        let (mut policies, mut may_answer) = (Vec::new(), false);
-        security.extend_chain(levels, &mut policies, &mut may_answer)?;
-        Ok((!policies.is_empty()).then(|| Chain { policies: policies.into(), may_answer }))
+        let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
+        security.extend_chain(levels, &mut policies, &mut facts)?;
+        let is_chain = !policies.is_empty();
+        Ok(is_chain.then(|| AppliedChain { chain: Arc::new(Chain { policies: policies.into() }), facts }))
     }
 
     /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
@@ -85,7 +87,7 @@ impl Policies {
         rule: &Rule,
         listeners: impl Iterator<Item = (usize, &'l Listener)>,
         gateway: &ObjectKey,
-        mut share: impl FnMut(Chain) -> Arc<Chain>,
+        mut share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
     ) -> RuleChains {
         let Self { backend_tls: _, backend_traffic: _, security } = self;
         if security.is_empty() || !route.traffic.has_requests() {

@@ -28,11 +28,13 @@ pub use metadata::{Identified, Metadata, OfKind};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
+pub(crate) use references::named_referent;
 pub use references::{
-    config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, service_of_slice, services_of_ingress, services_of_policy,
-    services_of_traffic_policy, targets_of_security_policy,
+    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
+    service_of_slice, services_of_ingress, services_of_policy, services_of_traffic_policy,
+    targets_of_security_policy,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -166,6 +168,7 @@ impl Objects {
             .collect();
         for (name, policy) in &security_policies {
             names.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
+            names.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
         }
         let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
             .backend_tls_policies

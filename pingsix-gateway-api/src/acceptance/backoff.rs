@@ -1,10 +1,12 @@
-//! When something is tried again.
+//! The delays between retries of a finding.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Tries something again after a while, and later each time.
+use crate::wait::doubled;
+
+/// A growing delay between retries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
     tries: u32,
@@ -15,9 +17,9 @@ impl Backoff {
     const FIRST: Duration = Duration::from_mins(5);
     const MOST: Duration = Duration::from_hours(1);
 
-    /// Whether the time has come, which runs from when this is asked for the first time.
+    /// Whether the delay is over. It begins with the first call.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        let pause = Self::FIRST.saturating_mul(1 << self.tries.min(8)).min(Self::MOST);
+        let pause = doubled(Self::FIRST, self.tries.saturating_add(1), Self::MOST);
         now >= *self.due.get_or_insert_with(|| now + pause)
     }
 

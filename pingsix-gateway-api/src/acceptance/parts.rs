@@ -1,4 +1,4 @@
-//! Snapshots, part by part: what is different between two, and how one takes over what another has.
+//! Differences between snapshots, and the transfer of parts from one to another.
 //!
 //! A **part** is an object, or all EndpointSlices of a Service, which go by [`Kind::EndpointSlice`] and the name of the
 //! Service.
@@ -58,7 +58,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
     let mut parts = BTreeSet::new();
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
-            // Each field by its name, so that none is forgotten.
+            // Destructured, so that a new field is not forgotten.
             let Snapshot {
                 gateway,
                 class,
@@ -168,7 +168,7 @@ fn namespace(name: &Arc<str>) -> ObjectKey {
     ObjectKey::new(Kind::Namespace, "", name.clone())
 }
 
-/// Makes these parts what they are in another snapshot of the same owner.
+/// Replaces these parts by their version in another snapshot of the same owner.
 pub(crate) fn put<'k>(
     into: &mut OwnerSnapshot,
     from: &OwnerSnapshot,
@@ -282,7 +282,7 @@ fn text_at<N: Ord, V: Part>(map: &SharedMap<N, V>, name: &N) -> Option<String> {
     map.get(name).map(Part::text)
 }
 
-/// A snapshot with nothing in it but these parts, and the owner.
+/// A snapshot of the owner with these parts alone.
 pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnapshot {
     let mut only = match of {
         OwnerSnapshot::Gateway(of) => OwnerSnapshot::Gateway(Box::new(Snapshot {

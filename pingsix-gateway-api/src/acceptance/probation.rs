@@ -1,12 +1,12 @@
-//! Namespaces whose objects are found to be at fault again and again.
+//! Probation of namespaces with repeated findings.
 //!
-//! A search takes seconds, and other changes wait for it. A source that changes is tried again at once, so an author who
-//! mends something need not wait. But somebody who changes a faulty object faster than a search ends, or makes a new one
-//! each time, would keep one search after another going.
+//! A search takes seconds, and other changes wait for it. A changed source is tried again at once, so an author who
+//! mends a fault need not wait. An author who changes a faulty object faster than a search ends, or creates a new one
+//! each time, would keep searches going without end.
 //!
-//! So each namespace has a few findings free. With the next one, the namespace is on **probation**: its ListenerSets,
-//! routes, Ingresses, Services and Secrets count as PingSIX took them last, and later changes of them wait. All other
-//! changes are published meanwhile, without a search. The time doubles with every finding.
+//! So a namespace has a few free findings. With the next finding it is on **probation**: its ListenerSets, routes,
+//! Ingresses, Services and Secrets stay at the versions that PingSIX accepted last, and later changes of them wait.
+//! All other changes are published without a search. The time doubles with every finding.
 //!
 //! Deletions and endpoints do not wait.
 
@@ -22,6 +22,7 @@ use super::Acceptance;
 use super::parts::{differences, has, put};
 use super::search::Content;
 use super::sources::parts_of;
+use crate::wait::doubled;
 use crate::world::OwnerSnapshot;
 
 /// The number of findings without a consequence beyond quarantine, until [`MEMORY`] has passed without a finding.
@@ -32,14 +33,14 @@ const FIRST: Duration = Duration::from_secs(10);
 
 const MOST: Duration = Duration::from_mins(1);
 
-/// After how long without a finding everything is forgotten.
+/// The time without a finding after which findings are forgotten.
 const MEMORY: Duration = Duration::from_mins(10);
 
 /// The findings and the probation of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     findings: u32,
-    /// When that was the last time; `None` until the next beat.
+    /// The time of the last finding; `None` until the next beat.
     last: Option<Instant>,
     held: Option<OnProbation>,
 }
@@ -50,18 +51,18 @@ struct OnProbation {
     /// The last snapshot that PingSIX accepted at its begin.
     content: Content,
     said: Arc<str>,
-    /// When it ends; `None` until the next beat.
+    /// The end; `None` until the next beat.
     end: Option<Instant>,
 }
 
-/// Whether changes of this kind are held back. Of the other kinds there is nothing that PingSIX could refuse, or they
-/// are not a tenant's.
+/// Whether changes of this kind are held back. PingSIX cannot refuse objects of other kinds, or tenants do not own
+/// them.
 const fn is_held(kind: Kind) -> bool {
     kind.has_requests() || matches!(kind, Kind::ListenerSet | Kind::Ingress | Kind::Service | Kind::Secret)
 }
 
-/// The namespaces that these parts are charged to: those of routes and Ingresses, for what they refer to may be
-/// somebody else's; without any, those of all parts.
+/// The namespaces that a finding in these parts is charged to: those of routes and Ingresses, because other tenants
+/// may own the referenced objects. Without routes and Ingresses, those of all parts.
 fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
     let of = |is_meant: &dyn Fn(Kind) -> bool| -> BTreeSet<Arc<str>> {
         parts.iter().filter(|part| is_meant(part.kind)).map(|part| part.name.namespace.clone()).collect()
@@ -71,7 +72,7 @@ fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
 }
 
 impl Acceptance {
-    /// These parts were found to be at fault.
+    /// Charges a finding in these parts.
     pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, said: &Arc<str>) {
         let Some(accepted) = &self.accepted else { return };
         for namespace in charged(parts) {
@@ -85,13 +86,12 @@ impl Acceptance {
         }
     }
 
-    /// Ends what has lasted long enough. Returns whether something else is to be published then.
+    /// Ends probations that have reached their time. Returns whether other content is to be published.
     pub(super) fn end_probations(&mut self, now: Instant) -> bool {
         let mut has_ended = false;
         self.records.retain(|_, record| {
             let last = *record.last.get_or_insert(now);
-            let doublings = record.findings.saturating_sub(FREE + 1).min(16);
-            let time = FIRST.saturating_mul(1 << doublings).min(MOST);
+            let time = doubled(FIRST, record.findings.saturating_sub(FREE), MOST);
             let is_over = record.held.as_mut().is_some_and(|held| now >= *held.end.get_or_insert(now + time));
             if is_over {
                 record.held = None;
@@ -102,7 +102,7 @@ impl Acceptance {
         has_ended
     }
 
-    /// Puts what waits back to what it was, and notes it.
+    /// Restores the former version of held-back parts, and records them.
     pub(super) fn hold_on_probation(&mut self, newest: &OwnerSnapshot, content: &mut Content) {
         let mut waiting = BTreeMap::new();
         for record in

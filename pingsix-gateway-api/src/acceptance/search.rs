@@ -43,7 +43,7 @@ enum Step {
 /// The content of the running trial.
 #[derive(Clone, Debug)]
 enum Trial {
-    /// The base itself.
+    /// The base alone.
     Base,
     /// The base with these steps; the fault is in them or in the others.
     Part { done: Vec<Step>, left: Vec<Step> },
@@ -52,15 +52,15 @@ enum Trial {
 /// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Another trial is to be made.
+    /// Another trial is needed.
     Trial,
     /// This source is at fault.
     Source(Origin),
-    /// These parts are at fault, and nothing of them that could be put into quarantine.
+    /// These parts are at fault, and contain no source for quarantine.
     Parts(BTreeSet<ObjectKey>),
-    /// PingSIX refuses every publication, also documents that it accepted before: the fault is nowhere between the two.
+    /// PingSIX refuses every publication, including one that it accepted before. No change is at fault.
     Nowhere,
-    /// PingSIX takes everything by now.
+    /// PingSIX accepts all content now.
     Taken,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Doubt {
     Nothing,
     /// A trial has to confirm that PingSIX accepts the base.
     Base,
-    /// The same; and if PingSIX refuses the base, the search begins again with everything as a suspect.
+    /// A trial has to confirm it. If PingSIX refuses the base, the search begins again with all steps as suspects.
     Everything,
 }
 
@@ -82,17 +82,17 @@ pub(super) struct Search {
     goal: Content,
     suspects: Vec<Step>,
     trial: Trial,
-    /// The parts of the group that is searched.
+    /// The parts of the current group.
     group: Option<BTreeSet<ObjectKey>>,
-    /// The base before a group was looked into.
+    /// The base before the search within a group.
     before: Option<Content>,
-    /// Known before the search.
+    /// The known facts.
     named: BTreeSet<Origin>,
     news: BTreeSet<Origin>,
-    /// Whether the base is what is left when there is nothing that PingSIX took: first everything in quarantine, then
-    /// nothing at all.
+    /// Whether the base is a fallback without known accepted content: first everything in quarantine, then nothing at
+    /// all.
     bottom: Option<Bottom>,
-    /// The guesses before the search, the last one first.
+    /// The guesses of the search, the last one first.
     guesses: Vec<Guess>,
     /// The running guess.
     guess: Option<Guess>,
@@ -101,7 +101,7 @@ pub(super) struct Search {
     unproven: BTreeSet<Origin>,
     /// The findings that turned out to be mistaken.
     disproved: BTreeSet<Origin>,
-    /// Whether PingSIX has accepted a trial since the search began, or began again.
+    /// Whether PingSIX has accepted a trial since the begin of the search or of its repetition.
     has_accepted: bool,
     /// Whether PingSIX has refused a trial since then.
     has_refused: bool,
@@ -122,7 +122,7 @@ enum Bottom {
 struct Guess {
     /// These sources, put into quarantine.
     quarantined: BTreeSet<Origin>,
-    /// The routes of these altogether, for quarantine leaves what they match as it is.
+    /// All routes of these sources, because quarantine keeps their matches.
     absent: BTreeSet<Origin>,
 }
 
@@ -131,10 +131,9 @@ struct Guess {
 pub(super) struct Clues<'c> {
     /// The last content that PingSIX accepted.
     pub(super) accepted: Option<&'c Content>,
-    /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
-    /// time.
+    /// Probable sources: the message of PingSIX names their documents, or an earlier search found them.
     pub(super) named: BTreeSet<Origin>,
-    /// Sources of which nobody has known yet who published before, as far as one can tell.
+    /// Sources that seem to be new since the last publisher.
     pub(super) news: BTreeSet<Origin>,
     pub(super) doubt: Doubt,
     /// Sources in quarantine that were found by mistake if the base is refused.
@@ -149,7 +148,7 @@ impl Content {
 }
 
 impl Search {
-    /// Begins to search for what keeps PingSIX from taking `goal`.
+    /// Begins the search for the fault in `goal`.
     pub(super) fn new(goal: Content, clues: Clues<'_>) -> (Self, Outcome) {
         let (base, bottom) = match clues.accepted {
             Some(accepted) => (accepted.clone(), None),
@@ -188,7 +187,7 @@ impl Search {
         (search, outcome)
     }
 
-    /// Begins with nothing that PingSIX is known to take.
+    /// Begins without known accepted content.
     fn among_everything(&mut self) -> Outcome {
         self.bottom = Some(Bottom::Quarantined);
         let (named, news) = (self.named.clone(), self.news.clone());
@@ -209,10 +208,10 @@ impl Search {
         self.try_guess()
     }
 
-    /// Begins again, for the base is refused.
+    /// Begins again after a refusal of the base.
     fn fall_back(&mut self) -> Outcome {
         (self.has_accepted, self.has_refused, self.before) = (false, false, None);
-        // Were everything in quarantine tried and taken, nobody would be answered: then the base is not tried first.
+        // A publication with everything in quarantine would answer no request, so the base is not tried first.
         if std::mem::take(&mut self.doubt) != Doubt::Everything {
             return Outcome::Nowhere;
         }
@@ -237,7 +236,7 @@ impl Search {
         &self.before.as_ref().unwrap_or(&self.base).snapshot
     }
 
-    /// Sources in quarantine of which it has turned out that they were found by mistake.
+    /// Sources in quarantine that turned out to be found by mistake.
     pub(super) const fn disproved(&self) -> &BTreeSet<Origin> {
         &self.disproved
     }
@@ -252,7 +251,7 @@ impl Search {
         self.suspects.len()
     }
 
-    /// PingSIX took the trial.
+    /// Handles an accepted trial.
     pub(super) fn accepted(&mut self, named: &BTreeSet<Origin>) -> Outcome {
         self.has_accepted = true;
         self.guess = None;
@@ -271,10 +270,10 @@ impl Search {
         }
     }
 
-    /// PingSIX refused the trial.
+    /// Handles a refused trial.
     pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> Outcome {
         if let Some(guess) = self.guess.take() {
-            // Of several that are at fault, PingSIX may name one after the other.
+            // PingSIX names one of several faults at a time.
             if !named.is_subset(&guess.quarantined) && named.is_disjoint(&guess.absent) {
                 let quarantined = guess.quarantined.union(named).cloned().collect();
                 self.guesses.push(Guess { quarantined, ..guess });
@@ -300,7 +299,7 @@ impl Search {
                     // PingSIX refuses the group although all its sources are in quarantine.
                     return Outcome::Parts(group);
                 }
-                // Also without them everything is refused.
+                // Everything is refused, even without them.
                 for source in std::mem::take(&mut self.unproven) {
                     self.goal.quarantine.remove(&source);
                     self.disproved.insert(source);
@@ -319,7 +318,7 @@ impl Search {
         }
     }
 
-    /// Tries the next guess, and goes on without when there is none.
+    /// Tries the next guess; without one, the search goes on.
     fn try_guess(&mut self) -> Outcome {
         let all = quarantined(&self.goal);
         while let Some(guess) = self.guesses.pop() {
@@ -332,7 +331,7 @@ impl Search {
             let is_route = |key: &&ObjectKey| key.kind.has_requests();
             let absent = guess.absent.iter().map(|source| &*source.object).filter(is_route);
             put(&mut base.snapshot, &without_routes(&self.goal.snapshot), absent);
-            // One that leaves out nothing is the goal, and one that leaves out everything is none.
+            // A guess that leaves out nothing equals the goal, and a guess that leaves out everything has no use.
             if base.is_same(&self.goal) || base.is_same(&all) || is_empty(&base.snapshot) {
                 continue;
             }
@@ -352,7 +351,7 @@ impl Search {
         Outcome::Trial
     }
 
-    /// The trials that are missing before the last suspect is blamed.
+    /// The missing trials before the last suspect is blamed.
     fn confirm(&mut self) -> Option<Outcome> {
         if !self.has_accepted {
             return Some(self.try_base());
@@ -365,7 +364,7 @@ impl Search {
         None
     }
 
-    /// Looks for the next trial.
+    /// Determines the next trial.
     fn narrow(&mut self, named: &BTreeSet<Origin>) -> Outcome {
         loop {
             match self.suspects.as_slice() {
@@ -377,7 +376,7 @@ impl Search {
                 [Step::Put(group)] => {
                     let group = group.clone();
                     let of_group: BTreeSet<Origin> = self.sources_of(&group).collect();
-                    // Quarantine may be no help: if some of the group is nobody's source, or is in quarantine already.
+                    // Quarantine may not help: parts of the group may have no source, or be in quarantine already.
                     let is_doubtful = group.iter().any(|part| {
                         let of_part = sources(&self.goal.snapshot, part);
                         concerns_all(part.kind)
@@ -413,7 +412,7 @@ impl Search {
         }
     }
 
-    /// Divides the suspects: those that are named from all others, or into halves.
+    /// Divides the suspects: named ones from all others, or into halves.
     fn split(&self, named: &BTreeSet<Origin>) -> (Vec<Step>, Vec<Step>) {
         let is_named = |step: &Step| match step {
             Step::Release(source) => named.contains(source),
@@ -423,8 +422,8 @@ impl Search {
         if !left.is_empty() && !done.is_empty() {
             return (done, left);
         }
-        // With powers of two for weights, the first of them add up to one half, so that whatever is found took as many trials
-        // as it has halves.
+        // Weights are powers of two, so the first suspects add up to one half. A suspect takes as many trials as it
+        // has halvings.
         let mut weighed: Vec<(usize, &Step)> =
             self.suspects.iter().map(|step| (self.weight(step), step)).collect();
         weighed.sort_by(|(one, step), (other, of_other)| other.cmp(one).then(step.cmp(of_other)));
@@ -459,7 +458,7 @@ impl Search {
         if rules.is_empty() { referents.into_iter() } else { rules.into_iter() }
     }
 
-    /// The base with these steps done.
+    /// The base with these steps applied.
     fn with(&self, done: &[Step]) -> Content {
         let Content { mut snapshot, mut quarantine } = self.base.clone();
         for step in done {
@@ -477,7 +476,7 @@ impl Search {
                 }
             }
         }
-        // Known to be at fault as it is in the goal; before, it may not have been.
+        // The fault is known for the version of the goal, and not for a former one.
         let others = differences(&self.goal.snapshot, &snapshot);
         for (source, said) in &self.goal.quarantine {
             if parts_of(source).is_disjoint(&others) {

@@ -85,7 +85,7 @@ pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
     parts.iter().flat_map(|part| sources(snapshot, part)).collect()
 }
 
-/// The parts that a source is made of: when one of them changes, what was said of the source counts no more.
+/// The parts of a source. A finding about the source ends when one of them changes.
 pub(super) fn parts_of(source: &Origin) -> BTreeSet<ObjectKey> {
     let object = &*source.object;
     let slices = ObjectKey { kind: Kind::EndpointSlice, name: object.name.clone() };

@@ -14,19 +14,19 @@ pub(super) const ALONE: Duration = Duration::from_secs(10);
 /// The timeout of a trial with a connected instance that does not confirm.
 pub(super) const UNANSWERED: Duration = Duration::from_mins(2);
 
-/// A trial that nothing is said of yet.
+/// A trial without a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Which one, and whether it is none any more, but what was there before.
+    /// The number of the trial; `None` while the former content is restored.
     trial: (DraftNumber, bool),
     since: Instant,
-    /// Since when there is nobody who could.
+    /// The time since which no instance is connected.
     alone_since: Option<Instant>,
 }
 
 impl Acceptance {
-    /// Does what the time has come for: ends a trial that nobody says anything of, looks into what is refused for a reason
-    /// that was not found, and tries something again that is held. To be called every few seconds.
+    /// Ends trials without a report, searches refused content without a finding again, and retries held-back objects,
+    /// each at its time. Callers repeat this every few seconds.
     pub fn beat(&mut self, now: Instant) -> AcceptanceOutcome {
         let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
@@ -59,7 +59,7 @@ impl Acceptance {
         AcceptanceOutcome::Unanswered
     }
 
-    /// Looks once more into what is refused for a reason that was not found.
+    /// Searches refused content without a finding again.
     fn reconsider(&mut self, now: Instant) -> AcceptanceOutcome {
         let Some(fault) = self.fault.as_mut().filter(|fault| fault.given_up.is_some()) else {
             return AcceptanceOutcome::Nothing;

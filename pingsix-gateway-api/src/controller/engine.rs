@@ -1,4 +1,4 @@
-//! The one task that owns the picture, and what happens in it.
+//! The single task that owns the reconciler and publishes its results.
 //!
 //! ```text
 //! Input ──► Ingest: owners to reconsider, by turns ──► Job: translation ──► Publish: publications ──► Report: statuses
@@ -6,10 +6,11 @@
 //!              └── changed elsewhere, to be retried, to be searched ◄─────────────┴── Deliveries ───────┘
 //! ```
 //!
-//! - [`Ingest`] takes inputs into the picture, and has the queue of owners and their translations.
-//! - [`Publish`] has what was made of owners, until it is published or withdrawn.
-//! - [`Report`] says how far that has come, to the boards of statuses and Events and to readiness.
-//! - [`Managed`] has data planes run, where the controller runs them, and hears what has become of them.
+//! - [`Ingest`] applies inputs, and holds the queue of owners and their translations.
+//! - [`Publish`] holds the documents of owners until they are published or withdrawn.
+//! - [`Report`] reports the progress to the boards of statuses and Events, and to readiness.
+//! - [`Managed`] passes infrastructure to the provisioner, if the controller runs data planes, and receives its
+//!   reports.
 //!
 //! Each owns its fields. The methods of [`Engine`] lead from one to the next.
 
@@ -79,7 +80,7 @@ const BEAT: Duration = Duration::from_secs(1);
 const PANICKED: &str =
     "the controller has failed to translate it, which is a fault of the controller; its log says more";
 
-/// The picture, what was made of it, and how far that has come.
+/// The stages of reconciliation with their shared parts.
 pub(super) struct Engine {
     parts: Shared,
     ingest: Ingest,
@@ -92,14 +93,14 @@ pub(super) struct Engine {
     others: Peers,
 }
 
-/// The time that a reconsideration has taken so far.
+/// The duration of a reconciliation.
 #[derive(Clone, Copy, Debug)]
 struct ProcessorTimer {
-    /// When it began.
+    /// The time of its begin.
     started: Instant,
-    /// Processor time until it went on.
+    /// The processor time up to `since`.
     before: Duration,
-    /// When it went on.
+    /// The begin of the current part.
     since: Instant,
 }
 
@@ -108,13 +109,13 @@ impl ProcessorTimer {
         Self { started, before: Duration::ZERO, since: started }
     }
 
-    /// Processor time.
+    /// The processor time.
     fn by(&self, now: Instant) -> Duration {
         self.before + now.duration_since(self.since)
     }
 }
 
-/// The inputs of a report, beside a part of the engine that changes.
+/// Read access for reports, while another part of the engine is borrowed mutably.
 macro_rules! view {
     ($engine:expr) => {
         $crate::controller::engine::View {
@@ -150,7 +151,7 @@ impl Engine {
                 () = sources.stop.cancelled() => return self.drain().await,
                 input = sources.inputs.recv() => {
                     let Some(input) = input else {
-                        // The watches end on the same signal, and nobody is to blame for that.
+                        // The watches end on the same signal.
                         return if sources.stop.is_cancelled() { self.drain().await } else { Err(ControllerError::Watches) };
                     };
                     self.take_in(input);
@@ -204,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Takes an input into the picture, and queues the owners that it concerns.
+    /// Applies an input, and queues the owners that it concerns.
     fn take_in(&mut self, input: Input) {
         let metrics = self.parts.metrics.as_deref();
         let effects = self.ingest.apply(&mut self.parts.reconciler, metrics, input);
@@ -231,14 +232,14 @@ impl Engine {
         self.ingest.changed(owners);
     }
 
-    /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
+    /// Records the decode problem of an object, and has an Event written about it.
     fn record_decode_problem(&mut self, object: &ObjectKey, problem: Option<Problem>) {
         if self.ingest.record_decode_problem(object, problem.as_ref()) {
             self.report.events.undecodable(object, problem);
         }
     }
 
-    /// Begins the translation of the next owner, if one is due and there is capacity. Returns whether that is so.
+    /// Begins the translation of the next owner, if one is due and a slot is free. Returns whether it began.
     fn take_turn(&mut self) -> bool {
         let now = Instant::now();
         let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return false };
@@ -255,13 +256,13 @@ impl Engine {
         true
     }
 
-    /// Withdraws what is published of an owner that is gone. That takes no translation.
+    /// Withdraws the documents of a deleted owner, without a translation.
     fn withdraw_gone(&mut self, owner: &ObjectKey) {
         let span = info_span!("reconcile", %owner, outcome = Empty);
         span.in_scope(|| drop(self.prepare(owner, Instant::now())));
     }
 
-    /// Does what can be done for an owner without a translation, or returns the translation.
+    /// Prepares an owner. Returns its translation, or handles an owner without one.
     fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
         match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
             Prepared::Job(job) => return Some(*job),
@@ -279,7 +280,7 @@ impl Engine {
         None
     }
 
-    /// A translation has ended.
+    /// Handles the end of a translation.
     fn job_ended(&mut self, ended: JobOutcome) {
         let JobOutcome { owner, running_job, done } = ended;
         let now = Instant::now();
@@ -305,14 +306,14 @@ impl Engine {
         }
     }
 
-    /// Does what follows from what was made of an owner.
+    /// Publishes the result of an owner's translation.
     fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: ProcessorTimer) {
         self.ingest.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish_owner(owner, reconciled, true, taken);
     }
 
-    /// A translation has panicked: what was published before stays, and nothing is left that the panic could have spoilt.
+    /// Handles a panic of a translation: the previous publication stays, and the caches of the owner are gone.
     fn survive(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
         tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
         Span::current().record("outcome", Outcome::Panicked.as_str());
@@ -327,14 +328,14 @@ impl Engine {
         self.ingest.queue.retry(owner.clone(), now);
     }
 
-    /// Reconsiders everything, and tries what is still to be withdrawn.
+    /// Queues all owners, and repeats pending withdrawals.
     fn reconsider(&mut self) {
         let mut owners = self.parts.reconciler.ours();
         owners.extend(self.publish.withdrawals.keys().cloned());
         self.push(owners);
     }
 
-    /// Counts a reconsideration.
+    /// Counts a reconciliation.
     fn count(&self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
         if let Some(metrics) = &self.parts.metrics {
             metrics.reconciled(owner.kind, outcome, started.elapsed());
@@ -355,7 +356,7 @@ impl Engine {
         view!(self)
     }
 
-    /// Says how far the data planes of an owner have come.
+    /// Reports the delivery of an owner's data planes.
     fn tell_delivery(&self, owner: &ObjectKey) {
         self.report.tell_delivery(self.view(), owner);
     }
@@ -371,7 +372,7 @@ impl Engine {
         });
     }
 
-    /// Says that it lives, and how things stand that would cost too much to say at every change.
+    /// Signals liveness, and updates the metrics that are too expensive for each change.
     fn beat(&mut self) {
         let now = Instant::now();
         let leads = self.parts.leadership.is_held();
@@ -394,7 +395,7 @@ impl Engine {
     }
 }
 
-/// Waits for a moment, for ever if there is none.
+/// Waits until a time; without one, for ever.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -402,12 +403,12 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// Waits for the end of being a leader, or of being none.
+/// Waits for the next change of leadership.
 async fn turn(leadership: &mut Leadership, leads: bool) {
     if leads { leadership.lost().await } else { leadership.gained().await }
 }
 
-/// Waits for a request, for ever if nobody can ask.
+/// Waits for a request; without a sender, for ever.
 async fn asked(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
     match receiver {
         Some(receiver) => receiver.recv().await,

@@ -17,6 +17,7 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
 };
+use crate::wait::doubled;
 
 /// The interval of polls while a confirmation is pending.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -217,12 +218,7 @@ impl Poll {
 
 /// The delay of the next poll after this number of failures in a row.
 fn back_off(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(16);
-    if failures == 0 {
-        Duration::ZERO
-    } else {
-        FAST_POLL_INTERVAL.saturating_mul(1 << doublings).min(IDLE_POLL_INTERVAL)
-    }
+    if failures == 0 { Duration::ZERO } else { doubled(FAST_POLL_INTERVAL, failures, IDLE_POLL_INTERVAL) }
 }
 
 /// The interval of polls after this time.

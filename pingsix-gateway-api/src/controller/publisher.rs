@@ -20,7 +20,7 @@ use super::SinkRouter;
 use super::sinks_failed::joined;
 use crate::reconcile::Publication;
 
-/// Which of the publications of a data plane: the newer, the greater.
+/// The number of a publication of a data plane; a newer one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
@@ -29,7 +29,7 @@ pub(super) struct Ticket(u64);
 pub(super) struct Attempt {
     pub(super) data_plane: DataPlaneKey,
     pub(super) ticket: Ticket,
-    /// Targets that are known to have it, or never to take it.
+    /// The targets that have the documents or will never accept them.
     pub(super) settled: BTreeSet<usize>,
     pub(super) stage: Stage,
 }
@@ -37,13 +37,13 @@ pub(super) struct Attempt {
 /// The progress of a publication.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The target that the data plane is read from has it, and another one does not yet.
+    /// The target that the data plane reads from has the documents; another target lacks them.
     Read(Published),
-    /// A target that it is not read from has it, and another one does not yet.
+    /// Another target has the documents; the target that the data plane reads from lacks them.
     Held,
     /// One target has failed, and another one has not ended.
     Failing {
-        /// Why.
+        /// The error.
         why: String,
         /// Whether a retry may succeed.
         is_retryable: bool,
@@ -52,10 +52,10 @@ pub(super) enum Stage {
     Over(Result<Published, SinkError>),
 }
 
-/// Publishes, one after the other for each target of each data plane, and the newest only.
+/// Publishes the newest documents to each target of each data plane, one publication at a time.
 pub(super) struct Publisher {
     sinks: Arc<SinkRouter>,
-    /// The lanes in which a publication is under way.
+    /// The lanes with a running publication.
     lanes: BTreeMap<LaneKey, Lane>,
     running: JoinSet<Made>,
     /// The newest publication of each data plane that has not ended.
@@ -88,7 +88,7 @@ struct Made {
     result: Result<Published, SinkError>,
 }
 
-/// A publication that has not ended at all its targets.
+/// A publication that is still running at some target.
 #[derive(Debug)]
 struct Round {
     ticket: Ticket,
@@ -101,9 +101,10 @@ impl Publisher {
         Self { sinks, lanes: BTreeMap::new(), running: JoinSet::new(), rounds: BTreeMap::new(), submitted: 0 }
     }
 
-    /// Has something published at each target, as soon as what is under way there for the same data plane has ended. It
-    /// takes the place of what waits for that. An [`Attempt`] with the ticket tells how it ended, unless a newer one takes
-    /// its place: here when it has ended already, from [`ended`](Self::ended) otherwise. So do those that tell how far it is.
+    /// Publishes documents at each target, after the running publication of the same lane, and in the place of the
+    /// waiting one. Each publication ends with an [`Attempt`] that carries its ticket, unless a newer one replaces
+    /// it. Attempts of immediate publications are returned; all others come from [`ended`](Self::ended). Attempts
+    /// that report progress come likewise.
     pub(super) fn submit(&mut self, publication: Publication) -> (Ticket, Vec<Attempt>) {
         let Publication { data_plane, desired } = publication;
         self.submitted += 1;
@@ -129,7 +130,7 @@ impl Publisher {
         (ticket, attempts)
     }
 
-    /// Has something published at one target. Returns what came of it if that is known at once.
+    /// Begins a publication at one target. Returns its result if it is immediate.
     fn begin(&mut self, lane: LaneKey, order: Order) -> Option<Made> {
         if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.next = Some(order);
@@ -145,12 +146,12 @@ impl Publisher {
         made
     }
 
-    /// Takes down what a target has made. Returns what there is to tell of it.
+    /// Records the result of a target. Returns the attempt to report.
     fn note(&mut self, made: Made) -> Option<Attempt> {
         let Made { lane: (data_plane, target), ticket, result } = made;
         let round = self.rounds.get_mut(&data_plane).filter(|round| round.ticket == ticket);
         let Some(round) = round else {
-            // There is a newer one. What came of this one is of interest only to whoever counts, or waits for any.
+            // A newer publication exists. The end of this one matters to counters and to waiting callers alone.
             let settled = is_settled(&result).then_some(target).into_iter().collect();
             return Some(Attempt { data_plane, ticket, settled, stage: Stage::Over(result) });
         };
@@ -171,7 +172,7 @@ impl Publisher {
         Some(Attempt { data_plane, ticket, settled, stage })
     }
 
-    /// Waits for the end of a publication, for ever when none is under way. Nothing is lost when this is dropped.
+    /// Waits for the end of a publication; without one, for ever. Cancel safe.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl Publisher {
         }
     }
 
-    /// Data planes of which something is not published yet.
+    /// Data planes with an unfinished publication.
     pub(super) fn pending(&self) -> impl Iterator<Item = &DataPlaneKey> {
         let mut last = None;
         self.lanes.keys().map(|(data_plane, _)| data_plane).filter(move |data_plane| {

@@ -1,8 +1,8 @@
 //! Looks up names of hosts, a bounded number at a time.
 //!
-//! The system's resolver blocks a thread for as long as name servers keep it waiting, which whoever chooses the name may
-//! choose too, and nothing can end it. So a lookup keeps its place until it has really ended, also when nobody waits for it
-//! any more. That bounds the threads, and needs no resolver of our own beside the one that the machine is configured for.
+//! The system's resolver blocks a thread while name servers delay their answer. The author of a name may control
+//! these, and a blocking call cannot be cancelled. So a lookup holds its permit until the call has ended, even if its
+//! caller has gone. That bounds the threads, and the resolver of the machine stays in use.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +19,7 @@ use tower_service::Service;
 /// The number of concurrent lookups.
 const LOOKUPS: usize = 8;
 
-/// Which of the addresses of a name may be connected to.
+/// The addresses that a client may connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addresses {
     All,
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Names under way, and whether they may end. Only one test looks names up by it.
+    /// Running lookups, and whether they may end.
     static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
     static MAY_END: AtomicBool = AtomicBool::new(false);
 

@@ -16,7 +16,7 @@ use super::shortened;
 use super::status_page::{InstancePages, StatusPage, StatusUrl};
 use crate::acceptance::Reception;
 
-/// For how long a page has to say the same at least.
+/// The shortest time for which a page must stay the same.
 const STABLE: Duration = Duration::from_millis(500);
 
 /// The time of PingSIX for a document, at four times its need of one core; a thousand Routes take 22 ms.
@@ -28,7 +28,7 @@ const MARGIN: u32 = 3;
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The pages of a data plane, as they were when they last said something else.
+/// The pages of a data plane at their last change.
 #[derive(Clone, Debug, Default)]
 pub struct PageReader {
     instances: BTreeMap<StatusUrl, Instance>,
@@ -42,9 +42,9 @@ struct Instance {
     last_read: Option<Instant>,
     /// The newest revision that it has observed.
     observed: i64,
-    /// Since when it may have been at it, unless it was published or refused since.
+    /// The time from which the instance has worked on the revision; `None` if it was published or refused.
     since: Option<Instant>,
-    /// The longest time from observation to publication, of the last few times.
+    /// The longest recent time from observation to publication.
     slowest: Duration,
 }
 
@@ -59,12 +59,13 @@ struct Fault {
 }
 
 impl PageReader {
-    /// Notes how many documents the data plane has: PingSIX takes time for each.
+    /// Records the number of documents, because PingSIX takes time for each.
     pub const fn expects(&mut self, documents: usize) {
         self.documents = documents;
     }
 
-    /// Takes in what the pages say now; nothing comes of those that cannot be read, or are of instances that read from
+    /// Records the pages. Unreadable pages and pages of instances at other replicas are ignored; `None` if no page is
+    /// left.
     /// another replica, and nothing at all if all are.
     pub fn read(&mut self, pages: &InstancePages, now: Instant) -> Option<Reception> {
         self.instances.retain(|url, _| pages.contains_key(url));
@@ -92,7 +93,7 @@ impl PageReader {
 }
 
 impl Instance {
-    /// Measures how long it takes from observing to publishing, or a little more. Returns whether the page was read before.
+    /// Measures an upper bound of the time from observation to publication. Returns whether the page was read before.
     fn time(&mut self, page: &StatusPage, now: Instant) -> bool {
         let last_read = self.last_read.replace(now);
         let is_published = page.published_revision >= page.observed_revision;
@@ -100,7 +101,7 @@ impl Instance {
             self.observed = page.observed_revision;
             self.since = (!is_published).then(|| last_read.unwrap_or(now));
             if is_published {
-                // So fast that it did not show.
+                // Faster than the interval of polls.
                 self.slowest = self.slowest * 7 / 8;
             }
         } else if is_published && let Some(since) = self.since.take() {
@@ -124,7 +125,7 @@ impl Instance {
         let fault = match self.fault.take() {
             Some(before) if before.observed == observed && *before.said == *said => before,
             before => {
-                // With a publication a fault goes, so what is there after one is new.
+                // A publication clears the fault, so a fault after it is new.
                 let stays = |before: &Fault| *before.said == *said && before.published == published;
                 let is_older = before.as_ref().map_or(!was_read, stays);
                 Fault { observed, published, said: said.into(), since: now, is_older }
@@ -154,7 +155,7 @@ mod tests {
         format!("http://127.0.0.1:{}", 7000 + index).parse().unwrap()
     }
 
-    /// A page that can be read.
+    /// A readable page.
     fn page(published: i64, observed: i64, fault: Option<&str>) -> StatusPage {
         StatusPage {
             published_revision: published,
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(100)), Some((Some(7), None)));
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(600)), refused);
-        // The next is observed, and what is said is still of the one before.
+        // The next revision is observed, but the fault is that of the former one.
         assert_eq!(read(&mut reader, &[Some(page(7, 12, Some("bad")))], at(700)), Some((Some(7), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 12, None))], at(750)), Some((Some(12), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("bad")))], at(800)), Some((Some(12), None)));

@@ -1,4 +1,5 @@
-//! PingSIX's `/status/config`: which revision an instance has published (`src/status/` of PingSIX).
+//! The status page of PingSIX, `/status/config`, with the published revision of an instance (`src/status/` of
+//! PingSIX).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusUrl(String);
 
-/// Why a text is no [`StatusUrl`].
+/// The reason for which a text is no [`StatusUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatusUrlError {
@@ -42,7 +43,7 @@ pub enum StatusUrlError {
 impl FromStr for StatusUrl {
     type Err = StatusUrlError;
 
-    /// Reads a URL; without a path, PingSIX's is taken.
+    /// Parses a URL; the default path is that of PingSIX.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let uri: Uri = text.parse().map_err(|_| StatusUrlError::NotAUrl)?;
         if uri.scheme_str() != Some("http") {
@@ -71,36 +72,37 @@ pub struct StatusPage {
     /// The revision that is in force; 0 before the first.
     #[serde(default, deserialize_with = "or_zero")]
     pub published_revision: i64,
-    /// The revision that was read last, whatever became of it; 0 before the first.
+    /// The revision that was read last, accepted or not; 0 before the first.
     #[serde(default, deserialize_with = "or_zero")]
     pub observed_revision: i64,
     /// The kind of the last fault that still holds: `etcd_unavailable` or `candidate_invalid`.
     #[serde(default)]
     pub error_kind: Option<String>,
-    /// The fault in words.
+    /// The message of the fault.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// Whether the instance reads from another replica, whose revisions are others: not on the page, but told by them.
+    /// Whether the instance reads from another replica, with other revisions. Not on the page; the replicas report
+    /// it.
     #[serde(skip)]
     pub is_elsewhere: bool,
-    /// Of such an instance, whether that replica tells that it has what this one has published: told as well.
+    /// Whether that other replica reports that this instance has published the current documents.
     #[serde(skip)]
     pub is_confirmed: bool,
 }
 
-/// PingSIX writes null for what is not there yet.
+/// PingSIX writes null for absent values.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Ok(Option::<i64>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl StatusPage {
-    /// Why the instance refuses what it was given last; `None` if it does not.
+    /// The fault for which the instance refuses the last revision; `None` if it does not.
     pub fn refusal(&self) -> Option<&str> {
         let refused = self.error_kind.as_deref() == Some("candidate_invalid");
         refused.then(|| self.last_error.as_deref().unwrap_or("it does not say why"))
     }
 
-    /// Whether the instance refuses what it was given because it has no key for a secret in it.
+    /// Whether the instance refuses a revision because it lacks the key for a secret.
     pub fn lacks_key(&self) -> bool {
         self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|said| refusal.contains(said)))
     }
@@ -120,7 +122,8 @@ pub enum StatusPageError {
     /// The connection failed.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer was not 200; 404 and 403 mean that PingSIX shows its status to nobody else, or wants another key.
+    /// The answer was not 200. PingSIX answers 404 or 403 to clients that it does not allow, or that present another
+    /// key.
     #[error("the answer is {0}")]
     Status(StatusCode),
     /// The answer is no status page.
@@ -156,13 +159,13 @@ impl fmt::Debug for StatusClient {
 }
 
 impl StatusClient {
-    /// A client that shows a key (`X-API-KEY`), which instances ask for whose status server listens beyond loopback.
+    /// A client with a key (`X-API-KEY`), which instances require whose status server listens beyond loopback.
     pub fn new(api_key: Option<http::HeaderValue>) -> Self {
         Self::of(Addresses::All).with_key(api_key)
     }
 
-    /// A client for pages that somebody names who is not trusted with this machine: it shows no key, and finds by no name
-    /// an address of this machine or its link.
+    /// A client for URLs of authors who are not trusted with this machine. It sends no key, and connects to no
+    /// address of this machine or its link.
     pub fn for_strangers() -> Self {
         Self::of(Addresses::OfOthers)
     }
@@ -174,7 +177,7 @@ impl StatusClient {
         Self { client, api_key: None }
     }
 
-    /// The same client, which shows another key, or none.
+    /// The same client with another key, or without one.
     #[must_use]
     pub fn with_key(&self, api_key: Option<http::HeaderValue>) -> Self {
         let api_key = api_key.map(|mut key| {
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(read("no url"), Err(StatusUrlError::NotAUrl));
     }
 
-    /// Answers one request, and hands out what was asked.
+    /// Answers one request, and passes it to the test.
     async fn answer(status: &str, body: &str) -> (StatusUrl, tokio::task::JoinHandle<String>) {
         let response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

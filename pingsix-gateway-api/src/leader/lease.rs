@@ -1,4 +1,4 @@
-//! Which Lease, and how long it lasts.
+//! A Lease, a candidate, and the times of the election.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::digest::short_digest;
 /// The tolerated delay of a request, as a factor: the accuracy of timers.
 const DRIFT: f64 = 1.2;
 
-/// Longest name of an object in Kubernetes that every use of it allows.
+/// The longest name that is valid for all uses of a Kubernetes object.
 const LONGEST_NAME: usize = 63;
 
-/// Which Lease to stand for, as whom, and how long it lasts.
+/// A Lease, a candidate, and the times of the election.
 #[derive(Clone, Debug)]
 pub struct LeaseOptions {
     /// The namespace of the Lease.
@@ -39,8 +39,8 @@ pub struct LeaseOptions {
 }
 
 impl LeaseOptions {
-    /// The Lease of a controller, for a process in a Pod: 12 s, renewed every 2 s, given up after 8 s. Whatever happens to a
-    /// holder, there is another one within 15 s.
+    /// The Lease of a controller, for a process in a Pod: 12 s, renewed every 2 s, given up after 8 s. There is
+    /// another holder within 15 s of any failure.
     pub fn new(namespace: impl Into<String>, controller_name: &str, pod: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -77,7 +77,7 @@ impl LeaseOptions {
     }
 }
 
-/// Times of a Lease that do not go together.
+/// Inconsistent times of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LeaseOptionsError {
     /// The identity is empty.
@@ -86,15 +86,15 @@ pub enum LeaseOptionsError {
     /// The API counts the duration in seconds.
     #[error("the lease duration {duration:?} is not a positive number of whole seconds")]
     Duration {
-        /// As given.
+        /// The given duration.
         duration: Duration,
     },
     /// A holder must give up before others may take over.
     #[error("the renew deadline {renew_deadline:?} is not shorter than the lease duration {duration:?}")]
     RenewDeadline {
-        /// As given.
+        /// The given duration.
         renew_deadline: Duration,
-        /// As given.
+        /// The given renew deadline.
         duration: Duration,
     },
     /// A holder must be able to renew before it gives up.
@@ -102,17 +102,17 @@ pub enum LeaseOptionsError {
         "the retry period {retry:?}, with a fifth for timers, is not positive and shorter than the renew deadline {renew_deadline:?}"
     )]
     Retry {
-        /// As given.
+        /// The given renew deadline.
         retry: Duration,
-        /// As given.
+        /// The given interval.
         renew_deadline: Duration,
     },
 }
 
 /// The name of the Lease of a controller: readable, a DNS label, and different for different controller names.
 ///
-/// `pingsix.io/gateway-controller` is `pingsix-io-gateway-controller`. Other names get a digest behind them, since what
-/// a label cannot hold becomes a dash.
+/// `pingsix.io/gateway-controller` becomes `pingsix-io-gateway-controller`. A name with other characters gets a
+/// digest as a suffix, since dashes replace the characters that a label cannot hold.
 pub fn lease_name(controller_name: &str) -> String {
     let label: String = controller_name
         .chars()

@@ -1,4 +1,4 @@
-//! A certificate as it was read.
+//! A certificate that was read from PEM.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use x509_cert::name::Name;
 /// The divisor of the lifetime that is left at the renewal of a certificate.
 const LEFT: i32 = 3;
 
-/// A certificate, as PEM and as what matters of it.
+/// A certificate as PEM, with its relevant fields.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     pem: String,
@@ -40,7 +40,7 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads one certificate; `None` when there is none, or another one behind it.
+    /// Reads one certificate; `None` if the text has none, or several.
     pub fn read(pem: &str) -> Option<Self> {
         let mut all = CertificateDer::pem_slice_iter(pem.as_bytes());
         let der = all.next()?.ok()?.into_owned();
@@ -68,17 +68,17 @@ impl Certificate {
         })
     }
 
-    /// As it was read.
+    /// The PEM text.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// From then on nobody accepts it.
+    /// The time of its expiry.
     pub const fn not_after(&self) -> Timestamp {
         self.not_after
     }
 
-    /// When it is to be replaced: two thirds of its time are over.
+    /// The time of its renewal: two thirds of its lifetime are over.
     pub fn renewal(&self) -> Timestamp {
         let left = self.not_after.duration_since(self.not_before) / LEFT;
         self.not_after.checked_sub(left).unwrap_or(self.not_before)
@@ -119,7 +119,7 @@ impl Certificate {
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// The common name, of a name that has nothing else.
+/// The common name, of a name without other attributes.
 fn common_name(name: &Name) -> Option<String> {
     let mut attributes = name.iter();
     let attribute = attributes.next().filter(|first| first.oid == COMMON_NAME)?;

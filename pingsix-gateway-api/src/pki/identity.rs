@@ -18,7 +18,7 @@ const CA: &str = "ca.crt";
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// The longest common name that there may be.
+/// The longest permitted common name.
 const LONGEST_NAME: usize = 64;
 
 /// The trust anchors and the client certificate of a PingSIX that reads a feed. The key is never shown.
@@ -37,7 +37,7 @@ impl fmt::Debug for FeedIdentity {
 }
 
 impl FeedIdentity {
-    /// Of PEM that somebody holds, whatever it may be worth.
+    /// From existing PEM, which may be invalid.
     pub fn new(ca_bundle: impl Into<String>, certificate: impl Into<String>, key: impl Into<String>) -> Self {
         Self { ca_bundle: ca_bundle.into(), certificate: certificate.into(), key: key.into() }
     }
@@ -63,13 +63,13 @@ impl FeedIdentity {
         [entry(CA, &self.ca_bundle), entry(CERTIFICATE, &self.certificate), entry(KEY, &self.key)].into()
     }
 
-    /// Reads the data of such a Secret, whatever it may be worth; `None` where part of it is missing or is no text.
+    /// Reads the data of such a Secret without validation; `None` if an entry is missing or no text.
     pub fn from_data(data: &BTreeMap<String, ByteString>) -> Option<Self> {
         let text = |name: &str| String::from_utf8(data.get(name)?.0.clone()).ok();
         Some(Self { ca_bundle: text(CA)?, certificate: text(CERTIFICATE)?, key: text(KEY)? })
     }
 
-    /// When it has to be looked at again, even if nothing else changes; `None` where that cannot be read.
+    /// The time of the next check, even without other changes; `None` for an unreadable certificate.
     pub fn renewal(&self) -> Option<Timestamp> {
         Certificate::read(&self.certificate).map(|certificate| certificate.renewal())
     }
@@ -80,7 +80,7 @@ impl FeedIdentity {
 pub enum ClientIdentity {
     /// The identity is valid.
     Keep,
-    /// This one has to be put in its place, as a whole.
+    /// This identity replaces the former one, as a whole.
     Write {
         /// The identity to write.
         identity: FeedIdentity,
@@ -92,17 +92,17 @@ pub enum ClientIdentity {
 /// The fault of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityFault {
-    /// There is none.
+    /// There is no identity.
     Missing,
     /// The text is no certificate with its key.
     Unusable,
     /// The certificate names other prefixes, or another owner.
     OtherPrefixes,
-    /// The authority that signs now would not have signed it, or it has expired.
+    /// The certificate has expired, or the signing authority would not have signed it.
     OtherAuthority,
     /// The renewal is due.
     Renewal,
-    /// The certificate is good; the authorities beside it are others than they should be.
+    /// The certificate is valid, and the authorities beside it are outdated.
     OtherBundle,
 }
 
@@ -189,7 +189,7 @@ impl Authorities {
     }
 }
 
-/// A name for people, made to fit, without what has a meaning in a name.
+/// A readable name, shortened, without characters that have a meaning in a name.
 fn common_name(owner: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || " -._/:".contains(letter);
     let name: String = owner.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();

@@ -1,4 +1,4 @@
-//! The Secret with the authorities: every replica follows it, and the one that leads writes it.
+//! The Secret with the authorities: every replica follows it, and the leader writes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,23 +37,23 @@ const NAMED: usize = 8;
 /// The delay after a write that failed or was not observed yet.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which Secret holds the authorities, and what they are for. [`new`](Self::new) has the defaults, and fields are set on it.
+/// The Secret with the authorities, and their use. [`new`](Self::new) has the defaults.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AuthorityOptions {
-    /// The Secret. Nobody but the controller should be able to read it: whoever does can read the feed.
+    /// The Secret. Its readers can read the feed, so only the controller should have access.
     pub secret: ObjectName,
-    /// The DNS names that the server is reached by. A client that reaches it otherwise has to verify one of them:
+    /// The DNS names of the server. A client that connects by another name has to verify one of them:
     /// `pingsix.etcd.tls.domain`.
     pub server_names: Vec<String>,
     /// The lifetimes of certificates.
     pub lifetimes: Lifetimes,
-    /// The time of day.
+    /// The clock for times of day.
     pub clock: Clock,
 }
 
 impl AuthorityOptions {
-    /// For the feed that a Service of the same namespace leads to.
+    /// The options for a feed behind a Service of the same namespace.
     pub fn new(secret: ObjectName, service: &str) -> Self {
         let host = format!("{service}.{}", secret.namespace);
         let server_names = vec![format!("{host}.svc"), format!("{host}.svc.cluster.local"), host];
@@ -73,9 +73,9 @@ pub struct FeedAuthority {
 /// The identity for a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedIdentity {
-    /// That which it held, or another one.
+    /// The present identity, or another one.
     pub identity: FeedIdentity,
-    /// When to ask again, even if the authorities stay.
+    /// The time of the next check, even if the authorities stay.
     pub renewal: Option<Timestamp>,
     /// The edition of the identity, for [told](FeedAuthority::told) after every data plane has its identity.
     pub edition: Edition,
@@ -90,11 +90,11 @@ enum WriteError {
     Api(#[from] Fault),
 }
 
-/// There is nothing to hold for a data plane.
+/// No data plane needs an identity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// The Secret has not been read yet, or cannot be used.
+    /// The Secret is not read yet, or unusable.
     #[error("the authority of the feed is not known yet")]
     Unknown,
     /// No certificate can be made.
@@ -103,18 +103,18 @@ pub enum IdentityError {
 }
 
 impl FeedAuthority {
-    /// The authorities as they were last read; `None` before that.
+    /// The last read authorities; `None` before.
     pub fn authorities(&self) -> Option<Arc<Authorities>> {
         self.known.borrow().clone()
     }
 
-    /// Changes whenever the authorities do: then every identity has to be looked at again.
+    /// Changes with the authorities; then every identity has to be checked again.
     pub fn changes(&self) -> watch::Receiver<Option<Arc<Authorities>>> {
         self.known.clone()
     }
 
-    /// The identity of `owner`, a name for people, which may read exactly the prefixes of these URIs. A valid identity
-    /// is kept; else [`client_identity`](Authorities::client_identity) issues one.
+    /// The identity of `owner`, a readable name, with access to exactly the prefixes of these URIs. A valid identity
+    /// is kept; otherwise [`client_identity`](Authorities::client_identity) issues one.
     ///
     /// # Errors
     /// [`IdentityError`] without an authority; the former identity stays.
@@ -136,15 +136,14 @@ impl FeedAuthority {
                 identity
             }
             (ClientIdentity::Keep, Some(held)) => held.clone(),
-            // There is nothing to keep.
+            // There is no former identity.
             (ClientIdentity::Keep, None) => return Err(IdentityError::Unknown),
         };
         Ok(IssuedIdentity { renewal: identity.renewal(), edition: authorities.edition(), identity })
     }
 
-    /// Says that the Secrets of all data planes hold what an edition asks for
-    /// ([`client_identity`](Authorities::client_identity) is `Keep` for each of them). To be said by the leader, each time
-    /// that it is found to be so; a rotation waits for it.
+    /// Records that the Secrets of all data planes hold an edition ([`client_identity`](Authorities::client_identity)
+    /// is `Keep` for each of them). The leader calls this each time; a rotation waits for it.
     pub fn told(&self, edition: Edition) {
         self.told.send_if_modified(|last| {
             let is_new = last.as_ref() != Some(&edition);
@@ -153,8 +152,8 @@ impl FeedAuthority {
         });
     }
 
-    /// Says for which owners a rotation waits because their Secrets cannot be written. To be said by the leader; the Secret
-    /// of the authority names them.
+    /// Records the owners whose Secrets cannot be written and for whom a rotation waits. The leader calls this; the
+    /// Secret of the authority names them.
     pub fn waits_for(&self, owners: BTreeSet<ObjectKey>) {
         self.waits_for.send_if_modified(|last| {
             let is_new = *last != owners;
@@ -163,13 +162,13 @@ impl FeedAuthority {
         });
     }
 
-    /// The options that it was started with.
+    /// The options of the keeper.
     pub fn options(&self) -> &AuthorityOptions {
         &self.options
     }
 }
 
-/// Keeps the Secret.
+/// Maintains the Secret.
 #[derive(Debug)]
 pub struct Keeper {
     api: Api<Secret>,
@@ -179,20 +178,20 @@ pub struct Keeper {
     waits_for: watch::Receiver<BTreeSet<ObjectKey>>,
 }
 
-/// The Secret as it was last seen.
+/// The last observed Secret.
 #[derive(Clone, Debug)]
 enum SecretState {
     /// The Secret was not observed yet.
     Unknown,
     Absent,
     There(Box<ObservedSecret>),
-    /// There is one that cannot be used.
+    /// The Secret is unusable.
     Wrong,
 }
 
 #[derive(Clone, Debug)]
 struct ObservedSecret {
-    /// Without its data.
+    /// The Secret lacks its data.
     secret: Secret,
     authorities: Arc<Authorities>,
 }
@@ -224,7 +223,7 @@ pub fn start(client: Client, options: AuthorityOptions) -> (Keeper, FeedAuthorit
 }
 
 impl Keeper {
-    /// Follows the Secret, and writes it while it leads, until it is stopped.
+    /// Follows the Secret, and writes it while this replica leads, until it is stopped.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
         let (sights, mut sight) = watch::channel(SecretState::Unknown);
         let live = async { tokio::join!(self.follow(&sights), self.lead(leadership, &mut sight)) };
@@ -318,7 +317,7 @@ impl Keeper {
         }
     }
 
-    /// Does what there is to do; whether something was written, which will be seen.
+    /// Writes the Secret if needed. Returns whether it was written, which the watch will observe.
     async fn act(&self, sight: &SecretState, told: Option<&Edition>) -> Result<bool, WriteError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
         let (present, next) = match sight {
@@ -332,7 +331,7 @@ impl Keeper {
                     Some(next) => Some(next),
                     None => told.and_then(|edition| seen.authorities.told(edition, now)),
                 };
-                // Read at a look and not at each change: whoever is waited for does not decide how often this is written.
+                // Read at intervals and not at each change, so that owners do not determine the rate of these writes.
                 let waits_for = waits_for(&self.waits_for.borrow());
                 let is_named = seen.annotation(WAITS_FOR) == waits_for.as_deref();
                 let next = match next {
@@ -380,7 +379,7 @@ impl Keeper {
                 );
                 Ok(true)
             }
-            // Somebody else was faster, which will be seen.
+            // Another client was faster, which the watch will observe.
             Err(fault)
                 if fault.category == FaultCategory::Conflict || fault.category == FaultCategory::NotFound =>
             {
@@ -391,7 +390,7 @@ impl Keeper {
     }
 }
 
-/// The value of [`WAITS_FOR`]; `None` when nobody is waited for.
+/// The value of [`WAITS_FOR`]; `None` if the rotation waits for no owner.
 fn waits_for(owners: &BTreeSet<ObjectKey>) -> Option<String> {
     let names: Vec<String> = owners.iter().take(NAMED).map(ToString::to_string).collect();
     match owners.len().saturating_sub(NAMED) {

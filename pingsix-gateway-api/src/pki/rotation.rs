@@ -52,17 +52,17 @@ pub struct Lifetimes {
     overlap: Duration,
 }
 
-/// The times do not go together.
+/// The times are inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LifetimesError {
-    /// A certificate would be good for less than a second.
+    /// A certificate would be valid for less than a second.
     #[error("a certificate has to be good for a second at least")]
     Certificate,
-    /// An authority would be good for longer than a century.
+    /// An authority would be valid for longer than a century.
     #[error("an authority may not be good for longer than 100 years")]
     Authority,
-    /// An authority could expire before everything it has signed is replaced.
+    /// An authority could expire before all its certificates are replaced.
     #[error(
         "an authority has to be good for at least six times as long as a certificate and the overlap together"
     )]
@@ -70,7 +70,8 @@ pub enum LifetimesError {
 }
 
 impl Default for Lifetimes {
-    /// An authority is good for ten years, a certificate for 90 days, and everybody knows something after ten minutes.
+    /// An authority is valid for ten years, a certificate for 90 days, and all processes know a change after ten
+    /// minutes.
     fn default() -> Self {
         let day = Duration::from_hours(24);
         Self { authority: 3_650 * day, certificate: 90 * day, overlap: Duration::from_mins(10) }
@@ -78,8 +79,8 @@ impl Default for Lifetimes {
 }
 
 impl Lifetimes {
-    /// Times of one's own: for how long an authority and a certificate are good, and how long it takes at most until what is
-    /// written into a Secret is in the files that Pods have of it, and known to all replicas.
+    /// Custom times: the lifetimes of an authority and of a certificate, and the longest time until a change of a
+    /// Secret is in the files of Pods and known to all replicas.
     ///
     /// # Errors
     /// [`LifetimesError`] when they do not go together.
@@ -120,12 +121,13 @@ impl Lifetimes {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edition(String);
 
-/// The authorities of a feed: the one that signs, and another on its way in or out. See the module's own text.
+/// The authorities of a feed: the one that signs, and another one that is introduced or retired. The module explains
+/// both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorities {
     signing: Authority,
     phase: Phase,
-    /// The last request for a rotation that was heard.
+    /// The last handled request for a rotation.
     heard: Option<String>,
 }
 
@@ -140,9 +142,9 @@ pub(super) enum Phase {
 /// The progress of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pace {
-    /// When it began.
+    /// The time of its begin.
     pub(super) since: Timestamp,
-    /// When every data plane was first known to have what it asks for.
+    /// The time of the first report that every data plane has the edition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) told: Option<Timestamp>,
 }
@@ -152,20 +154,20 @@ impl Pace {
         Self { since: now, told: None }
     }
 
-    /// When everybody knows what it asks for, or has nothing from before that is good.
+    /// The time at which all processes have the edition, or hold no valid certificate from before.
     fn end(&self, lifetimes: &Lifetimes) -> Timestamp {
         let latest = self.latest(lifetimes);
         self.told.map_or(latest, |told| latest.min(later(told, lifetimes.overlap)))
     }
 
-    /// When no certificate from before its begin is good any more.
+    /// The time at which all certificates from before the phase have expired.
     fn latest(&self, lifetimes: &Lifetimes) -> Timestamp {
         later(self.since, lifetimes.certificate.saturating_add(lifetimes.overlap))
     }
 }
 
 impl Authorities {
-    /// One authority that nobody knows yet. A request for a rotation counts as heard.
+    /// A single new authority. A pending request for a rotation counts as handled.
     ///
     /// # Errors
     /// [`IssueError`] when no certificate can be made.
@@ -178,7 +180,7 @@ impl Authorities {
         Self { signing, phase, heard }
     }
 
-    /// The one that signs.
+    /// The authority that signs.
     pub const fn signing(&self) -> &Authority {
         &self.signing
     }
@@ -200,7 +202,7 @@ impl Authorities {
         self.heard.as_deref()
     }
 
-    /// All that are to be trusted, the one that signs first.
+    /// The trusted authorities, the signing one first.
     pub fn trusted(&self) -> impl Iterator<Item = &Certificate> {
         let other = match &self.phase {
             Phase::Settled => None,
@@ -210,27 +212,27 @@ impl Authorities {
         [self.signing.certificate()].into_iter().chain(other)
     }
 
-    /// All that are to be trusted, as PEM.
+    /// The trusted authorities as PEM.
     pub fn bundle(&self) -> String {
         self.trusted().map(Certificate::pem).collect()
     }
 
     /// The edition for data planes.
     pub fn edition(&self) -> Edition {
-        // The one that signs is the first.
+        // The signing authority comes first.
         Edition(short_digest(&self.bundle()))
     }
 
-    /// Whether the next step has to wait for a data plane with this identity: it has not been told of the present edition,
-    /// and its certificate still opens the feed. An identity is written as a whole, so one with the present bundle has a
-    /// certificate that goes with it.
+    /// Whether the next step has to wait for a data plane with this identity: it lacks the present edition, and its
+    /// certificate still opens the feed. An identity is written as a whole, so the present bundle comes with a
+    /// matching certificate.
     pub fn waits_for(&self, identity: &FeedIdentity, now: Timestamp) -> bool {
         identity.ca_bundle() != self.bundle()
             && Certificate::read(identity.certificate())
                 .is_some_and(|certificate| self.accept_client(&certificate, now))
     }
 
-    /// When the next step is made at the latest; `None` while there is no rotation.
+    /// The latest time of the next step; `None` without a rotation.
     pub fn latest_step(&self, lifetimes: &Lifetimes) -> Option<Timestamp> {
         match &self.phase {
             Phase::Settled => None,
@@ -238,7 +240,7 @@ impl Authorities {
         }
     }
 
-    /// Whether a server that trusts these lets in the holder of a certificate now.
+    /// Whether a server that trusts these authorities accepts the holder of a certificate now.
     pub fn accept_client(&self, certificate: &Certificate, now: Timestamp) -> bool {
         accepts_client(self.trusted(), certificate, now)
     }
@@ -279,7 +281,7 @@ impl Authorities {
         })
     }
 
-    /// Notes that every data plane has what an edition asks for; `None` where that is nothing new.
+    /// Records that every data plane has an edition; `None` if that was known.
     #[must_use]
     pub fn told(&self, edition: &Edition, now: Timestamp) -> Option<Self> {
         if *edition != self.edition() {

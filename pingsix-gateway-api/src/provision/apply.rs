@@ -1,10 +1,10 @@
-//! One pass over what is made for an owner: what differs is applied, what is not wanted any more is deleted.
+//! One pass over the objects of an owner: differing objects are applied, and unwanted ones deleted.
 //!
-//! **Fence.** Before its first write, a pass has the API server confirm that this replica holds the Lease, and each write
-//! names the version of its object that was seen before that. So a process that took itself for the leader for too long, as
-//! when its clock stood still, changes nothing that its successor has written. When an object has changed, it is read, the
-//! Lease is confirmed again, and the write is made anew. What is not there yet is created without a version: then both
-//! would create it, and the one that leads puts right what is different.
+//! **Fence.** Before its first write, a pass has the API server confirm that this replica holds the Lease. Each write
+//! carries the version of its object that was observed before that confirmation. So a process that overestimates its
+//! leadership, for example because its clock stood still, overwrites nothing of its successor. After a conflict, the
+//! object is read, the Lease is confirmed again, and the write is repeated. A new object is created without a
+//! version. Both processes may create it, and the leader then corrects it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,14 +64,14 @@ pub(super) struct Outcome {
     pub(super) seen: Vec<(ChildKey, ChildChange)>,
     /// The applied objects, of this pass and before.
     pub(super) applied: BTreeMap<ChildKey, Applied>,
-    /// Why the pass has stopped.
+    /// The reason for which the pass stopped.
     pub(super) fault: Option<PassFault>,
 }
 
-/// Why a pass has stopped.
+/// The reason for which a pass stopped.
 #[derive(Debug)]
 pub(super) enum PassFault {
-    /// An object of this name is not the owner's.
+    /// An object of this name has another owner.
     Foreign { kind: ChildKind, name: String, uid: String },
     /// A request failed.
     Request { verb: &'static str, kind: ChildKind, name: String, fault: Fault },
@@ -135,7 +135,7 @@ fn sentence(fault: &Fault) -> String {
 }
 
 impl Work {
-    /// Does what is to be done, up to the first fault.
+    /// Applies and deletes objects until the first fault.
     pub(super) async fn pass(mut self, hand: &ApiWriter) -> Outcome {
         let mut seen = Vec::new();
         let fault = self.try_pass(hand, &mut seen).await.err();
@@ -208,7 +208,7 @@ impl Work {
             })
             .map(|(key, observed)| (key.clone(), observed.as_seen()))
             .collect();
-        // In the reverse of the order in which they are made.
+        // The reverse of the order of creation.
         for (key, there) in unwanted.into_iter().rev() {
             hand.lead(&mut is_confirmed).await?;
             hand.delete_as_seen(&key, there.clone()).await?;
@@ -224,7 +224,7 @@ fn leaves_scale(child: &Child) -> bool {
     child.kind == ChildKind::Deployment && child.object.pointer("/spec/replicas").is_none()
 }
 
-/// An object, if it is the owner's.
+/// An object, if it belongs to the owner.
 fn owned<'o>(child: &Child, observed: &'o Observed, uid: &str) -> Result<&'o Observed, PassFault> {
     if observed.is_owned_by(uid) {
         return Ok(observed);
@@ -247,7 +247,7 @@ impl ApiWriter {
         answer.map_err(|fault| PassFault::Request { verb, kind, name: name.to_string(), fault })
     }
 
-    /// Has the API server confirm once in a pass that this replica leads.
+    /// Confirms once in a pass that this replica leads.
     async fn lead(&self, is_confirmed: &mut bool) -> Result<(), PassFault> {
         if *is_confirmed {
             return Ok(());
@@ -256,7 +256,7 @@ impl ApiWriter {
         if *is_confirmed { Ok(()) } else { Err(PassFault::Led) }
     }
 
-    /// An object as it is, if it is there and the owner's.
+    /// The current object, if it exists and belongs to the owner.
     async fn get(&self, child: &Child, uid: &str) -> Result<Option<AsSeen>, PassFault> {
         let api = self.api(child.kind, &child.name.namespace);
         let found = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
@@ -264,7 +264,7 @@ impl ApiWriter {
         found.map(|observed| Ok(owned(child, &observed, uid)?.as_seen())).transpose()
     }
 
-    /// Applies an object, anew when it has changed since it was seen.
+    /// Applies an object, again after a conflict.
     async fn apply_as_seen(
         &self,
         child: &Child,
@@ -282,10 +282,9 @@ impl ApiWriter {
         self.apply(child, there).await
     }
 
-    /// Applies an object. Of one that is there, UID and version are given, so that another one in its place is left alone, and
-    /// so is one that somebody has changed. One that
-    /// comes into being at this very moment is merged into, unless somebody controls it: then the API server refuses a
-    /// second controller.
+    /// Applies an object. UID and version of an existing object are given, so that a changed or recreated object
+    /// stays. An object that another client creates at the same moment is merged into. If it has another controller,
+    /// the API server refuses a second one.
     async fn apply(&self, child: &Child, there: Option<AsSeen>) -> Result<Observed, PassFault> {
         let api = self.api(child.kind, &child.name.namespace);
         let mut object = child.object.clone();
@@ -296,7 +295,7 @@ impl ApiWriter {
             }
         }
         let mut params = PatchParams::apply(&self.field_manager).force();
-        // A field that Kubernetes does not know, in a patch of Pods, is refused rather than dropped.
+        // The API server refuses unknown fields instead of dropping them.
         params.field_validation = Some(ValidationDirective::Strict);
         let patch = Patch::Apply(&object);
         let request = api.patch(&child.name.name, &params, &patch);
@@ -305,10 +304,10 @@ impl ApiWriter {
         Ok(Observed::of(child.kind, applied))
     }
 
-    /// Has the number of Pods of a Deployment kept that says no more how many there are to be: a field that nobody applies any
-    /// more falls back to its default, which is one. So another manager of ours applies the number that there is, until
-    /// somebody changes it (Kubernetes, Server-Side Apply, "Transferring ownership between managers"). Who changes it at
-    /// this very moment is not overruled: then the request is refused, and made again.
+    /// Keeps the number of Pods of a Deployment when the configuration gives none any more. A field without a manager
+    /// falls back to its default, which is one. So another manager of ours applies the present number, until another
+    /// client changes it (Kubernetes, Server-Side Apply, "Transferring ownership between managers"). A change by
+    /// another client at the same moment is not overwritten: the request is refused and repeated.
     async fn hand_over_scale(&self, child: &Child, uid: &str) -> Result<(), PassFault> {
         let api = self.api(child.kind, &child.name.namespace);
         let live = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
@@ -332,7 +331,7 @@ impl ApiWriter {
         Ok(())
     }
 
-    /// Creates a Secret with a certificate. Who applies it later does not say what it holds, so that stays.
+    /// Creates a Secret with a certificate. A later application leaves out its data, so the certificate stays.
     async fn create(&self, child: &Child) -> Result<Observed, PassFault> {
         let (certificate, key) =
             certificate::certificate(&child.name.to_string()).ok_or(PassFault::Certificate)?;
@@ -348,7 +347,7 @@ impl ApiWriter {
         Ok(Observed::of(child.kind, created))
     }
 
-    /// Deletes an object, anew when it has changed since it was seen.
+    /// Deletes an object, again after a conflict.
     async fn delete_as_seen(&self, key: &ChildKey, mut there: AsSeen) -> Result<(), PassFault> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);

@@ -23,15 +23,15 @@ use crate::watch::Namespaces;
 /// Kind and name of an object.
 pub(super) type ChildKey = (ChildKind, ObjectName);
 
-/// An object as the API server has it, as far as it matters.
+/// The relevant part of an observed object.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) uid: String,
-    /// Its `resourceVersion`: of two of one kind, the newer is the greater.
+    /// Its `resourceVersion`, which grows for objects of one kind.
     version: u64,
     /// The owner and its UID; `None` without an owner of our kinds.
     pub(super) owner: Option<(ObjectKey, String)>,
-    /// Of everything but what the API server and controllers write about it.
+    /// The digest of the desired content.
     pub(super) digest: String,
     /// Of a Service.
     pub(super) addresses: Vec<Address>,
@@ -41,7 +41,7 @@ pub(super) struct Observed {
     pub(super) keys: KeyRecord,
     /// Of a Deployment.
     pub(super) rollout: Option<Rollout>,
-    /// Of a Deployment: who has applied how many Pods there are to be.
+    /// For a Deployment: the field managers of the number of Pods.
     pub(super) scaled_by: BTreeSet<String>,
 }
 
@@ -133,7 +133,7 @@ fn identity(secret: &Value) -> Option<FeedIdentity> {
     FeedIdentity::from_data(&data)
 }
 
-/// Which object a request is about, and in which version.
+/// The object and the version that a request expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AsSeen {
     pub(super) uid: String,
@@ -146,7 +146,7 @@ pub(super) struct AsSeen {
 pub(super) enum ChildChange {
     /// The object exists.
     There(Box<Observed>),
-    /// That with this UID was deleted.
+    /// The object with this UID is deleted.
     Deleted { uid: String },
 }
 
@@ -166,7 +166,7 @@ struct Watch {
     is_listed: bool,
     /// Whether the last try was forbidden.
     is_forbidden: bool,
-    /// The newest version that it has told of.
+    /// The newest delivered version.
     seen: u64,
     /// The last complaint: a lasting fault is logged once.
     complaint: Option<FaultCategory>,
@@ -227,13 +227,13 @@ impl Children {
         self.known.iter()
     }
 
-    /// Takes in what a request has found, or made. The watch may have told of it before that, and of what came after.
+    /// Records the result of a request. The watch may have delivered this version or a later one.
     pub(super) fn note(&mut self, key: ChildKey, noted: ChildChange) {
         match noted {
             ChildChange::There(observed) => {
                 let is_news = match self.known.get(&key) {
                     Some(known) => known.version < observed.version,
-                    // A watch that has come so far has told of its end as well.
+                    // A watch that has passed this version has delivered the deletion as well.
                     None => self.seen(&key) < observed.version,
                 };
                 if is_news {
@@ -253,7 +253,7 @@ impl Children {
         self.watch_of(key).map_or(0, |watch| watch.seen)
     }
 
-    /// The watch that tells of an object.
+    /// The watch of an object.
     fn watch_of(&self, (kind, name): &ChildKey) -> Option<&Watch> {
         let watches = self.watches.iter().filter(|watch| watch.kind == *kind);
         let mut of_it = watches
@@ -261,7 +261,7 @@ impl Children {
         of_it.next()
     }
 
-    /// Waits for the next event, and takes it in. Returns the owners of what it is about.
+    /// Waits for the next event, and records it. Returns the owners of its objects.
     pub(super) async fn next(&mut self) -> Vec<ObjectKey> {
         match self.events.next().await {
             Some((index, event)) => self.take(index, event),
@@ -344,7 +344,7 @@ impl Children {
             watcher::Event::Delete(object) => {
                 let (key, observed) = read(object);
                 watch.seen = watch.seen.max(observed.version);
-                // Another one of its name may have been made since.
+                // An object of the same name may have been created since.
                 if self.known.get(&key).is_some_and(|known| known.uid != observed.uid) {
                     return Vec::new();
                 }

@@ -26,7 +26,7 @@ use super::Keyring;
 /// The annotation of Pods with the number of the keyring that was there before them.
 pub(super) const EDITION: &str = "pingsix.io/keyring";
 
-/// The entry of the Secret with what is written down.
+/// The entry of the Secret with the record.
 pub(super) const RECORD: &str = "keys";
 
 /// The termination grace period without one in the template: the default of Kubernetes, in seconds.
@@ -35,21 +35,21 @@ const USUAL_GRACE: u64 = 30;
 /// The keys that all processes of an owner have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeldKeys {
-    /// There are no processes yet.
+    /// No process exists.
     #[default]
     Nobody,
-    /// Each of them has these; none when one of them may have none.
+    /// Each process has these keys; empty if a process may have none.
     All(Keyring),
 }
 
-/// The keys that parameters name cannot be had.
+/// The keys of parameters are not available.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyringFault {
-    /// There is no such Secret.
+    /// The Secret does not exist.
     #[error("Secret \"{0}\" with the keyring does not exist.")]
     NoSecret(ObjectName),
-    /// The Secret has no key where it should.
+    /// The Secret lacks the entry.
     #[error("Secret \"{secret}\" holds no keyring in its entry \"{entry}\".")]
     NoKeys {
         /// The Secret.
@@ -57,7 +57,7 @@ pub enum KeyringFault {
         /// The entry for the keys.
         entry: String,
     },
-    /// Which keys follow depends on those that processes have, and these are not known yet.
+    /// The keys of the processes are unknown, and the next keys depend on them.
     #[error("It is not known yet which keys its processes have.")]
     Unknown,
 }
@@ -65,15 +65,15 @@ pub enum KeyringFault {
 /// The plan for requested keys and the keys of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPlan {
-    /// The key that encrypts what is handed out, `None` for plaintext; or why nothing is to be handed out.
+    /// The encrypting key, or `None` for plaintext; an error if the documents must not be published.
     pub(crate) seal: Result<Option<String>, KeyringFault>,
-    /// The keys that processes are started with from now on, or why they stay as they are.
+    /// The keys for processes that start from now on, or the reason for which they stay.
     pub(crate) processes: Result<Keyring, KeyringFault>,
 }
 
 impl KeyPlan {
-    /// Whether processes have other keys than they are to have, so that not all of them may be able to read what is handed
-    /// out, however short that is.
+    /// Whether the keys of processes are being replaced, so that a process may be unable to read the documents for a
+    /// moment.
     pub(crate) fn is_under_way(&self, held: &HeldKeys) -> bool {
         let set = |keyring: &Keyring| keyring.0.iter().cloned().collect::<BTreeSet<String>>();
         match (&self.processes, held) {
@@ -83,15 +83,15 @@ impl KeyPlan {
     }
 }
 
-/// Says which key encrypts, and which keys processes get. `asked` is what parameters name; `None` when they ask for no
+/// Decides on the encrypting key and on the keys of processes. `asked` are the keys of parameters; `None` without
 /// encryption.
 ///
-/// - The first key encrypts that is asked for and that all processes have. Who has no process yet gets the first at once.
-/// - If they have none of those that are asked for, one that they have goes on, and processes get it as well, behind the
-///   others: when all have one of the others, that one encrypts, and the one before is taken from them.
-/// - If they have no key at all, they read plaintext alone, until all of them have one.
-/// - What is not to be encrypted any more is handed out in plaintext at once, before the processes lose their keys.
-/// - While the keys cannot be had, processes keep what they have, and what they read.
+/// - The first requested key that all processes have encrypts. Without a process, that is the first requested key.
+/// - If processes have none of the requested keys, one of theirs continues to encrypt, and they get it after the
+///   requested ones. When all have a requested key, that one encrypts, and the former one is removed.
+/// - If processes have no key at all, they read plaintext until all of them have one.
+/// - Without encryption, documents are plaintext at once, before the processes lose their keys.
+/// - While the requested keys are not available, processes keep their keys, and documents their encryption.
 pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, held: &HeldKeys) -> KeyPlan {
     let nobodys = Keyring::default();
     let (has_processes, held) = match held {
@@ -119,11 +119,11 @@ pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, held: &HeldKey
 /// The record of keys in the Secret that processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Which keyring this is, of all that there were; 0 before the first that has a key.
+    /// The number of the keyring, counted from its first key; 0 before.
     pub edition: u64,
     /// The keyring at the start of processes.
     pub keyring: Keyring,
-    /// Which of these keys all of them have that may run.
+    /// The keys of it that all running processes have.
     pub held: Keyring,
 }
 
@@ -146,14 +146,14 @@ impl KeyRecord {
         if is_over && rollout.edition == self.edition { &self.keyring } else { &self.held }
     }
 
-    /// As the Secret has it; `None` when nothing was ever encrypted.
+    /// The text in the Secret; `None` if nothing was ever encrypted.
     pub(super) fn to_text(&self) -> Option<String> {
         let Self { edition, keyring, held } = self;
         let text = json!({ "edition": edition, "keyring": keyring.0, "held": held.0 });
         (*edition > 0).then(|| text.to_string())
     }
 
-    /// Of a Secret.
+    /// Reads the text of a Secret.
     pub(super) fn of(secret: &Value) -> Self {
         let record = secret.get("data").and_then(|data| data.get(RECORD)).cloned().unwrap_or_default();
         let record: ByteString = serde_json::from_value(record).unwrap_or_default();
@@ -170,13 +170,13 @@ impl KeyRecord {
 /// The progress of a Deployment's rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rollout {
-    /// Which edition of what is asked of the Deployment this is about.
+    /// The generation of the Deployment.
     pub(super) generation: i64,
     /// Whether all Pods are of the template, except terminating ones.
     pub(super) is_complete: bool,
     /// The termination grace period of the former Pods.
     pub(super) grace: Duration,
-    /// Which keyring was there before the template was.
+    /// The number of the keyring before the template.
     edition: u64,
 }
 

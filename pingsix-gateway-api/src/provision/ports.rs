@@ -1,15 +1,15 @@
 //! The ports that containers listen on.
 //!
-//! Processes without privileges cannot have ports below 1024, and all containers of a Pod share its address. Each port of a
-//! listener leads to ports of its own, whatever other listeners there are: clients of 80 come to 10080, and the status page
-//! of that process is on 30080; those of 8080 come to 8080, and 28080. The Service leads from one to the other.
+//! Unprivileged processes cannot have ports below 1024, and all containers of a Pod share its address. Each port of a
+//! listener maps to ports of its own, independent of other listeners: port 80 maps to 10080 for clients and 30080 for
+//! the status page, and port 8080 to 8080 and 28080. The Service maps one to the other.
 //!
-//! Two listeners whose ports lead to the same (80 and 10080, 8080 and 28080) are the exception: the lower port has what it
-//! leads to, the other one the next that is free. So a port is never affected by a higher one, and by a lower one only then.
+//! Two listeners whose ports map to the same (80 and 10080, 8080 and 28080) are the exception: the lower one has the
+//! mapped port, and the other one the next free port. So a higher port never affects a lower one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lowest port that takes no privilege.
+/// The lowest unprivileged port.
 const FIRST: u16 = 1024;
 /// The number of unprivileged ports.
 const COUNT: u16 = u16::MAX - FIRST + 1;
@@ -29,8 +29,8 @@ pub(super) struct ProcessPorts {
     pub(super) metrics: Option<u16>,
 }
 
-/// The ports of the process of each listener port. `taken` belongs to others in the Pod; `metrics` is the first port for
-/// metrics, if there are to be any.
+/// The ports of the process of each listener port. `taken` are other ports of the Pod; `metrics` is the first port
+/// for metrics, if enabled.
 pub(super) fn allot(
     listeners: impl IntoIterator<Item = u16>,
     taken: u16,
@@ -56,7 +56,7 @@ pub(super) fn allot(
     allotted
 }
 
-/// The next port that nobody has. There are far fewer listeners than ports.
+/// The next free port. There are far fewer listeners than ports.
 fn claim(used: &mut BTreeSet<u16>, wanted: u16) -> u16 {
     let free = (0..COUNT).map(|steps| rotated(wanted, steps)).find(|port| !used.contains(port));
     let port = free.unwrap_or(wanted);
@@ -64,7 +64,7 @@ fn claim(used: &mut BTreeSet<u16>, wanted: u16) -> u16 {
     port
 }
 
-/// The port so many steps further; after the last comes the first that takes no privilege.
+/// The port at a distance; the lowest unprivileged port follows the last one.
 fn rotated(port: u16, steps: u16) -> u16 {
     let index = (u32::from(port.saturating_sub(FIRST)) + u32::from(steps)) % u32::from(COUNT);
     FIRST + u16::try_from(index).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! From what should run to the API server, and what has become of it.
+//! Applies the desired objects to the API server, and reports the outcome.
 
 mod rotation;
 #[cfg(test)]
@@ -62,13 +62,13 @@ pub(crate) struct Parts {
     pub(crate) metrics: Option<Arc<Metrics>>,
 }
 
-/// Has everything run that should, while this replica leads; and tells in every replica what has become of it.
+/// Applies the desired objects while this replica leads, and reports the outcome in every replica.
 pub(crate) struct Provisioner {
     parts: Parts,
     children: Children,
     desks: BTreeMap<ObjectKey, OwnerState>,
     leads: bool,
-    /// Whom a rotation of the feed's authority waits for that cannot be told of it.
+    /// Owners that a rotation of the feed's authority waits for, because their Secrets cannot be written.
     waited_for: BTreeSet<ObjectKey>,
 }
 
@@ -82,9 +82,9 @@ struct OwnerState {
     pace: Pace,
     applied: BTreeMap<ChildKey, Applied>,
     fault: Option<String>,
-    /// When to look again, for another identity or because Pods have ended.
+    /// The time of the next check, for another identity or the end of Pods.
     renewal: Option<Instant>,
-    /// Since when all Pods are of the template, and of which generation of the Deployment.
+    /// The time since which all Pods have the template, and the generation of the Deployment.
     settled: Option<(i64, Instant)>,
     /// The edition of the running pass, and the edition of the last successful one.
     coming: Option<Edition>,
@@ -101,7 +101,7 @@ impl Provisioner {
         Self { parts, children, desks: BTreeMap::new(), leads: false, waited_for: BTreeSet::new() }
     }
 
-    /// Runs until it is stopped. When leadership is lost, what is on its way is abandoned.
+    /// Runs until it is stopped. The loss of leadership cancels running passes.
     pub(crate) async fn run(mut self, leadership: Leadership, stop: CancellationToken) {
         let mut passes = Passes::new();
         let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
@@ -141,7 +141,7 @@ impl Provisioner {
         }
     }
 
-    /// When the next owner may be looked at that is due, or has to be looked at again.
+    /// The time at which the next owner is due.
     fn due(&self) -> Option<Instant> {
         if !self.leads || !self.children.is_listed() {
             return None;
@@ -169,7 +169,7 @@ impl Provisioner {
         }
     }
 
-    /// Something else is wanted: of whom?
+    /// Queues the owners whose desired objects changed.
     fn compare(&mut self) {
         let wanted = self.parts.wanted.clone();
         let wanted = wanted.borrow();
@@ -188,7 +188,7 @@ impl Provisioner {
         }
     }
 
-    /// Begins to look at owners that are due, as far as there is room.
+    /// Begins passes for due owners, as far as permits are free.
     fn begin(&mut self, passes: &mut Passes, leadership: &Leadership) {
         if !self.leads || !self.children.is_listed() {
             return;
@@ -260,7 +260,7 @@ impl Provisioner {
         let mut observed: BTreeMap<_, _> =
             of_owner.map(|(key, child)| (key.clone(), child.clone())).collect();
         let Some(need) = need else {
-            // Of an owner that was not looked at yet, or that says something wrong, it is not known what it needs.
+            // The need of an owner before its first pass, or with a fault, is unknown.
             let is_unwanted = is_unwanted && !observed.is_empty();
             let work = Work { uid: None, objects: None, observed, applied };
             return Ok(is_unwanted.then_some(Prepared { work, renewal: None, edition: None }));
@@ -279,7 +279,7 @@ impl Provisioner {
             diagnostics: key.diagnostics(owner),
             keys,
         };
-        // Processes of a Gateway without a port for the time being stay, and so does the address.
+        // A Gateway that has no port for a while keeps its processes and its address.
         let Some(objects) = objects(infrastructure, &self.parts.installation, &material) else {
             return Ok(None);
         };
@@ -316,8 +316,8 @@ impl Provisioner {
         (record.next(rollout.as_ref(), keyring, &held), look_again)
     }
 
-    /// When no Pod of another template than that of the Deployment is left, if nothing happens: Pods that are about to end do
-    /// not count among those of a Deployment, and read on.
+    /// The time at which all Pods of former templates have ended, if no event comes. Terminating Pods are not counted
+    /// by a Deployment, and still read.
     fn outlast(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
         let desk = self.desks.get_mut(owner)?;
         let before = desk.settled.filter(|(generation, _)| *generation == rollout.generation);
@@ -338,13 +338,13 @@ impl Provisioner {
         (record, deployment.and_then(|deployment| deployment.rollout.as_ref()))
     }
 
-    /// Which keys all processes of an owner have, as it is written down: nobody else can know more.
+    /// The recorded keys that all processes of an owner have. Only the record knows them.
     fn held(&self, infrastructure: &Infrastructure) -> HeldKeys {
         let deployment = (ChildKind::Deployment, service_name(infrastructure));
         match self.keys(infrastructure) {
             (record, Some(_)) => HeldKeys::All(record.held.clone()),
             (_, None) if self.children.is_seen(&deployment) => HeldKeys::Nobody,
-            // There may be some that nobody sees, with whatever keys.
+            // Unobserved processes may exist, with any keys.
             (_, None) => HeldKeys::All(Keyring::default()),
         }
     }
@@ -359,7 +359,7 @@ impl Provisioner {
         let authority = authority.ok_or(Unprepared::NoAuthority)?;
         let planes =
             need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
-        // As the engine publishes them: whoever has a copy reads nothing of the next owner of this name.
+        // As in publications: a copy of the certificate does not open the feed of the next owner with this name.
         let uid = need.infrastructure.uid.as_deref();
         let uri = |scope: &Scope| uid.map_or_else(|| feed_uri(scope), |uid| feed_uri_of_owner(scope, uid));
         let uris = planes.map(|prefix| Scope::new(prefix).map(|scope| uri(&scope)));
@@ -409,7 +409,7 @@ impl Provisioner {
         }
     }
 
-    /// Tells what has become of everything that is wanted.
+    /// Reports the outcome of all owners.
     fn tell(&self) {
         if !self.children.is_listed() {
             return;
@@ -444,7 +444,7 @@ enum Unprepared {
     UnknownAuthority,
     #[error(transparent)]
     Keyring(#[from] KeyringFault),
-    /// The prefix of a data plane is none.
+    /// The prefix of a data plane is invalid.
     #[error("{0}.")]
     Scope(#[from] SinkError),
     #[error("{0}.")]

@@ -29,11 +29,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Follows the key, and makes one whenever there is none. It stays `None` until one is known; one that cannot be used, and
-/// the end of the Secret, leave what was known.
+/// Follows the key, and creates one if there is none. The value is `None` until a key is known. An invalid key and
+/// the removal of the Secret leave the known key.
 ///
-/// Every replica has to have the same, and what Pods are told follows it: so one that somebody else has put there is taken
-/// over, also by who has made the one before.
+/// All replicas need the same key, and the Pods follow it. So a key that another client has written replaces the
+/// known one, also at its author.
 pub(crate) fn start(
     client: Client,
     name: ObjectName,
@@ -59,9 +59,9 @@ async fn follow(
     loop {
         let seen = tokio::select! {
             Some(version) = versions.next() => version.map_err(|error| Fault::from(&error)),
-            // Of several replicas that do this, one succeeds, and the others see what it has made.
+            // Several replicas may try; one succeeds, and the others observe its key.
             () = sleep(PAUSE), if is_absent => Ok(None),
-            // The channel stays open, so that nobody takes its end for a change.
+            // The channel stays open, because its end would look like a change.
             else => return std::future::pending().await,
         };
         is_absent = matches!(seen, Ok(None));
@@ -84,7 +84,7 @@ async fn follow(
     }
 }
 
-/// Takes over the key in a Secret.
+/// Reads the key in a Secret.
 fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Result<(), Fault> {
     let bytes = secret.data.unwrap_or_default().remove(KEY).unwrap_or_default();
     let message = format!("its entry {KEY} has fewer than 32 bytes");
@@ -97,7 +97,7 @@ fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Resul
     Ok(())
 }
 
-/// Makes a Secret with a key; who watches it will see it.
+/// Creates a Secret with a key; its watch delivers it.
 async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<(), Fault> {
     let bytes = random().ok_or_else(|| Fault::new(FaultCategory::Malformed, "there is no randomness"))?;
     let secret = Secret {
@@ -114,7 +114,7 @@ async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<
     Ok(())
 }
 
-/// Thirty-two bytes that nobody can guess: a digest of a key that was made for nothing else.
+/// Thirty-two random bytes: the digest of a private key that has no other use.
 fn random() -> Option<Vec<u8>> {
     Some(Sha256::digest(KeyPair::generate().ok()?.serialized_der()).to_vec())
 }

@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    IngressSnapshot, Referents, Snapshot, config_map_of_security_policy, config_maps_of_gateway,
+    config_maps_of_policy, proxy_of_class, proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
+    services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -76,8 +77,11 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
             now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
         {
             let secrets_now = secrets_of_security_policy(policy, namespace);
+            let config_map = config_map_of_security_policy(policy, namespace).into_iter().collect();
             permit(world, &mut now.referents, key, &secrets_now);
+            permit(world, &mut now.referents, key, &config_map);
             secrets.extend(secrets_now);
+            config_maps.extend(config_map);
         }
     }
     add_credentials(&now.referents, &mut secrets);

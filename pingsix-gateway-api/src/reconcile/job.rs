@@ -1,8 +1,8 @@
-//! A translation, apart from everything that goes on meanwhile.
+//! A translation, independent of later changes.
 //!
-//! A [`Job`] holds all that it takes: an immutable snapshot, and what the last translation of the same owner left. So it can
-//! run on any thread, and whatever happens meanwhile makes no difference to it. [`Reconciler::prepare`] makes it, and
-//! [`Reconciler::finish`] takes in what came of it.
+//! A [`Job`] holds all inputs: an immutable snapshot, and the caches of the owner's last translation. So it can run
+//! on any thread, while other changes arrive. [`Reconciler::prepare`] creates it, and [`Reconciler::finish`] records
+//! its result.
 //!
 //! [`Reconciler::prepare`]: super::Reconciler::prepare
 //! [`Reconciler::finish`]: super::Reconciler::finish
@@ -28,7 +28,7 @@ pub(super) struct OwnerCache {
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
 
-/// Something to translate and to bridge.
+/// The inputs of a translation and its bridge.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) owner: ObjectKey,
@@ -58,13 +58,13 @@ pub(crate) struct Done {
 /// The translated or withdrawn owner.
 #[derive(Debug)]
 pub(super) enum Made {
-    /// For a trial, as far as the owner has these data planes.
+    /// The trial, for the data planes of the owner.
     Trial(BTreeMap<DataPlaneKey, DataPlane>),
-    /// A trial that cannot be made.
+    /// A trial that cannot be published.
     Nothing,
-    /// Its parameters cannot be used, so what was made before stays.
+    /// The parameters cannot be used, so the previous publication stays.
     Kept(Box<Verdicts>),
-    /// All of it, but for what is in [`Done::bridged`].
+    /// The translation, apart from the parts in [`Done::bridged`].
     All(Box<Translation>),
 }
 
@@ -77,12 +77,12 @@ pub(super) struct Bridged {
 }
 
 impl Job {
-    /// The owner that it is about.
+    /// The owner.
     pub(crate) const fn owner(&self) -> &ObjectKey {
         &self.owner
     }
 
-    /// Does it.
+    /// Runs the translation.
     pub(crate) fn run(self) -> Done {
         let Self { owner, draft, options, before, mut cache, now, awaited } = self;
         let Draft { snapshot, number, trial } = draft;
@@ -103,7 +103,7 @@ impl Job {
                 Made::Trial(planes)
             }
             (None, true) => {
-                // A trial may be what was published last.
+                // A trial may equal the last publication.
                 bridged.planes(&before, &mut cache, &options);
                 bridged.problems.clear();
                 Made::Kept(Box::new(translation.verdicts))
@@ -155,7 +155,7 @@ impl Bridged {
         }
     }
 
-    /// Has nothing published for data planes that are gone.
+    /// Adds empty publications for removed data planes.
     pub(super) fn withdraw<'k>(
         &mut self,
         gone: impl IntoIterator<Item = &'k DataPlaneKey>,

@@ -19,7 +19,7 @@ use crate::world::{Changed, Extract, OwnerSnapshot};
 /// The last translation of an owner, with its acceptance.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
-    /// Without what delivery adds.
+    /// The verdicts, without those of delivery.
     pub(super) verdicts: Option<Verdicts>,
     pub(super) problems: Vec<Problem>,
     pub(super) planes: BTreeMap<DataPlaneKey, DataPlane>,
@@ -38,14 +38,14 @@ pub(super) struct Owned {
     pub(super) waits: Waits,
     /// The objects that it could use at the last translation.
     pub(super) extract: Option<Extract>,
-    /// The objects that came, went or changed since.
+    /// The objects that changed since the last translation.
     pub(super) changed: Changed,
-    /// While a [job](super::job::Job) runs, that has it.
+    /// The caches of the translation; `None` while a [job](super::job::Job) has them.
     pub(super) cache: OwnerCache,
     pub(super) acceptance: Acceptance,
     /// The documents that a trial publishes in the place of `planes`.
     pub(super) tried: BTreeMap<DataPlaneKey, DataPlane>,
-    /// Its parameters cannot be used: what was published before stays.
+    /// Whether its parameters cannot be used. The previous publication stays.
     pub(super) is_kept: bool,
 }
 
@@ -63,7 +63,7 @@ impl Reconciler {
         made.map_or(AcceptanceOutcome::Nothing, |made| made.acceptance.published(draft, data_plane, revision))
     }
 
-    /// Takes in how PingSIX takes what a data plane is given; nothing when there is no instance that says so.
+    /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports.
     pub fn hears(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) -> AcceptanceOutcome {
         let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
         let said = reception.as_ref().and_then(|reception| reception.refused.as_ref());
@@ -72,8 +72,7 @@ impl Reconciler {
         made.acceptance.hears(data_plane, reception, &named)
     }
 
-    /// Does what the time has come for in how PingSIX takes publications. Returns the owners of which something else is to be
-    /// published.
+    /// Advances the time of acceptance. Returns the owners with another publication.
     pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
         let owners = self.owners.iter_mut();
         let heard = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
@@ -85,7 +84,7 @@ impl Reconciler {
         Some(&self.owners.get(owner)?.acceptance)
     }
 
-    /// Gives up what is being found out about an owner: nobody listens to PingSIX any more. Returns whether something was.
+    /// Ends the search for faults of an owner, because no instance reports any more. Returns whether there was one.
     pub fn give_up(&mut self, owner: &ObjectKey) -> bool {
         self.owners.get_mut(owner).is_some_and(|made| made.acceptance.give_up())
     }
@@ -93,13 +92,13 @@ impl Reconciler {
 
 /// The verdicts and problems.
 impl Reconciler {
-    /// Whether the parameters of an owner cannot be used, so that what was published before stays as it is.
+    /// Whether the parameters of an owner cannot be used. Its previous publication stays.
     pub fn is_kept(&self, owner: &ObjectKey) -> bool {
         self.owners.get(owner).is_some_and(|made| made.is_kept)
     }
 
-    /// The verdicts on a Gateway and its ListenerSets, with what is known of the delivery of its data planes; `None` when
-    /// it is not ours. Those on routes and policies are [elsewhere](Self::route), for other Gateways share them.
+    /// The verdicts on a Gateway and its ListenerSets, with the delivery of its data planes; `None` if the Gateway is
+    /// not ours. Verdicts on routes and policies are [elsewhere](Self::route), because Gateways share them.
     pub fn verdicts(
         &self,
         owner: &ObjectKey,
@@ -127,7 +126,7 @@ impl Reconciler {
         Some(merged)
     }
 
-    /// The owners whose translation speaks of a Gateway, ListenerSet or Ingress: none when nobody serves it.
+    /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.
     pub fn owners_that_speak_of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
         self.speakers.of(object)
     }

@@ -1,12 +1,14 @@
-//! Which owners are due, and whose turn it is.
+//! The queue of owners: due times, and the order of turns.
 //!
-//! Of those that are due, the one goes first that has taken the least processor time lately. What an owner takes is a debt
-//! that it pays off at a quarter of a processor ([`SHARE`]). Whoever becomes due before that is **heavy**, and whoever has no
-//! debt then is **light**. The turn of an owner is when it became due, or when its debt will be paid, whichever is later. So
-//! those that are light go first, in the order in which they became due, and nobody waits for ever: whoever goes before gets
-//! a later turn by that. Nobody waits for a turn that nobody else wants.
+//! Among due owners, the one with the least recent processor time goes first. The processor time of an owner is a
+//! debt, which it pays off at a quarter of a processor ([`SHARE`]). An owner that becomes due in debt is **heavy**,
+//! and any other owner is **light**. The turn of a light owner is its due time. The turn of a heavy owner is the end
+//! of its debt. Owners go in the order of turns, so light owners go first, in the order of their due times. Each turn
+//! moves the next turn of the same owner back, so every owner has its turn at last. A heavy owner does not wait while
+//! the queue has no other owner.
 //!
-//! Knows no clock: times are given.
+//! The queue reads no clock; callers pass the time.
+//!
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,17 +16,19 @@ use std::time::Duration;
 use pingsix_translate::ObjectKey;
 use tokio::time::Instant;
 
+use crate::wait::doubled;
+
 /// The divisor of processor time that an owner may use without debt.
 const SHARE: u32 = 4;
 
-/// No debt takes longer to be paid: what was taken before that is forgotten.
+/// The longest debt. Processor time beyond it is forgiven.
 const LONGEST_DEBT: Duration = Duration::from_mins(1);
 
 /// The pace of reconciliations of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// After a reconsideration, the owner rests this many times as long as it took, so that a storm of changes costs a
-    /// bounded share of a processor, and a single change is not delayed at all.
+    /// The duration of a reconciliation times this factor is the rest after it. A storm of changes thus costs a
+    /// bounded share of a processor, and a single change has no delay.
     pub rest_factor: u32,
     /// The longest rest.
     pub longest_rest: Duration,
@@ -45,27 +49,27 @@ impl Default for Pace {
     }
 }
 
-/// Owners that wait for their turn, each once.
+/// A set of owners that wait for their turn.
 #[derive(Debug, Default)]
 pub struct Queue {
     pace: Pace,
     waiting: BTreeMap<ObjectKey, Waiting>,
     /// The owners that are not due, by due time.
     later: BTreeSet<QueueEntry>,
-    /// The due owners, by their turns.
+    /// The due owners by turn.
     light: BTreeSet<QueueEntry>,
     heavy: BTreeSet<QueueEntry>,
     arrivals: u64,
-    /// Until when an owner rests.
+    /// The end of each owner's rest.
     resting: BTreeMap<ObjectKey, Instant>,
-    /// When the debt of an owner is paid.
+    /// The end of each owner's debt.
     debts: BTreeMap<ObjectKey, Instant>,
-    /// When debts are looked through for those that are paid.
+    /// The next time at which paid debts are dropped.
     audit: Option<Instant>,
     failures: BTreeMap<ObjectKey, u32>,
 }
 
-/// A time, the number of an arrival, and who arrived.
+/// A time, the number of an arrival, and the owner.
 type QueueEntry = (Instant, u64, ObjectKey);
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +83,7 @@ struct Waiting {
 enum Stage {
     Later,
     Light,
-    /// With its turn.
+    /// Heavy, with its turn.
     Heavy(Instant),
 }
 
@@ -91,13 +95,13 @@ pub(crate) enum Capacity {
     LightOnly,
 }
 
-/// Somebody's turn.
+/// The turn of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) owner: ObjectKey,
-    /// Since when it was due.
+    /// The time from which the owner was due.
     pub(crate) due: Instant,
-    /// Whether the owner had no debt then.
+    /// Whether the owner was in no debt at that time.
     pub(crate) is_light: bool,
 }
 
@@ -107,26 +111,26 @@ impl Queue {
         Self { pace, ..Self::default() }
     }
 
-    /// An owner is to be reconsidered: now, or when its rest is over.
+    /// Queues an owner: for now, or for the end of its rest.
     pub fn push(&mut self, owner: ObjectKey, now: Instant) {
         let at = self.resting.get(&owner).copied().filter(|rest| *rest > now).unwrap_or(now);
         self.schedule(owner, at);
     }
 
-    /// An owner could not be dealt with, and is to be tried again.
+    /// Queues an owner again after a failure, with a growing delay.
     pub fn retry(&mut self, owner: ObjectKey, now: Instant) {
         let failures = self.failures.entry(owner.clone()).or_default();
-        let delay = self.pace.first_retry.saturating_mul(2_u32.saturating_pow(*failures));
         *failures = failures.saturating_add(1);
-        self.schedule(owner, now + delay.min(self.pace.longest_retry));
+        let delay = doubled(self.pace.first_retry, *failures, self.pace.longest_retry);
+        self.schedule(owner, now + delay);
     }
 
-    /// The owner whose turn it is. It is no longer in the queue.
+    /// Removes and returns the next owner.
     pub fn pop(&mut self, now: Instant) -> Option<ObjectKey> {
         self.turn(now, Capacity::Any).map(|turn| turn.owner)
     }
 
-    /// The owner whose turn it is, among those for whom there is capacity. It is no longer in the queue.
+    /// Removes and returns the next owner that the capacity allows.
     pub(crate) fn turn(&mut self, now: Instant, capacity: Capacity) -> Option<Turn> {
         self.make_ready(now);
         let turn = |place: Option<&QueueEntry>| place.map(|(turn, ..)| *turn);
@@ -143,7 +147,7 @@ impl Queue {
         Some(Turn { owner, due, is_light })
     }
 
-    /// Sorts those that have become due.
+    /// Sorts owners that have become due into light and heavy ones.
     fn make_ready(&mut self, now: Instant) {
         while self.later.first().is_some_and(|(due, ..)| *due <= now) {
             let Some((due, arrival, owner)) = self.later.pop_first() else { return };
@@ -161,7 +165,7 @@ impl Queue {
         }
     }
 
-    /// When there may be a [turn](Self::turn); `None` when nobody waits.
+    /// The time of the next [turn](Self::turn); `None` if the queue is empty.
     pub(crate) fn next_turn(&self, capacity: Capacity) -> Option<Instant> {
         let first = |places: &BTreeSet<QueueEntry>| {
             let (.., owner) = places.first()?;
@@ -171,38 +175,38 @@ impl Queue {
         [first(&self.later), first(&self.light), heavy].into_iter().flatten().min()
     }
 
-    /// An owner was reconsidered, which took so much processor time: it rests in proportion to that, and is in debt.
+    /// Charges an owner for the processor time of a reconciliation: with a rest in proportion, and with debt.
     pub fn rest(&mut self, owner: &ObjectKey, now: Instant, took: Duration) {
         let rest = took.saturating_mul(self.pace.rest_factor).min(self.pace.longest_rest);
         self.resting.insert(owner.clone(), now + rest);
         let paid = self.debts.get(owner).map_or(now, |paid| now.max(*paid));
         let paid = (paid + took.saturating_mul(SHARE).min(LONGEST_DEBT)).min(now + LONGEST_DEBT);
         self.debts.insert(owner.clone(), paid);
-        // A debt outlives its owner: who is deleted and made anew has taken what it has taken.
+        // A debt outlives its owner, so that a deleted and recreated owner keeps it.
         if *self.audit.get_or_insert(now + LONGEST_DEBT) <= now {
             self.debts.retain(|_, paid| *paid > now);
             self.audit = None;
         }
     }
 
-    /// An owner has been dealt with: a later failure is the first.
+    /// Ends the series of failures of an owner.
     pub fn succeeded(&mut self, owner: &ObjectKey) {
         self.failures.remove(owner);
     }
 
-    /// Whether an owner waits.
+    /// Whether the queue contains an owner.
     pub fn contains(&self, owner: &ObjectKey) -> bool {
         self.waiting.contains_key(owner)
     }
 
-    /// An owner is gone.
+    /// Removes a deleted owner.
     pub fn forget(&mut self, owner: &ObjectKey) {
         self.resting.remove(owner);
         self.failures.remove(owner);
         self.take_out(owner);
     }
 
-    /// When the next owner is due; `None` when nobody waits. It looks at all that are heavy.
+    /// The time at which the next owner is due; `None` if the queue is empty. Linear in the number of heavy owners.
     pub fn next_due(&self) -> Option<Instant> {
         let heavy = self.heavy.iter().filter_map(|(.., owner)| Some(self.waiting.get(owner)?.due));
         let others = [&self.light, &self.later].into_iter().filter_map(|places| Some(places.first()?.0));

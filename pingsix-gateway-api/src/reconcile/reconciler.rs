@@ -1,4 +1,4 @@
-//! The picture of the cluster, and what was made of it.
+//! The world of objects, and the translations of its owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::verdicts::OwnerIndex;
 use crate::acceptance::Findings;
 use crate::world::{Effects, Event, World};
 
-/// Holds the picture of the cluster and what was last made of each owner.
+/// Holds the world of objects and the last translation of each owner.
 #[derive(Debug)]
 pub struct Reconciler {
     pub(super) world: World,
@@ -26,7 +26,7 @@ pub struct Reconciler {
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
     pub(super) owners: BTreeMap<ObjectKey, Owned>,
     pub(super) speakers: OwnerIndex,
-    /// Referenced objects of which it is known whether they are there.
+    /// Referenced objects whose existence is known.
     pub(super) answered: BTreeSet<ObjectKey>,
     /// Whether the references have changed since the last call.
     pub(super) references_changed: bool,
@@ -59,7 +59,7 @@ impl Reconciler {
         }
     }
 
-    /// The picture of the cluster.
+    /// The world of objects.
     pub const fn world(&self) -> &World {
         &self.world
     }
@@ -69,7 +69,7 @@ impl Reconciler {
         &self.options
     }
 
-    /// Takes in what a watch saw.
+    /// Applies an event of a watch.
     pub fn apply(&mut self, event: Event) -> Effects {
         let kind = event.kind();
         let was_complete = self.world.is_complete(kind);
@@ -84,19 +84,19 @@ impl Reconciler {
         effects
     }
 
-    /// Takes in that an object is not there, or that nobody refers to it any more.
+    /// Removes an object that is deleted or no longer referenced.
     pub fn remove(&mut self, key: &ObjectKey) -> Effects {
         let effects = self.world.remove(key);
         self.judge_classes(effects)
     }
 
-    /// Takes in that it is known whether a referenced object is there. Returns the owners that waited for it.
+    /// Records that the existence of a referenced object is known. Returns the owners that waited for it.
     pub fn answered(&mut self, key: ObjectKey) -> BTreeSet<ObjectKey> {
         let waiting = self.world.owners_of(&key);
         if self.answered.insert(key) { waiting } else { BTreeSet::new() }
     }
 
-    /// Takes in that a referenced object is not watched any more.
+    /// Records that a referenced object is no longer watched.
     pub fn unwatched(&mut self, key: &ObjectKey) -> Effects {
         self.answered.remove(key);
         self.remove(key)
@@ -123,7 +123,7 @@ impl Reconciler {
         effects
     }
 
-    /// Takes in what other replicas have found at fault. Returns the owners that this may make a difference for.
+    /// Applies the findings of other replicas. Returns the owners that they concern.
     pub fn learn(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
         let before = std::mem::replace(&mut self.findings, findings);
         let owners: BTreeSet<&ObjectKey> =
@@ -149,7 +149,7 @@ impl Reconciler {
         gateways.into_iter().chain(classes).filter(|owner| self.is_ours(owner)).collect()
     }
 
-    /// Whether an owner is there and ours. It may be that its parameters, or those of its class, cannot be used.
+    /// Whether an owner exists and is ours. Its parameters, or those of its class, may be unusable.
     pub(super) fn is_ours(&self, owner: &ObjectKey) -> bool {
         if owner.kind == Kind::Gateway {
             self.world.get::<Gateway>(&owner.name).is_some_and(|gateway| {
@@ -166,18 +166,18 @@ impl Reconciler {
         }
     }
 
-    /// The Secrets and ConfigMaps that have to be watched, if they are others than when this was last asked.
+    /// The Secrets and ConfigMaps to watch, if they differ from the last call.
     pub fn take_references(&mut self) -> Option<BTreeSet<ObjectKey>> {
         std::mem::take(&mut self.references_changed).then(|| self.referenced())
     }
 
-    /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
+    /// The Secrets and ConfigMaps to watch: the references of our owners.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
         self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
     }
 
-    /// Takes note of where the data planes of an owner are reached, which no backend may be. Returns whether that is
-    /// another than before, so that the owner has to be reconsidered.
+    /// Records the addresses of an owner's data planes, which no backend may have. Returns whether they changed, so
+    /// that the owner has to be reconciled.
     pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<SocketAddr>) -> bool {
         let Some(made) = self.owners.get_mut(owner) else { return false };
         let is_other = !made.own_addresses.keys().eq(&addresses);
@@ -187,8 +187,8 @@ impl Reconciler {
         is_other
     }
 
-    /// Ends the waits for answers of the API server for which it is time; patience counts while it answers. To be called
-    /// about every second. Returns the owners to reconsider.
+    /// Ends waits for answers of the API server that have reached their time limit. The limit counts only while the
+    /// API server answers. Callers repeat this about every second. Returns the owners to reconcile.
     pub fn end_waits(&mut self, now: Instant, is_answering: bool) -> BTreeSet<ObjectKey> {
         let owners = self.owners.iter_mut();
         let ended = owners.filter_map(|(owner, made)| made.waits.beat(now, is_answering).then_some(owner));

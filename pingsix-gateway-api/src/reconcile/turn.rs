@@ -1,4 +1,4 @@
-//! The turn of an owner: what it may see is prepared for translation, and what came of that is taken in.
+//! The turn of an owner: its translation is prepared, and the result is recorded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::world::{Extract, OwnerSnapshot};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Publication {
-    /// Which data plane.
+    /// The key of the data plane.
     pub data_plane: DataPlaneKey,
     /// The desired documents; none for a data plane that is gone.
     pub desired: Desired,
@@ -43,16 +43,16 @@ pub enum ReconcileOutcome {
 pub struct Reconciled {
     /// The publications, in the order of the data planes. Publications without a change are among them.
     pub publications: Vec<Publication>,
-    /// Data planes that keep what they have, because what was made for them cannot be published.
+    /// Data planes that keep their documents, because the new ones cannot be published.
     pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
-    /// Objects about which there is something else to tell than before.
+    /// Objects with a changed verdict.
     pub told: BTreeSet<Arc<ObjectKey>>,
-    /// To be told which revisions come of the publications.
+    /// The draft that [`Acceptance`](crate::acceptance::Acceptance) follows by the revisions of these publications.
     pub draft: Option<DraftNumber>,
-    /// Set when PingSIX has refused something, and this is to find out what: nothing is told of it.
+    /// Set for a trial after a refusal by PingSIX. A trial changes no report.
     pub trial: Option<Trial>,
-    /// Objects it refers to of which nobody knows yet whether they are there. What refers to one of these counts as it was
-    /// before, and after a while fails closed.
+    /// References without an answer of the API server. The objects that refer to them count as in the last
+    /// translation, and fail closed after a time limit.
     pub awaited: BTreeSet<ObjectKey>,
 }
 
@@ -63,12 +63,13 @@ pub(crate) enum Prepared {
     Withdrawn(Reconciled),
     /// As [`ReconcileOutcome::Waiting`].
     Waiting(BTreeSet<ObjectKey>),
-    /// This is to be run, wherever, and [taken in](Reconciler::finish). Until then, the owner is not to be prepared again.
+    /// A translation to run on any thread. The owner is not prepared again until the job is
+    /// [finished](Reconciler::finish).
     Job(Box<Job>),
 }
 
 impl Reconciler {
-    /// Makes ready what it takes to translate an owner.
+    /// Prepares the translation of an owner.
     pub(crate) fn prepare(&mut self, owner: &ObjectKey, now: Timestamp) -> Prepared {
         let extract = if self.is_ours(owner) { self.extract(owner) } else { None };
         let Some(extract) = extract else {
@@ -131,7 +132,7 @@ impl Reconciler {
         }
     }
 
-    /// Takes in what came of a job; `None` when it is of no use any more, and the owner has to be prepared again.
+    /// Records the result of a job; `None` if it is outdated, and the owner has to be prepared again.
     pub(crate) fn finish(&mut self, done: Done) -> Option<Reconciled> {
         let Done { owner, number, trial, cache, awaited, made: came, bridged } = done;
         let is_ours = self.is_ours(&owner);
@@ -160,7 +161,7 @@ impl Reconciler {
         Some(Reconciled { draft: Some(number), trial, awaited, ..reconciled })
     }
 
-    /// The objects that an owner may use now.
+    /// The objects that the owner may use now.
     fn extract(&mut self, owner: &ObjectKey) -> Option<Extract> {
         let kept = self.owners.get_mut(owner).and_then(|made| {
             let changed = std::mem::take(&mut made.changed);
@@ -228,7 +229,7 @@ impl Reconciler {
         Reconciled { told, ..bridged.reconciled() }
     }
 
-    /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
+    /// Empties the data planes of an owner that is deleted or not ours, and ends its reports.
     fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
         let Some(made) = self.owners.remove(owner) else { return Reconciled::default() };
         self.references_changed |= !made.referenced.is_empty();

@@ -1,4 +1,4 @@
-//! One of several replicas: what it tells, and what it hears.
+//! One of several replicas: the record that it writes, and the records that it reads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,15 +29,15 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The shortest time between two writes, for instance while many readers connect in sequence.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// And how soon for what can wait: where something changes all the time, something is confirmed all the time.
+/// The shortest time between writes of confirmations, which may change all the time.
 const CALM: Duration = Duration::from_secs(2);
 
 /// The delay after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Replicas {
-    /// Tells others of the readers of this replica, and hears of theirs, until it is stopped; then takes its record away.
-    /// `readers` counts those of each scope, and `changed` changes when they may be others.
+    /// Writes the record of this replica and reads the others until it is stopped; then removes the record. `readers`
+    /// counts the readers of each scope, and `changed` signals that the counts may differ.
     pub(crate) async fn run<R: Fn() -> BTreeMap<Scope, usize>>(
         self,
         readers: R,
@@ -87,7 +87,7 @@ impl Inner {
         }
     }
 
-    /// Tells of this replica for as long as the future lives.
+    /// Writes the record of this replica for as long as the future lives.
     async fn tell<R: Fn() -> BTreeMap<Scope, usize>>(
         &self,
         current: R,
@@ -120,7 +120,7 @@ impl Inner {
             tokio::select! {
                 () = sleep_until(now + next) => {}
                 () = other_readers(&current, changed.as_mut(), &readers) => {}
-                // One that is new has to hear of our reading.
+                // A new replica needs our reading of the shared time.
                 _ = newcomers.changed() => {}
                 () = self.something_to_say(&mut says) => soonest = soonest.max(CALM),
             }
@@ -128,14 +128,14 @@ impl Inner {
         }
     }
 
-    /// Waits until something else is to be told than its readers, and there is somebody to tell.
+    /// Waits until the report differs, apart from readers, and another replica exists.
     async fn something_to_say(&self, says: &mut watch::Receiver<ReplicaReport>) {
         while says.changed().await.is_ok() {
             if self.membership.lock().present().next().is_some() {
                 return;
             }
         }
-        // The sender is a part of this.
+        // This future owns the sender.
         std::future::pending::<()>().await;
     }
 
@@ -161,7 +161,7 @@ impl Inner {
         let record = self.record(times, readers, report);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
-            // The records of replicas that are gone.
+            // Removes the records of replicas that are gone.
             let forgotten = self.membership.lock().forgotten();
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
@@ -185,7 +185,7 @@ impl Inner {
         within(limit, self.api.patch(&self.name, &PatchParams::default(), &patch)).await.map(drop)
     }
 
-    /// Takes the record away, so that nobody counts readers that have gone.
+    /// Removes the record, so that its readers no longer count.
     async fn leave(&self) {
         match self.patch(SHUTDOWN_TIMEOUT, &BTreeMap::from([(self.own(), None)])).await {
             Err(fault) if fault.category != FaultCategory::NotFound => {
@@ -198,7 +198,7 @@ impl Inner {
 
 #[cfg(test)]
 impl Replicas {
-    /// Has another one hear what this one tells, over and over, or that it is gone.
+    /// In tests: another replica reads the record of this one repeatedly, or `None` once it is removed.
     pub(crate) fn tell(&self, other: &Self, is_there: bool) {
         let report = self.0.report.borrow().clone();
         for times in 0..2 {
@@ -211,7 +211,7 @@ impl Replicas {
     }
 }
 
-/// Waits until the readers of this replica are others than these.
+/// Waits until the readers of this replica differ from these.
 async fn other_readers(
     current: &impl Fn() -> BTreeMap<Scope, usize>,
     mut changed: Option<&mut watch::Receiver<u64>>,

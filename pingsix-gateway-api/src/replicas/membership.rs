@@ -1,4 +1,4 @@
-//! Which replicas there are, by what is seen of their records.
+//! The live replicas, according to their records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::record::{Record, replica};
 /// The interval of renewals of a replica.
 pub(super) const RENEW: Duration = Duration::from_secs(5);
 
-/// After how many renewals of our own, in which it has made none, a replica is gone.
+/// The number of our own renewals without one of another replica after which it is gone.
 const SILENT: u64 = 3;
 
-/// And after how many its record may be removed.
+/// The number of our own renewals after which its record may be removed.
 const FORGOTTEN: u64 = 12;
 
 /// The observed replicas.
 #[derive(Debug)]
 pub(super) struct Membership {
     own: String,
-    /// The record of this replica, as it was seen last.
+    /// The last observed record of this replica.
     own_record: String,
-    /// Renewals of our own that were seen, and when the last one was.
+    /// The number of our own observed renewals, and the time of the last one.
     beats: u64,
     beat: Option<Instant>,
     others: BTreeMap<String, Other>,
@@ -44,11 +44,11 @@ struct Other {
 /// The changes after an observation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MembershipChange {
-    /// Readers of others may be others.
+    /// The readers of other replicas may differ.
     pub(super) is_change: bool,
-    /// A replica was met that was not known.
+    /// A new replica was observed.
     pub(super) is_new: bool,
-    /// The highest reading of the shared time that was told.
+    /// The highest reported reading of the shared time.
     pub(super) time: Option<Revision>,
 }
 
@@ -57,7 +57,7 @@ impl Membership {
         Self { own, own_record: String::new(), beats: 0, beat: None, others: BTreeMap::new() }
     }
 
-    /// Takes in the annotations of the Lease.
+    /// Applies the annotations of the Lease.
     pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> MembershipChange {
         let now = Instant::now();
         let mut seen = MembershipChange::default();
@@ -68,7 +68,7 @@ impl Membership {
             && **text != self.own_record
         {
             self.own_record = (*text).clone();
-            // A replica also tells when its readers are others; that says nothing of the time that others had.
+            // A record also changes with its readers, which is no renewal.
             if self.beat.is_none_or(|beat| now.duration_since(beat) >= RENEW / 2) {
                 self.beats += 1;
                 self.beat = Some(now);
@@ -109,14 +109,14 @@ impl Membership {
         present.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The other replicas that are there, and when each was heard of last.
+    /// The other live replicas, each with the time of its last record.
     pub(super) fn present(&self) -> impl Iterator<Item = (&Record, Instant)> {
         let present = self.others.values().filter(|other| self.is_present(other));
         present.filter_map(|other| Some((other.record.as_ref()?, other.heard)))
     }
 
-    /// The other replicas that are there and have renewed while we looked: what a process has left that ended is not among
-    /// them. By the names of their records.
+    /// The names of the records of live replicas that have renewed since our first observation. A record of an ended
+    /// process is not among them.
     pub(super) fn live(&self) -> impl Iterator<Item = (&str, &Record)> {
         let live = self.others.iter().filter(|(_, other)| other.is_live && self.is_present(other));
         live.filter_map(|(name, other)| Some((&**name, other.record.as_ref()?)))
@@ -127,7 +127,7 @@ impl Membership {
         self.present().filter_map(|(record, _)| record.readers.get(name)).sum()
     }
 
-    /// Replicas that are gone for so long that nobody has a use for their records.
+    /// Replicas that have been gone for so long that their records have no use.
     pub(super) fn forgotten(&self) -> Vec<String> {
         let forgotten =
             self.others.iter().filter(|(_, other)| self.beats.saturating_sub(other.beats) >= FORGOTTEN);
@@ -164,13 +164,13 @@ mod tests {
             let seen = membership.see(&[record("own", told, 5), record("other", 1, 2)].into());
             assert_eq!((seen, membership.readers_of("plane")), (MembershipChange::default(), 2));
         }
-        // However long we do not hear of ourselves either, nobody is gone for that.
+        // A pause of our own renewals takes no replica for gone.
         tokio::time::advance(RENEW * 1_000).await;
         assert_eq!(
             membership.see(&[record("own", 3, 5), record("other", 1, 2)].into()),
             MembershipChange::default()
         );
-        // Nor for what we tell in between.
+        // Neither does a change of our readers.
         tokio::time::advance(RENEW).await;
         let seen = membership.see(&[record("own", 4, 5), record("other", 1, 2)].into());
         assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 0));

@@ -1,4 +1,4 @@
-//! The store of revisions: a Lease with the highest that was ever reserved.
+//! The store of revisions: a Lease with the highest reserved one.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use tokio::time::{Instant, sleep};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 
-/// The annotation with the highest revision that was reserved.
+/// The annotation with the highest reserved revision.
 const CEILING: &str = "pingsix.io/reserved-revision";
 
 /// The timeout of a reservation, conflicts included. It is shorter than that of the waiting publication.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// The longest wait after a conflict. Others were faster, and there are few of them.
+/// The longest wait after a conflict. Few replicas compete.
 const CONFLICT: Duration = Duration::from_millis(20);
 
-/// Reserves revisions in a Lease that all replicas write, each with the version that it has seen.
+/// Reserves revisions in a Lease that all replicas write. Each write carries the observed version.
 pub(super) struct LeaseReservations {
     api: Api<Lease>,
     name: String,
     clock: Clock,
     time: SharedTime,
-    /// The Lease as it was seen last: most often nobody has written since.
+    /// The last observed Lease, which is mostly current.
     known: Mutex<Option<Lease>>,
 }
 
@@ -42,7 +42,7 @@ impl LeaseReservations {
         &self.time
     }
 
-    /// Raises the shared time to that of this machine: for a replica that is alone.
+    /// Raises the shared time to that of this machine; for a single replica.
     pub(super) fn go_by_the_clock(&self) {
         self.clock_revision().into_iter().for_each(|now| self.time.continue_from(now));
     }
@@ -51,14 +51,14 @@ impl LeaseReservations {
         Revision::new(self.clock.now().as_microsecond())
     }
 
-    /// Takes note of what others have reserved, for as long as the future lives.
+    /// Records the reservations of other replicas for as long as the future lives.
     pub(super) async fn follow(&self) {
         super::follow(&self.api, &self.name, |lease| {
             let Some(lease) = lease else { return };
             if let Some(ceiling) = ceiling_of(&lease) {
                 self.time.raise(ceiling);
                 let mut known = self.known.lock();
-                // The answer to a write of our own may have been faster.
+                // The answer to our own write may have come first.
                 if known.as_ref().is_none_or(|known| ceiling_of(known) < Some(ceiling)) {
                     *known = Some(lease);
                 }
@@ -83,7 +83,7 @@ impl LeaseReservations {
                     let block = Block::above(ceiling, at_least, count)?;
                     note(&mut lease, block);
                     let replace = self.api.replace(&self.name, &parameters, &lease);
-                    // When it was removed, it is created next.
+                    // After a removal, the next write creates it.
                     let written = within(left(), replace).await.map_err(as_race);
                     written.map(|stored| (stored, block))
                 }
@@ -113,7 +113,7 @@ impl LeaseReservations {
     }
 }
 
-/// Somebody else has removed what was to be written.
+/// In tests: another client removes the Lease before the write.
 fn as_race(fault: Fault) -> Fault {
     if fault.category == FaultCategory::NotFound { Fault::conflict() } else { fault }
 }
@@ -128,8 +128,8 @@ impl Reservations for LeaseReservations {
     }
 }
 
-/// The highest revision that was reserved. What is not a revision was written by somebody else, and counts as none: then
-/// the next one is above what we know of, as when the Lease was removed.
+/// The highest reserved revision. Another program may have written an invalid text, which counts as none: then the
+/// next revision is above those that this process knows, as after a removal of the Lease.
 fn ceiling_of(lease: &Lease) -> Option<Revision> {
     lease.metadata.annotations.as_ref()?.get(CEILING)?.parse().ok().and_then(Revision::new)
 }

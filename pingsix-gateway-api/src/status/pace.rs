@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::wait::doubled;
+
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
@@ -61,8 +63,8 @@ impl Pace {
 
     /// Takes note of a failure; `asked` is how long the server wants to be left alone.
     pub(crate) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
-        let doubled = pacing.backoff.saturating_mul(1 << self.failures.min(16)).min(pacing.max_backoff);
         self.failures = self.failures.saturating_add(1);
+        let doubled = doubled(pacing.backoff, self.failures, pacing.max_backoff);
         // Between half of it and all, so that what failed together is not tried together.
         let wait = doubled.mul_f64(f64::midpoint(1.0, fastrand::f64()));
         self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
     ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
-    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    parent_of_listener_set, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, service_of_slice, services_of_ingress, services_of_policy,
-    services_of_traffic_policy, targets_of_security_policy,
+    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
+    default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, service_of_slice,
+    services_of_ingress, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -226,6 +226,12 @@ impl Edges for SecurityPolicy {
             each(policy, |policy, name| {
                 let secrets = secrets_of_security_policy(policy, &name.namespace);
                 refer(targets, Kind::SecurityPolicy, name, Kind::Secret, secrets);
+            });
+        }),
+        Edge::depends_on("public key", |policy, targets| {
+            each(policy, |policy, name| {
+                let config_map = config_map_of_security_policy(policy, &name.namespace);
+                refer(targets, Kind::SecurityPolicy, name, Kind::ConfigMap, config_map);
             });
         }),
     ];

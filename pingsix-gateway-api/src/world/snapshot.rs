@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
+    services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -122,6 +123,8 @@ impl World {
         for (name, policy) in &security_policies {
             let secrets = secrets_of_security_policy(policy, &name.namespace);
             names.cross(Kind::SecurityPolicy, name, &secrets);
+            let config_map = config_map_of_security_policy(policy, &name.namespace);
+            names.cross(Kind::SecurityPolicy, name, &config_map);
         }
         let mut referents = self.referents(&names);
         // Permission first, which takes the ReferenceGrants and the labels of Namespaces.

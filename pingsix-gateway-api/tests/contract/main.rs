@@ -39,6 +39,7 @@ mod rng;
 mod routing;
 mod run;
 mod scenarios;
+mod security;
 mod telemetry;
 mod tls;
 mod units;
@@ -72,7 +73,8 @@ mod properties {
     }
     pub(crate) mod oracle;
     pub(crate) mod probe;
+    pub(crate) mod protection;
 }
 
 // They call each other by these names.
-use properties::{answer, effect, evaluate, generate, oracle, probe};
+use properties::{answer, effect, evaluate, generate, oracle, probe, protection};

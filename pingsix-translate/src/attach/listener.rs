@@ -1,4 +1,4 @@
-//! Whether a listener is valid by itself, and what it serves.
+//! The validity of a single listener, and the hosts and certificates that it serves.
 
 use std::sync::Arc;
 
@@ -15,55 +15,56 @@ use crate::model::{
 use crate::references::{Certificate, References};
 use crate::snapshot::{GatewaySpec, ListenerProbe};
 
-/// A listener, judged.
+/// A listener with its verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
-    /// The Gateway or ListenerSet in whose spec it stands.
+    /// The Gateway or ListenerSet whose spec contains it.
     pub(crate) owner: Arc<ObjectKey>,
     /// The age of the owner.
     pub(crate) age: Age,
-    /// Index into `spec.listeners` there.
+    /// Index into `spec.listeners` of the owner.
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// `None` for one that the data planes do not speak.
+    /// `None` for a protocol that the data planes do not support.
     pub(crate) protocol: Option<Protocol>,
     pub(crate) written_protocol: String,
-    /// As written: what parentRefs select by.
+    /// The hostname as written, which parentRefs select by.
     pub(crate) written_port: i32,
-    /// 0 when what is written is no port number.
+    /// The port; 0 if the written number is no port.
     pub(crate) port: u16,
     pub(crate) hostname: Option<Hostname>,
     /// `None` without TLS.
     pub(crate) tls_mode: Option<TlsMode>,
     pub(crate) state: ListenerState,
-    /// Why not all references are good; judged whatever the state, but for certificates of a ListenerSet that is not allowed.
+    /// The refusals of references. They do not depend on the state. A ListenerSet that is not allowed has none.
     pub(crate) unresolved: Vec<Refusal>,
-    /// How what is served differs from what was asked for; nothing for one that is not served. Lowering adds to it.
+    /// Differences between the served listener and its spec; empty for a listener that is not served. Lowering adds
+    /// to it.
     pub(crate) limits: Vec<Limit>,
-    /// With which listeners it shares hosts.
+    /// The listeners with shared hosts.
     pub(crate) overlap: Option<Overlap>,
     /// Kinds of routes that may attach.
     pub(crate) supported_kinds: Vec<RouteKind>,
     pub(crate) namespaces: AllowedNamespaces,
 }
 
-/// What a listener can do. Illegal combinations (a refused listener with a certificate) do not exist.
+/// The state of a listener. Illegal combinations (a refused listener with a certificate) do not exist.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerState {
-    /// Served, with certificates if it terminates TLS.
+    /// The listener is served, with certificates if it terminates TLS.
     Served { certificates: Vec<Certificate> },
-    /// Accepted, but not served, because none of its certificates is usable.
+    /// The listener is accepted, but not served, because none of its certificates is usable.
     Unresolved,
-    /// Not accepted.
+    /// The listener is not accepted.
     Refused { refusal: Refusal },
-    /// Not accepted, because it cannot be told from another listener.
+    /// The listener is not accepted, because it conflicts with another listener.
     Conflicted { refusal: Refusal },
-    /// Not accepted, because the Gateway does not allow the ListenerSet it stands in.
+    /// The listener is not accepted, because the Gateway does not allow its ListenerSet.
     Excluded { refusal: Refusal },
 }
 
 impl Listener {
-    /// Where it stands in its owner's spec.
+    /// The field of the listener in its owner's spec.
     pub(crate) fn at(&self) -> FieldPath {
         FieldPath::new("spec").child("listeners").index(self.index)
     }
@@ -77,7 +78,7 @@ impl Listener {
         matches!(self.state, ListenerState::Served { .. })
     }
 
-    /// Why it is not accepted.
+    /// The reason for which the listener is not accepted.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         match &self.state {
             ListenerState::Served { .. } | ListenerState::Unresolved => None,
@@ -87,8 +88,8 @@ impl Listener {
         }
     }
 
-    /// Whether routes are attached and told the same as with another listener in its place. Certificates and what there is
-    /// to say of them may differ.
+    /// Whether another listener attaches routes and leads to verdicts on routes alike. Certificates and their
+    /// refusals may differ.
     pub(super) fn attaches_like(&self, other: &Self) -> bool {
         let Self {
             owner,
@@ -123,7 +124,7 @@ impl Listener {
     }
 }
 
-/// A listener as it is written, and where.
+/// A listener as written, with its position.
 #[derive(Clone, Debug)]
 pub(super) struct ListenerSource<'a> {
     pub(super) owner: &'a Arc<ObjectKey>,
@@ -134,7 +135,7 @@ pub(super) struct ListenerSource<'a> {
     pub(super) probe: Option<&'a ListenerProbe>,
 }
 
-/// What listeners are judged by.
+/// The inputs of a listener's verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origins<'a> {
     pub(super) gateway_key: &'a Arc<ObjectKey>,
@@ -143,7 +144,7 @@ pub(super) struct Origins<'a> {
     pub(super) options: &'a Options,
 }
 
-/// Judges a listener without regard to others.
+/// Judges a listener by itself.
 pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
     let ListenerSource { written, at, .. } = source;
     let protocol = Protocol::parse(&written.protocol, origins.options);
@@ -236,7 +237,7 @@ fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &Fi
     )
 }
 
-/// Filters that run before any route is looked at. One that authenticates must not be passed over.
+/// Refuses filters that run before routing. A filter that authenticates must not be skipped.
 fn refuse_filters(probe: &ListenerProbe, at: &FieldPath) -> Option<Refusal> {
     let mut asked = Vec::new();
     for (list, filters) in &probe.filters {
@@ -263,7 +264,7 @@ fn refuse_filters(probe: &ListenerProbe, at: &FieldPath) -> Option<Refusal> {
     })
 }
 
-/// Says which options of TLS are not looked at.
+/// Names the ignored options of TLS.
 fn limit_options(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limit> {
     let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
     let keys: Vec<&str> = options.keys().map(String::as_str).collect();

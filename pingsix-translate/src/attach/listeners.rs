@@ -1,6 +1,6 @@
 //! The listeners of a translation: those of the Gateway and of the ListenerSets it allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,10 +18,12 @@ use crate::model::{
 use crate::references::{References, labels_of};
 use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, key_of};
 
-/// Every listener, and whose it is.
+/// All listeners with their owners.
 #[derive(Clone, Debug)]
 pub(crate) struct Listeners {
-    /// Those of the Gateway, then those of each ListenerSet, in order of precedence; each owner's in spec order.
+    /// The listeners of the Gateway, then those of each ListenerSet in order of precedence; of each owner in spec
+    /// order. Listeners of ListenerSets that the Gateway does not allow come last, so they shift no index of the
+    /// others.
     pub(crate) all: Vec<Listener>,
     pub(crate) gateway: ListenerOwner,
     /// Sorted by namespace and name.
@@ -35,7 +37,7 @@ pub(crate) struct ListenerOwner {
     pub(crate) generation: i64,
     /// Its listeners, as indices of [`Listeners::all`].
     pub(crate) listeners: Range<usize>,
-    /// Why the Gateway does not take its listeners.
+    /// The reason for which the Gateway does not take its listeners.
     pub(crate) excluded: Option<Refusal>,
 }
 
@@ -45,20 +47,27 @@ impl Listeners {
         self.all.get(owner.listeners.clone()).unwrap_or_default()
     }
 
-    /// Whether routes are attached and told the same as with others in their place.
+    /// Whether routes are attached and judged alike with other listeners. Routes that name a ListenerSet in
+    /// [`Self::excluded`] may differ.
     pub(crate) fn attach_like(&self, other: &Self) -> bool {
         let owners = |listeners: &'_ Self| -> Vec<_> {
-            let owners = std::iter::once(&listeners.gateway).chain(&listeners.sets);
-            owners
-                .map(|owner| (owner.key.clone(), owner.listeners.clone(), owner.excluded.is_some()))
-                .collect()
+            let sets = listeners.sets.iter().filter(|set| set.excluded.is_none());
+            let owners = std::iter::once(&listeners.gateway).chain(sets);
+            owners.map(|owner| (owner.key.clone(), owner.listeners.clone())).collect()
         };
-        self.all.len() == other.all.len()
-            && self.all.iter().zip(&other.all).all(|(one, other)| one.attaches_like(other))
-            && owners(self) == owners(other)
+        let (own, others) = (owners(self), owners(other));
+        // The same owners have as many listeners.
+        let allowed = own.iter().map(|(_, listeners)| listeners.len()).sum();
+        own == others
+            && self.all.iter().zip(&other.all).take(allowed).all(|(one, other)| one.attaches_like(other))
     }
 
-    /// Whether a listener treats routes of a namespace differently when its labels change.
+    /// The ListenerSets that the Gateway does not allow.
+    pub(crate) fn excluded(&self) -> BTreeSet<&Arc<ObjectKey>> {
+        self.sets.iter().filter(|set| set.excluded.is_some()).map(|set| &set.key).collect()
+    }
+
+    /// Whether a change of the namespace's labels changes which of its routes a listener allows.
     pub(crate) fn tell_apart(
         &self,
         namespace: &str,
@@ -72,7 +81,7 @@ impl Listeners {
         })
     }
 
-    /// The owner that a parentRef names, written in a route of `namespace`. Takes no memory: there may be ten thousand
+    /// The owner that a parentRef in a route of `namespace` names. Does not allocate, since there may be ten thousand
     /// routes.
     pub(super) fn named_by(&self, parent: &ParentRef, namespace: &str) -> Option<&ListenerOwner> {
         if parent.names(namespace, &self.gateway.key) {
@@ -88,7 +97,7 @@ impl Listeners {
     }
 }
 
-/// Judges every listener of a Gateway and of its ListenerSets, which have no more than `max_ports` ports together.
+/// Judges every listener of a Gateway and of its ListenerSets. Together they may have `max_ports` ports.
 pub(crate) fn judge_listeners(
     snapshot: &Snapshot,
     gateway: &Arc<ObjectKey>,
@@ -105,12 +114,16 @@ pub(crate) fn judge_listeners(
     let mut written = Written { origins, judged: Vec::new() };
     let metadata = &snapshot.gateway.metadata;
     let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.probe.listeners), None);
-    let mut sets: Vec<ListenerOwner> = by_precedence(snapshot)
-        .into_iter()
-        .map(|(key, set)| {
-            let labels = references.namespace_labels(&key.name.namespace);
-            let is_allowed = allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels);
-            let excluded = (!is_allowed).then(|| not_allowed(gateway));
+    let is_allowed = |(key, _): &(Arc<ObjectKey>, &ListenerSet)| {
+        let labels = references.namespace_labels(&key.name.namespace);
+        allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels)
+    };
+    let (allowed_sets, others): (Vec<_>, Vec<_>) = by_precedence(snapshot).into_iter().partition(is_allowed);
+    let allowed_sets = allowed_sets.into_iter().map(|set| (set, None));
+    let others = others.into_iter().map(|set| (set, Some(not_allowed(gateway))));
+    let mut sets: Vec<ListenerOwner> = allowed_sets
+        .chain(others)
+        .map(|((key, set), excluded)| {
             written.add(key, &set.metadata, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
         })
         .collect();
@@ -132,7 +145,7 @@ pub(crate) fn judge_listeners(
         let refusals = listener.refusal().into_iter().chain(&listener.unresolved);
         problems.extend(refusals.map(|refusal| refusal.of(&listener.owner)));
     }
-    // Also those of a ListenerSet without any listener.
+    // A ListenerSet without listeners is excluded, too.
     problems.extend(sets.iter().filter_map(|set| Some(set.excluded.as_ref()?.of(&set.key))));
     sets.sort_by(|left, right| left.key.cmp(&right.key));
     Listeners { all, gateway: of_gateway, sets }
@@ -146,7 +159,7 @@ pub(super) fn allows_listener_set(gateway: &Gateway, namespace: &Arc<str>, refer
     allowed.is_ok_and(|allowed| allowed.admits(own, namespace, &labels))
 }
 
-/// The oldest first, then alphabetically (GEP-1713, listener precedence).
+/// By age, then alphabetically (GEP-1713, listener precedence).
 fn by_precedence(snapshot: &Snapshot) -> Vec<(Arc<ObjectKey>, &ListenerSet)> {
     let sets = snapshot.listener_sets.values();
     let mut sets: Vec<(Arc<ObjectKey>, &ListenerSet)> =
@@ -165,7 +178,7 @@ fn not_allowed(gateway: &ObjectKey) -> Refusal {
     )
 }
 
-/// Listeners as they are read, judged alone.
+/// Listeners that are read and judged one by one.
 struct Written<'a> {
     origins: Origins<'a>,
     judged: Vec<Listener>,
@@ -193,7 +206,8 @@ impl Written<'_> {
             for listener in own {
                 listener.state = ListenerState::Excluded { refusal: refusal.clone() };
                 if listener.terminates_tls() {
-                    // No Secret is read for a ListenerSet that is not allowed, so nothing is known of its references.
+                    // The Secrets of a ListenerSet that is not allowed are not read, so its references have no
+                    // verdict.
                     listener.unresolved.clear();
                 }
             }
@@ -202,7 +216,8 @@ impl Written<'_> {
     }
 }
 
-/// `sectionName` and the list in the status both go by name, so listeners of one owner that share one all lose.
+/// Both `sectionName` and the list in the status go by name, so listeners of one owner with the same name are all
+/// refused.
 fn refuse_repeated_names(listeners: &mut [Listener]) {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for listener in listeners.iter() {

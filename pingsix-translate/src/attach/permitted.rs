@@ -8,8 +8,9 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
-    BackendTrafficPolicy, Gateway, ListenerSet, Referents, SecurityPolicy, config_maps_of_gateway, key_of,
-    secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set, secrets_of_security_policy,
+    BackendTrafficPolicy, Gateway, ListenerSet, Referents, SecurityPolicy, config_map_of_security_policy,
+    config_maps_of_gateway, key_of, secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set,
+    secrets_of_security_policy,
 };
 
 /// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
@@ -49,6 +50,8 @@ pub fn permitted_references(
         let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
         let secrets = secrets_of_security_policy(policy, &name.namespace);
         references.extend(permitted(&key, Kind::Secret, secrets));
+        let config_map = config_map_of_security_policy(policy, &name.namespace).into_iter().collect();
+        references.extend(permitted(&key, Kind::ConfigMap, config_map));
     }
     references
 }

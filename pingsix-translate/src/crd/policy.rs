@@ -40,25 +40,25 @@ pub enum MergeStrategy {
     Overrides,
 }
 
-/// A Secret. One in another namespace needs a ReferenceGrant there.
+/// A Secret, or a ConfigMap where the field allows one. An object of another namespace needs a ReferenceGrant there.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretObjectReference {
-    /// The API group. Secrets are in the core group, which is empty.
+    /// The API group. Secrets and ConfigMaps are in the core group, which is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub group: Option<String>,
 
-    /// The kind, `Secret`.
+    /// The kind: `Secret`, or `ConfigMap` where the field allows one. Default: `Secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub kind: Option<String>,
 
-    /// The name of the Secret.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 
-    /// The namespace of the Secret. Default: the namespace of the policy.
+    /// The namespace of the object. Default: the namespace of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,

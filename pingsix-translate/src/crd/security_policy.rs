@@ -98,7 +98,8 @@ pub struct SecurityPolicySpec {
     #[serde(default, rename = "clientIP", skip_serializing_if = "Option::is_none")]
     pub client_ip: Option<ClientIp>,
 
-    /// Requests of scripts from other origins. The CORS filter of a rule replaces this field.
+    /// Requests of scripts from other origins. The CORS filter of a rule replaces this field. A rule with such a filter
+    /// cannot be served where a policy with the strategy `Overrides` sets the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Cors>,
 
@@ -185,7 +186,7 @@ pub struct Jwt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretObjectReference>,
 
-    /// A Secret with the public key in the entry `key`, as PEM.
+    /// A ConfigMap or Secret with the public key in the entry `key`, as PEM. `kind` tells which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_key_ref: Option<SecretObjectReference>,
 

@@ -1,13 +1,13 @@
-//! Changes a data plane that was lowered before, as lowering it again would.
+//! Changes a lowered data plane into the result of lowering it anew.
 //!
-//! The way of the data: [`admit`] decides again what there is room for; [`place`] moves routes that changed to their places, and tells the [`part`]s of the table with
-//! other rows than before; [`dirty`] finds all parts whose Routes may depend on those; [`compile`] compiles them again;
-//! [`patterns`] finds the Routes that have to list other patterns than before; [`write`] writes down what is different.
-//! Each says why nothing else can be.
+//! The order of the data: [`admit`] decides again which rules the budget admits; [`place`] moves changed routes to
+//! their places and names the [`part`]s of the table with other rows; [`dirty`] finds all parts whose Routes may
+//! depend on those; [`compile`] compiles these parts; [`patterns`] finds the Routes with other patterns; [`write`]
+//! writes the differences. Each module argues why other parts cannot change.
 //!
-//! Everything else that a Route depends on is its own rows. What is rare, and would need more to be known, is not changed
-//! but lowered anew ([`Stale`]): certificates that there is no room for, rows that are never reached, ids that collide, hosts that
-//! start or cease to redirect to HTTPS, and changes of most of the table.
+//! Apart from these dependencies, a Route depends on its own rows alone. Rare cases that would need more state are
+//! lowered anew ([`Stale`]): certificates without room, rows that are never reached, ids that collide, hosts that
+//! begin or cease to redirect to HTTPS, and changes of most of the table.
 
 mod admit;
 mod compile;
@@ -38,31 +38,31 @@ use crate::packed::pack;
 use crate::pingsix;
 use crate::policy::Chain;
 
-/// A data plane must be lowered anew.
+/// The data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale;
 
-/// What is different from the last time.
+/// The difference from the last time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed<'a> {
-    /// Routes that came, went or changed, with what they were; those that went have no place any more.
+    /// Added, removed and changed routes, each with its former version. A removed route has no place any more.
     pub(crate) routes: &'a BTreeMap<usize, RouteChange>,
-    /// Backends with other endpoints, or another protocol.
+    /// Backends with other endpoints or another protocol.
     pub(crate) backends: &'a BTreeSet<usize>,
     /// Inherited policies with other contents.
     pub(crate) policies: &'a BTreeSet<Arc<ObjectKey>>,
 }
 
-/// How a route changed.
+/// The change of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteChange {
-    /// What it was.
+    /// The former version; `None` for a new route.
     pub(crate) before: Option<Arc<RouteInput>>,
-    /// Whether it still is there.
+    /// Whether the route still exists.
     pub(crate) is_there: bool,
 }
 
-/// A data plane with everything it takes to change it.
+/// A data plane with the state of an incremental change.
 #[derive(Debug)]
 pub(crate) struct LoweredPlane {
     documents: Documents,
@@ -74,33 +74,33 @@ pub(crate) struct LoweredPlane {
     naming: Naming,
     /// The ids of the documents of certificates.
     certificates: BTreeMap<SslKey, String>,
-    /// What Routes refuse, by rule.
+    /// The refusals of Routes, by rule.
     refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
-    /// What the table takes of [`Room`](super::budget::Room).
+    /// The share of the table in [`Room`](super::budget::Room).
     room: usize,
-    /// What there is room for.
+    /// The rules and certificates that the budget admits.
     admission: Admission,
-    /// Whether certificates changed since that was decided.
+    /// Whether certificates changed since the admission.
     is_recertified: bool,
-    /// How many documents of Routes the last change wrote.
+    /// The number of Route documents that the last change wrote.
     routes_written: usize,
 }
 
-/// What a change has to see to.
+/// The intermediate results of a change.
 #[derive(Debug, Default)]
 struct Work {
-    /// Routes without their patterns.
+    /// Compiled Routes without their patterns.
     drafts: BTreeMap<Arc<TableKey>, pingsix::Route>,
-    /// Routes that are new.
+    /// Compiled Routes that are new.
     to_close: BTreeSet<Arc<TableKey>>,
     closed: BTreeMap<Arc<TableKey>, Closed>,
     patterns: ChangedPatterns,
-    /// Upstreams that are used more or less than before.
+    /// Upstreams with more or fewer uses than before.
     used: BTreeSet<UpstreamKey>,
-    /// Services that are used more or less than before.
+    /// Services with more or fewer uses than before.
     services: BTreeSet<Arc<Chain>>,
-    /// Routes of which something else may be refused.
-    told: BTreeSet<usize>,
+    /// Routes whose refusals may differ.
+    to_judge: BTreeSet<usize>,
 }
 
 impl LoweredPlane {
@@ -149,7 +149,7 @@ impl LoweredPlane {
         plane
     }
 
-    /// Takes no more memory than what is there needs.
+    /// Frees unused capacity.
     fn pack(&mut self) {
         pack(&mut self.table);
         self.placed.parts.pack();
@@ -158,12 +158,12 @@ impl LoweredPlane {
         self.naming.ids.pack();
     }
 
-    /// Certificates that there is no room for, with their owners.
+    /// Certificates without room, with their owners.
     pub(crate) fn refused_certificates(&self) -> &[(Arc<ObjectKey>, Refusal)] {
         self.admission.certificate_refusals()
     }
 
-    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    /// The warnings of namespaces near their shares, and of owners of listeners without guards.
     pub(crate) fn problems(&self) -> &[Problem] {
         self.admission.problems()
     }
@@ -173,12 +173,12 @@ impl LoweredPlane {
         self.documents.data_plane()
     }
 
-    /// How many documents of Routes the last change wrote.
+    /// The number of Route documents that the last change wrote.
     pub(crate) const fn routes_written(&self) -> usize {
         self.routes_written
     }
 
-    /// What is refused of a route: rules, each with the first reason, and the route in zones.
+    /// The refusals of a route: rules, each with the first reason, and the route in zones.
     pub(crate) fn refused_of(&self, plane: &Plane, route: usize, routes: &[Arc<RouteInput>]) -> Lowered {
         let input = &routes[route];
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
@@ -200,8 +200,8 @@ impl LoweredPlane {
         }
     }
 
-    /// Makes of the data plane what lowering it anew would. Returns the routes of which something else is refused than
-    /// before. When it is stale, nothing can be said of what is left of it.
+    /// Changes the data plane into the result of lowering it anew. Returns the routes whose refusals may differ.
+    /// After [`Stale`], the data plane is unusable.
     ///
     /// The zones of the data plane are those of the last time; for its certificates, there is
     /// [`change_certificates`](Self::change_certificates).
@@ -215,7 +215,7 @@ impl LoweredPlane {
             return Err(Stale);
         }
         let Lowering { plane, options, .. } = *lowering;
-        let mut work = Work { told: changed.routes.keys().copied().collect(), ..Work::default() };
+        let mut work = Work { to_judge: changed.routes.keys().copied().collect(), ..Work::default() };
         let mut parts = self.placed.change(lowering, changed.routes)?;
         self.admit(lowering, changed, &mut parts, &mut work)?;
         for (group, dirty) in &self.placed.dirty(plane, parts)? {
@@ -231,6 +231,6 @@ impl LoweredPlane {
         if !fits || self.naming.ids.collided() || bytes == usize::MAX || matcher_entries == usize::MAX {
             return Err(Stale);
         }
-        Ok(work.told)
+        Ok(work.to_judge)
     }
 }

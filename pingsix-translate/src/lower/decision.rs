@@ -17,7 +17,7 @@ use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
 use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
-use crate::policy::{BrokenPolicy, Chain, ChainFault};
+use crate::policy::{AppliedChain, BrokenPolicy, Chain, ChainFault};
 
 impl<'a> Writer<'a, '_> {
     /// A row as a step of a list.
@@ -26,8 +26,11 @@ impl<'a> Writer<'a, '_> {
         let mut response = self.response(row);
         let (action, chain) = match row.state {
             RowState::Served => match lowering.chain(row.rule, zone) {
-                Ok(Some(chain)) if chain.may_answer && response.take().is_some() => {
+                Ok(Some(chain)) if chain.facts.may_answer && response.take().is_some() => {
                     self.refuse_response(row, chain);
+                    (Action::status(self.failure(row)), None)
+                }
+                Ok(Some(chain)) if self.refuse_contested_plugin(row, chain) => {
                     (Action::status(self.failure(row)), None)
                 }
                 Ok(chain) => (lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(), chain),
@@ -44,13 +47,32 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
-    fn refuse_response(&mut self, row: &Row<'_>, chain: &Chain) {
+    fn refuse_response(&mut self, row: &Row<'_>, chain: &AppliedChain) {
         let failure = self.failure(row);
         let message = format!(
             "PingSIX would respond before it runs {chain}, so the requests are answered with {failure}; give the direct \
              response a rule to which no such policy applies."
         );
         self.refuse(row, &message);
+    }
+
+    /// Refuses a rule with a filter that would replace a plugin of policies. Returns whether the rule has such a filter.
+    fn refuse_contested_plugin(&mut self, row: &Row<'_>, chain: &AppliedChain) -> bool {
+        let Some(filters) = self.filters(row) else { return false };
+        let mut plugins = filters.plugins_of_policies();
+        let Some(plugin) = plugins.find(|plugin| chain.facts.exclusive.contains(plugin)) else {
+            return false;
+        };
+        let mut policies = self.lowering.policies.plugin_names(&chain.chain);
+        let policy = policies.find(|(_, plugins)| plugins.contains(&plugin));
+        let policy = policy.map_or_else(|| chain.to_string(), |(policy, _)| policy.to_string());
+        let failure = self.failure(row);
+        let message = format!(
+            "{policy} asks for the plugin {plugin}, and so does a filter of this rule. PingSIX would run the filter \
+             alone, so the requests are answered with {failure}; leave out the filter."
+        );
+        self.refuse(row, &message);
+        true
     }
 
     /// Refuses a rule whose policies PingSIX cannot honour.
@@ -129,8 +151,8 @@ impl<'a> Writer<'a, '_> {
                 filters.lower(redirect.as_ref().map(headers), &mut document.plugins);
             }
             if let Some(chain) = chain {
-                document.service_id = self.service(chain);
-                of_service = Some(chain.clone());
+                document.service_id = self.service(&chain.chain);
+                of_service = Some(chain.chain.clone());
             }
             (document, split_rules)
         } else {
@@ -241,7 +263,7 @@ impl<'a> Writer<'a, '_> {
     /// in plaintext.
     fn refuse_answers_before_redirect(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
-            if let Some(chain) = step.chain.filter(|chain| chain.may_answer) {
+            if let Some(chain) = step.chain.filter(|chain| chain.facts.may_answer) {
                 let failure = self.failure(row);
                 (step.action, step.chain) = (Action::status(failure), None);
                 self.refuse(
@@ -421,17 +443,17 @@ struct Step<'a> {
     filters: Option<&'a Filters>,
     response: Option<&'a DirectResponse>,
     /// The policies of the rule, if it sends requests to a backend.
-    chain: Option<&'a Arc<Chain>>,
+    chain: Option<&'a Arc<AppliedChain>>,
 }
 
 /// The shared part of the rows of a list. PingSIX runs one set of plugins for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CommonSettings<'a> {
     filters: Option<&'a Filters>,
-    chain: Option<&'a Arc<Chain>>,
+    chain: Option<&'a Arc<AppliedChain>>,
 }
 
-fn chain_in_words(chain: Option<&Arc<Chain>>) -> String {
+fn chain_in_words(chain: Option<&Arc<AppliedChain>>) -> String {
     chain.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 

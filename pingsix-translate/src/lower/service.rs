@@ -14,7 +14,7 @@ use super::upstream::NOWHERE;
 use crate::backends::Target;
 use crate::model::Provenance;
 use crate::pingsix::{Document, DocumentKey, ResourceKind, Service, Upstream, listed_bytes};
-use crate::policy::{Chain, ChainFault, Policies};
+use crate::policy::{AppliedChain, Chain, ChainFault, Policies};
 
 /// The id of the service of a chain.
 pub(super) fn id_of_service(chain: &Chain, ids: &mut Ids) -> String {
@@ -46,7 +46,11 @@ pub(super) fn service_bytes(chain: &Chain, policies: &Policies, prefix: usize) -
 
 impl<'a> Lowering<'a> {
     /// The chain of a rule in a zone; `None` for a rule that sends nothing to a backend, which nothing protects.
-    pub(super) fn chain(&self, rule: RuleRef, zone: usize) -> Result<Option<&'a Arc<Chain>>, ChainFault<'a>> {
+    pub(super) fn chain(
+        &self,
+        rule: RuleRef,
+        zone: usize,
+    ) -> Result<Option<&'a Arc<AppliedChain>>, ChainFault<'a>> {
         let input: &'a super::RouteInput = &self.routes[rule.route];
         let resolved = &input.rules[rule.rule];
         if !resolved.action.targets.iter().any(|(target, _)| matches!(target, Target::Backend(_))) {

@@ -25,7 +25,7 @@ pub(crate) use self::rewrite::{PathRewrite, replace_prefix, rooted};
 use super::Match;
 use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
 use crate::pingsix::Plugins;
-use crate::pingsix::plugin::{self, ProxyRewrite};
+use crate::pingsix::plugin::{self, PluginConfig as _, ProxyRewrite, ResponseRewrite};
 
 /// The actions of a rule besides its backends. Two with the same effect are equal.
 ///
@@ -50,6 +50,13 @@ impl Filters {
             (None, Some(_)) => Some("A rule that answers requests itself sends nothing to a backend."),
             (None, None) => None,
         }
+    }
+
+    /// The plugins of the filters for which policies may ask, too.
+    pub(crate) fn plugins_of_policies(&self) -> impl Iterator<Item = &'static str> {
+        let cors = self.cors.is_some().then_some(plugin::Cors::NAME);
+        let response = (!self.response_headers.is_empty()).then_some(ResponseRewrite::NAME);
+        cors.into_iter().chain(response)
     }
 
     /// Adds the plugins of the filters. `instead` replaces the changes of request headers.

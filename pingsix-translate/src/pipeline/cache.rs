@@ -1,4 +1,4 @@
-//! What a translation leaves for the next one.
+//! The state that one translation keeps for the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::shared_map::SharedMap;
 use crate::snapshot::Referents;
 use crate::status::{Refusals, RouteVerdict};
 
-/// Below how many routes nobody asks whether it would be cheaper to translate everything.
-const FEW: usize = 32;
+/// The number of routes up to which an incremental translation is not compared with a full one.
+const MIN_ROUTES_FOR_FULL: usize = 32;
 
 /// A translation with the inputs of each stage.
 ///
@@ -38,7 +38,7 @@ pub(super) struct TranslationCache<O> {
     slab: RouteSlab,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
-    /// How many accepted routes each listener has.
+    /// The number of accepted routes of each listener.
     counts: Vec<i32>,
     verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
 }
@@ -78,8 +78,8 @@ impl<O: Owner> TranslationCache<O> {
         }
     }
 
-    /// Translates a snapshot that differs from the last one; also says how many routes were attached. When that is not
-    /// to be had for less than a full translation, nothing can be said of what is left.
+    /// Translates a snapshot that differs from the last one. Also returns the number of attached routes. After
+    /// [`Stale`], the cache is unusable, and a full translation is cheaper.
     pub(super) fn change(
         &mut self,
         snapshot: &O::Snapshot,
@@ -88,26 +88,29 @@ impl<O: Owner> TranslationCache<O> {
         let referents = O::referents(snapshot);
         let diff = self.last_referents.update(referents);
         if diff.of_own_addresses {
-            // Any Service may have such an endpoint.
+            // Any Service may have an endpoint with such an address.
             return Err(Stale);
         }
         self.read(&diff, referents);
         let references = References::with(referents, self.reference_cache.clone());
-        let most = FEW.max(self.slab.len() / 3);
-        let mut again: BTreeSet<usize> = BTreeSet::new();
-        let Updated { routes, is_reframed, policies } = self.owner.update(Update {
+        let limit = MIN_ROUTES_FOR_FULL.max(self.slab.len() / 3);
+        let mut to_attach: BTreeSet<usize> = BTreeSet::new();
+        let Updated { routes, has_new_context, policies } = self.owner.update(Update {
             snapshot,
             diff: &diff,
             references: &references,
             options,
-            most,
+            limit,
             slab: &self.slab,
             planes: &mut self.planes,
-            again: &mut again,
+            to_attach: &mut to_attach,
         })?;
-        self.find_routes(&diff, &references, &mut again);
+        // Listeners of ListenerSets that are not allowed come last and have no routes, so they come and go without a
+        // full translation.
+        self.counts.resize(self.owner.listeners().len(), 0);
+        self.find_routes(&diff, &references, &mut to_attach);
         let count = routes.iter().map(|(_, routes)| routes.len().max(1)).sum::<usize>();
-        if count + again.len() > most || self.backends.is_mostly_removed() {
+        if count + to_attach.len() > limit || self.backends.is_mostly_removed() {
             return Err(Stale);
         }
 
@@ -121,35 +124,35 @@ impl<O: Owner> TranslationCache<O> {
         };
         for (source, routes) in routes {
             for slot in self.slab.replace(source, routes, &mut attaching) {
-                again.remove(&slot);
+                to_attach.remove(&slot);
             }
         }
-        for slot in again {
-            self.slab.again(slot, &mut attaching);
+        for slot in to_attach {
+            self.slab.attach_again(slot, &mut attaching);
         }
         let Attaching { changes, count, .. } = attaching;
         let backends = self.backends.take_changed();
 
-        let mut told: BTreeSet<usize> = changes.keys().copied().collect();
-        let what = Changed { routes: &changes, backends: &backends, policies: &policies };
+        let mut to_judge: BTreeSet<usize> = changes.keys().copied().collect();
+        let changed = Changed { routes: &changes, backends: &backends, policies: &policies };
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
             let (routes, backends, policies) = (&*self.slab.inputs, &self.backends, self.owner.policies());
             let lowering = Lowering { plane, routes, backends, policies, options };
-            told.extend(lowered.change(&lowering, what)?);
+            to_judge.extend(lowered.change(&lowering, changed)?);
         }
-        if is_reframed || self.concern_streams(&changes, &backends) {
-            self.lower_streams(options, &mut told);
+        if has_new_context || self.concern_streams(&changes, &backends) {
+            self.lower_streams(options, &mut to_judge);
         }
-        self.judge_routes(&told);
+        self.judge_routes(&to_judge);
         Ok((self.translation(snapshot, &references), count))
     }
 
-    /// How many documents of Routes the last change wrote.
+    /// The number of Route documents that the last change wrote.
     pub(super) fn routes_written(&self) -> usize {
         self.planes.iter().map(LoweredPlane::routes_written).sum()
     }
 
-    /// Reads what is different of what is read once.
+    /// Reads changed Secrets and ReferenceGrants.
     fn read(&mut self, diff: &ReferentsDiff, referents: &Referents) {
         if diff.secrets.is_empty() && diff.reference_grants.is_empty() {
             return;
@@ -163,26 +166,26 @@ impl<O: Owner> TranslationCache<O> {
         }
     }
 
-    /// Finds the routes that are not other ones, but refer to Services and ports that may be something else.
+    /// Finds unchanged routes that refer to changed Services or ports.
     fn find_routes(
         &mut self,
         diff: &ReferentsDiff,
         references: &References<'_>,
-        again: &mut BTreeSet<usize>,
+        to_attach: &mut BTreeSet<usize>,
     ) {
         for service in &diff.services {
             self.backends.remove_service(service);
-            again.extend(self.slab.of_service(service));
+            to_attach.extend(self.slab.of_service(service));
         }
         let services: BTreeSet<&ObjectName> = diff.services.iter().collect();
         for service in diff.slices.iter().filter(|service| !services.contains(service)) {
             if references.refresh_endpoints(service, &mut self.backends) {
-                again.extend(self.slab.of_service(service));
+                to_attach.extend(self.slab.of_service(service));
             }
         }
     }
 
-    /// Whether some stream documents may be different.
+    /// Whether stream documents may differ.
     fn concern_streams(&self, changes: &BTreeMap<usize, RouteChange>, backends: &BTreeSet<usize>) -> bool {
         let mut inputs = changes
             .iter()
@@ -192,23 +195,23 @@ impl<O: Owner> TranslationCache<O> {
     }
 
     /// Lowers all stream documents again.
-    fn lower_streams(&mut self, options: &Options, told: &mut BTreeSet<usize>) {
+    fn lower_streams(&mut self, options: &Options, to_judge: &mut BTreeSet<usize>) {
         let Some((streams, listened)) = self.streams.as_mut().zip(self.owner.listened()) else { return };
         let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
-        told.extend(refused_before);
+        to_judge.extend(refused_before);
         *streams = lower_streams(&listened, &self.slab.inputs, &self.backends, options);
-        told.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
+        to_judge.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
     }
 
     /// Judges these routes again.
-    fn judge_routes(&mut self, told: &BTreeSet<usize>) {
-        if told.is_empty() {
+    fn judge_routes(&mut self, to_judge: &BTreeSet<usize>) {
+        if to_judge.is_empty() {
             return;
         }
         let mut refusals = Refusals::default();
         for (number, (lowered, plane)) in self.planes.iter().zip(self.owner.planes()).enumerate() {
             refusals.add_plane(number, plane.listeners());
-            for &slot in told {
+            for &slot in to_judge {
                 let of_route = lowered.refused_of(plane, slot, &self.slab.inputs);
                 add_refusals(&mut refusals, number, self.owner.listeners(), of_route);
             }
@@ -216,7 +219,7 @@ impl<O: Owner> TranslationCache<O> {
         if let Some(streams) = &self.streams {
             add_streams(&mut refusals, self.planes.len(), streams);
         }
-        for &slot in told {
+        for &slot in to_judge {
             for listener in self.slab.counted(slot) {
                 self.counts[listener] -= 1;
             }

@@ -100,7 +100,7 @@ pub(super) struct LastReferents {
 pub(super) struct ReferentsDiff {
     /// Whether parameters differ.
     pub(super) of_proxies: bool,
-    /// Whether ConfigMaps differ, or the knowledge about them.
+    /// Whether ConfigMaps differ, or the knowledge of their existence.
     pub(super) of_config_maps: bool,
     /// Whether the addresses of data planes differ.
     pub(super) of_own_addresses: bool,
@@ -111,8 +111,8 @@ pub(super) struct ReferentsDiff {
     pub(super) reference_grants: Vec<ObjectDiff<Arc<ReferenceGrant>>>,
     pub(super) secrets: Vec<ObjectDiff<Arc<Secret>>>,
     pub(super) namespaces: Vec<ObjectDiff<Arc<Namespace>, Arc<str>>>,
-    /// Objects that have come into quarantine, have left it, or are there for another reason. Services and Secrets are among
-    /// those above.
+    /// Objects that entered quarantine, left it, or are in it for another reason. Services and Secrets are among the
+    /// fields above.
     pub(super) quarantined: BTreeSet<ObjectKey>,
 }
 
@@ -158,7 +158,7 @@ impl LastReferents {
 }
 
 impl ReferentsDiff {
-    /// Takes objects for different that have come into quarantine, have left it, or are there for another reason.
+    /// Counts objects as changed that entered quarantine, left it, or are in it for another reason.
     fn add_quarantined(&mut self, before: &Quarantine, referents: &Referents) {
         let changes = referents.quarantine.changes(before).into_iter();
         self.quarantined = changes
@@ -178,7 +178,7 @@ impl ReferentsDiff {
         }
     }
 
-    /// Takes Secrets for different of which something is known now, or is no longer, and ConfigMaps altogether.
+    /// Counts Secrets as changed whose existence became known or unknown, and ConfigMaps as a whole.
     fn add_pending(&mut self, before: &Pending, referents: &Referents) {
         for change in referents.pending.changes(before) {
             match change {
@@ -191,7 +191,7 @@ impl ReferentsDiff {
         }
     }
 
-    /// Takes a Secret for different, though it may be the same object.
+    /// Counts a Secret as changed, even if it is the same object.
     fn add_secret(&mut self, name: &ObjectName, referents: &Referents) {
         if self.secrets.iter().all(|secret| secret.name != *name) {
             let now = referents.secrets.get(name).cloned();

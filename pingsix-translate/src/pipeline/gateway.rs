@@ -105,10 +105,11 @@ impl Owner for OfGateway {
             self.extensions.update(&filter.name, filter.now.as_deref());
         }
         let objects = self.last.update(snapshot, diff);
-        let is_reframed = objects.is_of_frame || concerns_frame(diff, snapshot);
+        let has_new_context = objects.has_new_context || concerns_context(diff, snapshot);
         let mut policies = BTreeSet::new();
-        if is_reframed {
-            policies = self.reframe(GatewayContext::new(snapshot, references, options), &mut update)?;
+        if has_new_context {
+            policies =
+                self.replace_context(GatewayContext::new(snapshot, references, options), &mut update)?;
         }
         self.find_routes(&mut update);
         let normalised = objects.routes.into_iter().map(|key| {
@@ -116,7 +117,7 @@ impl Owner for OfGateway {
             let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
             (Source::Object(Arc::new(key)), route.into_iter().collect())
         });
-        Ok(Updated { routes: normalised.collect(), is_reframed, policies })
+        Ok(Updated { routes: normalised.collect(), has_new_context, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -144,9 +145,9 @@ impl Owner for OfGateway {
 }
 
 impl OfGateway {
-    /// Replaces the context. Routes for which policies demand something else are attached again.
-    /// Returns the inherited policies with other contents.
-    fn reframe(
+    /// Replaces the context. Routes with other policies, or with a ListenerSet that was or is not allowed, are
+    /// attached again. Returns the inherited policies with other contents.
+    fn replace_context(
         &mut self,
         context: GatewayContext,
         update: &mut Update<'_, Self>,
@@ -154,26 +155,27 @@ impl OfGateway {
         if !context.takes_routes_like(&self.context) {
             return Err(Stale);
         }
-        let Update { slab, planes, again, .. } = update;
+        let Update { slab, planes, to_attach, .. } = update;
+        let (before, now) = (self.context.listeners.excluded(), context.listeners.excluded());
+        to_attach.extend(before.symmetric_difference(&now).flat_map(|set| slab.referring(set)));
         let targets = context.policies.changed(&self.context.policies);
-        again.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
+        to_attach.extend(targets.into_iter().flat_map(|target| slab.of_target(target)));
         change_certificates(planes, &self.context.planes, &context.planes)?;
         let policies = context.policies.changed_contents(&self.context.policies);
         self.context = context;
         Ok(policies)
     }
 
-    /// Finds the routes that are not other ones, but may be attached to something else, or be permitted to refer to something
-    /// else. Attaching looks at the labels of a route's namespace, and permission at the ReferenceGrants in the namespaces
-    /// referred to that are for the route's.
+    /// Finds unchanged routes whose attachment or permissions may differ. Attachment depends on the labels of the
+    /// route's namespace, and permission on the ReferenceGrants in the referred namespace for the route's namespace.
     fn find_routes(&self, update: &mut Update<'_, Self>) {
-        let Update { diff, slab, again, .. } = update;
+        let Update { diff, slab, to_attach, .. } = update;
         for namespace in &diff.namespaces {
             let name = &namespace.name;
             let [before, now] =
                 [&namespace.before, &namespace.now].map(|object| labels_of(name, object.as_deref()));
             if self.context.listeners.tell_apart(name, &before, &now) {
-                again.extend(slab.of_namespace(name));
+                to_attach.extend(slab.of_namespace(name));
             }
         }
         for grant in &diff.reference_grants {
@@ -181,14 +183,14 @@ impl OfGateway {
             let from = [&grant.before, &grant.now].into_iter().flatten().flat_map(|grant| &grant.spec.from);
             let namespaces: BTreeSet<&str> = from.map(|from| from.namespace.as_str()).collect();
             for from in namespaces.into_iter().map(Arc::from) {
-                again.extend(slab.crossing(&from, into));
+                to_attach.extend(slab.crossing(&from, into));
             }
         }
     }
 }
 
-/// Whether something is different that listeners and policies are judged by. Of Namespaces, those of ListenerSets are.
-fn concerns_frame(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
+/// Whether inputs of listeners or policies differ. Of Namespaces, only those of ListenerSets are such inputs.
+fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
     let has_listener_set = |namespace: &Arc<str>| {
         let first = ObjectName::new(namespace.clone(), "");
         let mut sets = snapshot.listener_sets.from_key(&first);
@@ -217,8 +219,8 @@ struct LastGateway {
 /// The difference between two snapshots, apart from the referents.
 struct GatewayDiff {
     /// Whether the Gateway, its class, ListenerSets or policies differ.
-    is_of_frame: bool,
-    /// The routes to normalise again, and those that are gone.
+    has_new_context: bool,
+    /// The routes to normalise again, and removed routes.
     routes: BTreeSet<ObjectKey>,
 }
 
@@ -239,7 +241,7 @@ impl LastGateway {
     fn update(&mut self, snapshot: &Snapshot, referents: &ReferentsDiff) -> GatewayDiff {
         let gateway = std::mem::replace(&mut self.gateway, snapshot.gateway.clone());
         let class = std::mem::replace(&mut self.class, snapshot.class.clone());
-        let of_frame = [
+        let of_context = [
             !gateway.is_same(&snapshot.gateway),
             !class.is_same(&snapshot.class),
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
@@ -252,7 +254,7 @@ impl LastGateway {
         let quarantined = referents.quarantined.iter().filter(|key| key.kind.has_requests());
         routes.extend(quarantined.filter(|key| snapshot.routes.contains_key(*key)).cloned());
         routes.extend(with_filters(snapshot, referents));
-        GatewayDiff { is_of_frame: of_frame.contains(&true), routes }
+        GatewayDiff { has_new_context: of_context.contains(&true), routes }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What does not depend on routes, nor on what they refer to: listeners, data planes, policies.
+//! The part of a Gateway that depends neither on routes nor on their references: listeners, data planes, policies.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::status::{
     GatewayState, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
 };
 
-/// What routes are attached to, and their backends spoken to by.
+/// The listeners, data planes and policies that routes are attached with.
 #[derive(Debug)]
 pub(super) struct GatewayContext {
     pub(super) gateway: Arc<ObjectKey>,
@@ -27,23 +27,23 @@ pub(super) struct GatewayContext {
     pub(super) planes: Vec<Plane>,
     pub(super) policies: Policies,
     pub(super) parameters: Parameters,
-    /// Why the Gateway serves nothing at all.
+    /// The reason for which the Gateway serves nothing at all.
     pub(super) refused: Option<Refusal>,
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
-    /// What the Gateway asks for and does not get.
+    /// The settings that the Gateway asks for and does not get.
     limits: Vec<Limit>,
     layout: Layout,
     settings: PlaneSettings,
     problems: Vec<Problem>,
 }
 
-/// What is judged before the context.
+/// The verdicts that come before those of the context.
 #[derive(Debug)]
 pub(super) struct JudgedBefore<'a> {
-    /// How many accepted routes each listener has.
+    /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    /// What is wrong with routes.
+    /// The problems of routes.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -95,7 +95,7 @@ impl GatewayContext {
         }
     }
 
-    /// What stream documents are for.
+    /// The listeners for stream documents.
     pub(super) fn listened(&self) -> Listened<'_> {
         Listened {
             gateway: &self.gateway.name,
@@ -104,13 +104,13 @@ impl GatewayContext {
         }
     }
 
-    /// Whether it is for its parameters that the Gateway serves nothing.
+    /// Whether the Gateway serves nothing because of its parameters.
     pub(super) fn has_unusable_parameters(&self) -> bool {
         self.refused.as_ref().is_some_and(|refusal| refusal.reason == Reason::InvalidParameters)
     }
 
-    /// Whether routes are attached, placed and told the same as in another context, but for what policies demand
-    /// ([`Policies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
+    /// Whether another context attaches, places and judges routes alike. Policies ([`Policies::changed`]) and
+    /// ListenerSets that the Gateway does not allow ([`Listeners::excluded`]) may differ.
     pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
         self.gateway == other.gateway
             && self.listeners.attach_like(&other.listeners)
@@ -145,8 +145,8 @@ impl GatewayContext {
         RouteInput::new(route, rules, attached)
     }
 
-    /// Verdicts on everything but routes, and everything that is wrong. `inputs` are the routes in the order of the
-    /// snapshot, or those of them that refer to a Service which a policy targets.
+    /// Verdicts on everything but routes, and all problems. `inputs` are the routes in the order of the snapshot, or
+    /// only the routes that refer to the Service of a policy.
     pub(super) fn judge(
         &self,
         snapshot: &Snapshot,

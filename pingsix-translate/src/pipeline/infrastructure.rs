@@ -1,4 +1,4 @@
-//! What has to run for an owner whose data planes the controller runs.
+//! The infrastructure of an owner whose data planes the controller runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::{DataPlaneKey, Layout, ObjectKey};
 use crate::snapshot::{Gateway, IngressClass, proxy_of_ingress_class};
 use crate::status::is_usable_address;
 
-/// What has to run for a Gateway that is not refused.
+/// The infrastructure of a Gateway that is not refused.
 pub(super) fn of_gateway(
     key: &Arc<ObjectKey>,
     gateway: &Gateway,
@@ -45,7 +45,7 @@ pub(super) fn of_gateway(
     }
 }
 
-/// What has to run for an IngressClass that is served.
+/// The infrastructure of an IngressClass that is served.
 pub(super) fn of_ingress_class(
     key: &Arc<ObjectKey>,
     class: &IngressClass,

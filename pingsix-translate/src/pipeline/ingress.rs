@@ -1,8 +1,7 @@
 //! An IngressClass as an owner of data planes: Ingresses, which are several routes each, and what they share by host.
 //!
-//! An Ingress is read by itself, but for three things that are kept here, each by what it is about, and changed by what is
-//! different: who names which host ([`hosts`]), who answers for the rest of one ([`rests`]), and which certificate is shown
-//! for a name ([`tls`]).
+//! An Ingress is read by itself, apart from three shared indexes that change with the difference: the Ingresses that
+//! name a host ([`hosts`]), the owner of the rest of a host ([`rests`]), and the certificate for a name ([`tls`]).
 
 mod annotations;
 mod hosts;
@@ -47,7 +46,7 @@ use crate::shared_map::SharedMap;
 use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
 use crate::status::{Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_route};
 
-/// An IngressClass of ours with what its Ingresses share.
+/// An IngressClass of ours with the state that its Ingresses share.
 #[derive(Debug)]
 pub(super) struct OfIngressClass {
     class: Arc<IngressClass>,
@@ -57,11 +56,12 @@ pub(super) struct OfIngressClass {
     planes: Vec<Plane>,
     hosts: Hosts,
     rests: Rests,
-    /// The Ingresses with anything in `spec.tls`.
+    /// The Ingresses with `spec.tls`.
     with_tls: BTreeSet<AgedKey>,
-    /// What is wrong with certificates.
+    /// The problems of certificates.
     of_certificates: Vec<Problem>,
-    /// What is wrong with Ingresses, of those with anything wrong, beside their certificates and what they refer to.
+    /// The problems of Ingresses, apart from certificates and references; only Ingresses with a problem have an
+    /// entry.
     of_ingresses: BTreeMap<ObjectName, Vec<Problem>>,
     /// The Ingresses that are served.
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
@@ -69,11 +69,11 @@ pub(super) struct OfIngressClass {
     shadowed: BTreeMap<DataPlaneKey, Shadowed>,
     /// Every Ingress is served on all ports.
     attachments: Arc<Attachments>,
-    /// Policies of Gateway API are for what Gateways serve.
+    /// The policies; those of Gateway API are for Gateways alone.
     policies: Policies,
 }
 
-/// What the class and its parameters say.
+/// The specification of the class and its parameters.
 #[derive(Debug)]
 struct ClassContext {
     class: Arc<str>,
@@ -86,7 +86,7 @@ struct ClassContext {
     problems: Vec<Problem>,
 }
 
-/// The translation of a class that is another controller's: it has no data plane.
+/// The translation of a class of another controller: it has no data plane.
 pub(super) fn of_another_controller(snapshot: &IngressSnapshot, options: &Options) -> Option<Translation> {
     let is_ours = judge_ingress_class(&snapshot.class, &snapshot.referents.proxies, options).is_some();
     (!is_ours).then(|| Translation {
@@ -138,7 +138,7 @@ impl ClassContext {
         }
     }
 
-    /// Whether Ingresses are served as with another one.
+    /// Whether another class serves Ingresses alike.
     fn serves_like(&self, other: &Self) -> bool {
         self.class == other.class
             && self.layout == other.layout
@@ -259,13 +259,13 @@ impl Owner for OfIngressClass {
     }
 
     fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale> {
-        let Update { snapshot, diff, references, options, most, slab, planes, .. } = update;
+        let Update { snapshot, diff, references, options, limit, slab, planes, .. } = update;
         let class = std::mem::replace(&mut self.class, snapshot.class.clone());
         let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
-        let is_reframed = diff.of_proxies
+        let has_new_context = diff.of_proxies
             || !Arc::ptr_eq(&class, &snapshot.class)
             || default_classes != snapshot.default_classes;
-        if is_reframed {
+        if has_new_context {
             let context = ClassContext::new(snapshot, options);
             if !context.serves_like(&self.context) {
                 return Err(Stale);
@@ -274,9 +274,9 @@ impl Owner for OfIngressClass {
         }
         let differences = self.last_ingresses.update(&snapshot.ingresses);
         if !self.context.is_served {
-            return Ok(Updated { routes: Vec::new(), is_reframed, policies: BTreeSet::new() });
+            return Ok(Updated { routes: Vec::new(), has_new_context, policies: BTreeSet::new() });
         }
-        if differences.len() > most {
+        if differences.len() > limit {
             return Err(Stale);
         }
         let quarantine = &snapshot.referents.quarantine;
@@ -298,7 +298,7 @@ impl Owner for OfIngressClass {
             }
             read.insert(name);
         }
-        has_other_tls |= self.hosts.settle(was, most, &mut read)?;
+        has_other_tls |= self.hosts.settle(was, limit, &mut read)?;
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
@@ -324,7 +324,7 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, is_reframed, policies: BTreeSet::new() })
+        Ok(Updated { routes, has_new_context, policies: BTreeSet::new() })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -354,7 +354,7 @@ impl Owner for OfIngressClass {
 }
 
 impl OfIngressClass {
-    /// Reads an Ingress: the routes that are served of it. What is wrong with it is kept.
+    /// Reads an Ingress. Returns its served routes, and keeps its problems.
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();
         self.hosts.tell(key, ingress, &mut problems);
@@ -369,7 +369,7 @@ impl OfIngressClass {
         routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
     }
 
-    /// The routes for the rests of hosts that may be other ones.
+    /// The routes for the rests of hosts that may have changed.
     fn take_rests(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
         self.rests.take(|key| {
             let routes = normalise_ingress(key, snapshot.ingresses.get(&key.name)?, &mut Vec::new());
@@ -378,7 +378,7 @@ impl OfIngressClass {
         })
     }
 
-    /// Finds out again which certificate is shown for which name.
+    /// Determines the certificate of each name again.
     fn show_certificates(
         &mut self,
         snapshot: &IngressSnapshot,
@@ -394,7 +394,7 @@ impl OfIngressClass {
         Ok(())
     }
 
-    /// Takes in another version of an Ingress. Returns whether it asks for other certificates than before.
+    /// Replaces an Ingress. Returns whether it asks for other certificates than before.
     fn replace_tls(&mut self, name: &ObjectName, before: Option<&Ingress>, now: Option<&Ingress>) -> bool {
         let [old, new] = [before, now].map(|ingress| {
             let ingress = ingress.filter(|ingress| !tls_of(ingress).is_empty())?;
@@ -415,7 +415,7 @@ fn ingress_key(name: &ObjectName) -> Arc<ObjectKey> {
     Arc::new(ObjectKey { kind: Kind::Ingress, name: name.clone() })
 }
 
-/// There should be one default class, and whose Ingresses are served must not be a riddle.
+/// There should be one default class, so that readers know which class serves an Ingress without a class.
 fn several_defaults(class: &Arc<ObjectKey>, defaults: &[Arc<str>]) -> Option<Problem> {
     let [first, _, ..] = defaults else { return None };
     defaults.iter().any(|default| **default == *class.name.name).then(|| Problem {

@@ -1,6 +1,6 @@
-//! What Gateways and IngressClasses differ in: where routes come from, what these are attached to, and what is told.
+//! The differences between Gateways and IngressClasses: the source of routes, their attachment, and the verdicts.
 //!
-//! Everything else is the same for both ([`super::Attached`] from nothing, [`super::cache`] by what is different).
+//! Everything else is common: [`super::Attached`] for a full translation, [`super::cache`] for an incremental one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -22,17 +22,17 @@ use crate::shared_map::SharedMap;
 use crate::snapshot::Referents;
 use crate::status::{Refusals, RouteVerdict};
 
-/// An owner of data planes, with everything that is not part of a route or of what one refers to.
+/// An owner of data planes: all state that is neither part of a route nor of its references.
 pub(super) trait Owner: Debug + Sized {
-    /// What translation may look at for it.
+    /// The objects that a translation of the owner may read.
     type Snapshot: Debug;
 
-    /// What its objects refer to.
+    /// The objects that its own objects refer to.
     fn referents(snapshot: &Self::Snapshot) -> &Referents;
 
     fn new(snapshot: &Self::Snapshot, references: &References<'_>, options: &Options) -> Self;
 
-    /// Hands over its routes, in the order of the snapshot.
+    /// Passes each route to `take`, in the order of the snapshot.
     fn take_routes(&mut self, snapshot: &Self::Snapshot, take: impl FnMut(&Self, Route));
 
     /// Its policies.
@@ -41,13 +41,13 @@ pub(super) trait Owner: Debug + Sized {
     /// Its data planes.
     fn planes(&self) -> &[Plane];
 
-    /// What routes are attached to.
+    /// The listeners that routes are attached to.
     fn listeners(&self) -> &[Listener];
 
-    /// What stream documents are for; `None` if it has none.
+    /// The listeners for stream documents; `None` for an IngressClass.
     fn listened(&self) -> Option<Listened<'_>>;
 
-    /// Whether it serves nothing at all, so that its data planes come to hold nothing.
+    /// Whether the owner serves nothing at all, so that its data planes become empty.
     fn is_refused(&self) -> bool;
 
     /// Attaches a route and resolves what it refers to.
@@ -68,14 +68,14 @@ pub(super) trait Owner: Debug + Sized {
         shared: &mut Shared,
     ) -> (Option<RouteVerdict>, JudgedRoute);
 
-    /// Makes of it what it is by another snapshot, certificates of data planes included. The caller sees to the Services that
-    /// routes refer to.
+    /// Updates the owner to another snapshot, certificates of data planes included. The caller handles the Services
+    /// that routes refer to.
     fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale>;
 
     /// The objects that policies target.
     fn targets(&self) -> impl Iterator<Item = &ObjectKey>;
 
-    /// Puts everything together.
+    /// Assembles the translation.
     fn translation(
         &mut self,
         snapshot: &Self::Snapshot,
@@ -84,44 +84,44 @@ pub(super) trait Owner: Debug + Sized {
     ) -> Translation;
 }
 
-/// What is different about an owner.
+/// The difference of an owner.
 #[derive(Debug)]
 pub(super) struct Updated {
-    /// Sources that are new or other ones, with their routes; none if a source is gone.
+    /// New and changed sources with their routes; no routes if a source is gone.
     pub(super) routes: Vec<(Source, Vec<Route>)>,
-    /// Whether anything is that is not part of routes.
-    pub(super) is_reframed: bool,
-    /// Inherited policies with other contents, which count for the same routes.
+    /// Whether anything changed apart from routes.
+    pub(super) has_new_context: bool,
+    /// Inherited policies with other contents. They apply to the same routes as before.
     pub(super) policies: BTreeSet<Arc<ObjectKey>>,
 }
 
-/// What an owner is brought up to date by.
+/// The inputs and outputs of [`Owner::update`].
 #[derive(Debug)]
 pub(super) struct Update<'a, O: Owner> {
     pub(super) snapshot: &'a O::Snapshot,
     pub(super) diff: &'a ReferentsDiff,
     pub(super) references: &'a References<'a>,
     pub(super) options: &'a Options,
-    /// How many routes may be done again for less than a full translation.
-    pub(super) most: usize,
+    /// The number of routes that may be attached again before a full translation is cheaper.
+    pub(super) limit: usize,
     pub(super) slab: &'a RouteSlab,
     /// In the order of [`Owner::planes`].
     pub(super) planes: &'a mut [LoweredPlane],
-    /// Gets the routes that are the same but have to be attached again.
-    pub(super) again: &'a mut BTreeSet<usize>,
+    /// The output: unchanged routes that have to be attached again.
+    pub(super) to_attach: &'a mut BTreeSet<usize>,
 }
 
-/// What came of the routes.
+/// The results of the routes.
 #[derive(Debug)]
 pub(super) struct Served<'a> {
     pub(super) data_planes: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
-    /// All routes in the order of the snapshot, or those of them that refer to [`Owner::targets`].
+    /// All routes in the order of the snapshot, or only the routes of [`Owner::targets`].
     pub(super) inputs: &'a [Arc<RouteInput>],
-    /// How many accepted routes each listener has.
+    /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    /// What is wrong with routes and data planes.
+    /// The problems of routes and data planes.
     pub(super) problems: Vec<Problem>,
 }
 

@@ -1,4 +1,4 @@
-//! The routes of a translation, with indexes by source and by Service.
+//! The routes of a translation, with indexes by source and by reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::packed::pack;
 use crate::references::References;
 use crate::small_set::SmallSet;
 
-/// What routes come, change and go with.
+/// The unit in which routes are added, changed and removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// An object: a route, or an Ingress, which is several routes.
     Object(Arc<ObjectKey>),
-    /// A host, of which an IngressClass has to answer for the rest.
+    /// A host. The IngressClass has routes for the rest of its requests.
     Host(Hostname),
 }
 
@@ -36,32 +36,32 @@ impl Source {
 
 /// A slab of routes: each keeps its **slot** until it is removed. The first slots are the places in the snapshot.
 ///
-/// Nothing that comes out depends on the order of slots.
+/// The order of slots has no effect on results.
 #[derive(Debug, Default)]
 pub(super) struct RouteSlab {
     /// By slot.
     pub(super) inputs: Vec<Arc<RouteInput>>,
-    /// By slot: the listeners that counted a route when it was judged.
+    /// By slot: the listeners that counted the route in its verdict.
     counted: Vec<SmallSet<usize>>,
-    /// By slot: what is wrong with routes, of those with anything wrong.
+    /// By slot: the problems of a route; only routes with a problem have an entry.
     problems: BTreeMap<usize, Problems>,
     by_source: BTreeMap<Source, SmallSet<usize>>,
-    /// How many routes there are.
+    /// The number of routes.
     len: usize,
     free: Vec<usize>,
-    /// Slots of the routes that refer to a Service.
-    of_service: BTreeMap<ObjectName, SmallSet<usize>>,
+    /// Slots of the routes that refer to a Service, or to a ListenerSet as a parent.
+    referring: BTreeMap<ObjectKey, SmallSet<usize>>,
 }
 
-/// What is wrong with a route.
+/// The problems of a route.
 #[derive(Debug, Default)]
 struct Problems {
-    /// What was before it was judged.
+    /// The problems before its verdict.
     attached: Vec<Problem>,
     judged: Vec<Problem>,
 }
 
-/// What it takes to attach and resolve routes, and what came of it.
+/// The inputs and outputs of attaching and resolving routes.
 #[derive(Debug)]
 pub(super) struct Attaching<'a, O> {
     pub(super) owner: &'a O,
@@ -69,7 +69,7 @@ pub(super) struct Attaching<'a, O> {
     pub(super) backends: &'a mut Backends,
     pub(super) shared: &'a mut Shared,
     pub(super) changes: BTreeMap<usize, RouteChange>,
-    /// How many routes were attached.
+    /// The number of attached routes.
     pub(super) count: usize,
 }
 
@@ -79,30 +79,35 @@ impl RouteSlab {
         let slot = self.inputs.len();
         self.by_source.entry(Source::of(&input.route)).or_default().insert(slot);
         self.len += 1;
-        for service in services(&input.route) {
-            self.of_service.entry(service).or_default().insert(slot);
+        for referent in referents(&input.route) {
+            self.referring.entry(referent).or_default().insert(slot);
         }
         self.inputs.push(input);
         self.counted.push(judged.counted);
         self.note_problems(slot, |known| *known = Problems { attached: problems, judged: judged.problems });
     }
 
-    /// Takes no more memory than what is there needs.
+    /// Frees unused capacity.
     pub(super) fn pack(&mut self) {
         pack(&mut self.by_source);
-        pack(&mut self.of_service);
+        pack(&mut self.referring);
         self.inputs.shrink_to_fit();
         self.counted.shrink_to_fit();
     }
 
-    /// How many routes there are.
+    /// The number of routes.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The routes that may refer to a Service.
-    pub(super) fn of_service(&self, service: &ObjectName) -> impl Iterator<Item = usize> {
-        self.of_service.get(service).into_iter().flatten().copied()
+    /// The routes that refer to a Service, or to a ListenerSet as a parent.
+    pub(super) fn referring<'s>(&'s self, referent: &ObjectKey) -> impl Iterator<Item = usize> + use<'s> {
+        self.referring.get(referent).into_iter().flatten().copied()
+    }
+
+    /// The routes that refer to a Service.
+    pub(super) fn of_service<'s>(&'s self, service: &ObjectName) -> impl Iterator<Item = usize> + use<'s> {
+        self.referring(&ObjectKey { kind: Kind::Service, name: service.clone() })
     }
 
     /// The routes of a namespace.
@@ -119,22 +124,24 @@ impl RouteSlab {
         })
     }
 
-    /// The routes of a namespace that may refer to a Service of another one.
+    /// The routes of a namespace that refer to a Service of another namespace.
     pub(super) fn crossing<'s>(
         &'s self,
         from: &'s Arc<str>,
         into: &'s Arc<str>,
     ) -> impl Iterator<Item = usize> + 's {
         let refers = move |slot: &usize| {
-            services(&self.inputs[*slot].route).iter().any(|service| service.namespace == *into)
+            let is_there =
+                |referent: ObjectKey| referent.kind == Kind::Service && referent.name.namespace == *into;
+            referents(&self.inputs[*slot].route).any(is_there)
         };
         self.of_namespace(from).filter(refers)
     }
 
-    /// The routes on which policies for a target may have an effect: for a Service, those that may refer to it.
+    /// The routes on which policies for a target may have an effect: for a Service, the routes that refer to it.
     pub(super) fn of_target(&self, target: &ObjectKey) -> BTreeSet<usize> {
         if target.kind == Kind::Service {
-            return self.of_service(&target.name).collect();
+            return self.referring(target).collect();
         }
         if target.kind.is_route() {
             let source = Source::Object(Arc::new(target.clone()));
@@ -143,8 +150,8 @@ impl RouteSlab {
         (0..self.inputs.len()).filter(|slot| self.inputs[*slot].is_there()).collect()
     }
 
-    /// The routes by which policies for any of some targets are judged, in the order of the snapshot: by kind, then by name.
-    /// Policies of Gateways and ListenerSets are judged without their routes.
+    /// The routes for the verdicts on policies with these targets, in the order of the snapshot: by kind, then by
+    /// name. Verdicts on policies for Gateways and ListenerSets need no routes.
     pub(super) fn of_targets<'n>(
         &self,
         targets: impl Iterator<Item = &'n ObjectKey>,
@@ -162,7 +169,7 @@ impl RouteSlab {
         self.by_source.get(source).into_iter().flatten().map(|slot| &self.inputs[*slot].route)
     }
 
-    /// Puts routes in the place of those of a source. Returns the slots of both.
+    /// Replaces the routes of a source. Returns the slots of the old and new routes.
     pub(super) fn replace<O: Owner>(
         &mut self,
         source: Source,
@@ -176,11 +183,11 @@ impl RouteSlab {
         let mut seen: BTreeSet<usize> = known.values().copied().collect();
         self.len = self.len - known.len() + routes.len();
         for slot in known.values() {
-            for service in services(&self.inputs[*slot].route) {
-                if let Some(slots) = self.of_service.get_mut(&service) {
+            for referent in referents(&self.inputs[*slot].route) {
+                if let Some(slots) = self.referring.get_mut(&referent) {
                     slots.remove(slot);
                     if slots.is_empty() {
-                        self.of_service.remove(&service);
+                        self.referring.remove(&referent);
                     }
                 }
             }
@@ -190,8 +197,8 @@ impl RouteSlab {
             let route = attaching.shared.route(route);
             let was = known.remove(&route.part);
             let slot = was.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
-            for service in services(&route) {
-                self.of_service.entry(service).or_default().insert(slot);
+            for referent in referents(&route) {
+                self.referring.entry(referent).or_default().insert(slot);
             }
             if was.is_none() {
                 attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
@@ -215,13 +222,13 @@ impl RouteSlab {
     }
 
     /// Attaches and resolves the route of a slot again.
-    pub(super) fn again<O: Owner>(&mut self, slot: usize, attaching: &mut Attaching<'_, O>) {
+    pub(super) fn attach_again<O: Owner>(&mut self, slot: usize, attaching: &mut Attaching<'_, O>) {
         if self.inputs[slot].is_there() {
             self.put(slot, self.inputs[slot].route.clone(), attaching);
         }
     }
 
-    /// Attaches and resolves a route that has a slot, or is given the next one.
+    /// Attaches and resolves a route of a known slot, or of the next one.
     fn put<O: Owner>(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_, O>) {
         attaching.count += 1;
         let mut problems = Vec::new();
@@ -241,24 +248,24 @@ impl RouteSlab {
         }
     }
 
-    /// The listeners that counted a route when it was judged.
+    /// The listeners that counted a route in its verdict.
     pub(super) fn counted(&self, slot: usize) -> impl Iterator<Item = usize> {
         self.counted[slot].iter().copied()
     }
 
-    /// Notes what a verdict came with.
+    /// Notes the side results of a verdict.
     pub(super) fn note_judged(&mut self, slot: usize, judged: JudgedRoute) {
         self.counted[slot] = judged.counted;
         self.note_problems(slot, |problems| problems.judged = judged.problems);
     }
 
-    /// Lets other routes have the slot of one that is gone.
+    /// Frees the slot of a removed route.
     pub(super) fn release(&mut self, slot: usize) {
         self.note_judged(slot, JudgedRoute::default());
         self.free.push(slot);
     }
 
-    /// Notes something else about what is wrong with a route.
+    /// Changes the problems of a route.
     fn note_problems(&mut self, slot: usize, note: impl FnOnce(&mut Problems)) {
         let mut problems = self.problems.remove(&slot).unwrap_or_default();
         note(&mut problems);
@@ -267,15 +274,21 @@ impl RouteSlab {
         }
     }
 
-    /// What is wrong with routes.
+    /// The problems of all routes.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.problems.values().flat_map(|problems| problems.attached.iter().chain(&problems.judged))
     }
 }
 
-/// The Services that a route may have to do with.
-fn services(route: &Route) -> BTreeSet<ObjectName> {
+/// The Services of a route's backends and mirrors, and the ListenerSets among its parents.
+fn referents(route: &Route) -> impl Iterator<Item = ObjectKey> {
     let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
-    backends.map(|backend| backend.name.clone()).collect()
+    let services = backends.map(|backend| ObjectKey { kind: Kind::Service, name: backend.name.clone() });
+    let namespace = &route.key.name.namespace;
+    let parents = route.parent_refs.iter().filter(|parent| parent.kind.is_some());
+    let sets = parents
+        .filter_map(|parent| parent.target(namespace))
+        .filter(|parent| parent.kind == Kind::ListenerSet);
+    services.chain(sets).collect::<BTreeSet<_>>().into_iter()
 }

@@ -1,4 +1,4 @@
-//! What many routes have alike, held once.
+//! Values that many routes share, each held once.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use crate::lower::Attachments;
 use crate::model::ParentRef;
 use crate::normalise::{Match, Route};
-use crate::policy::Chain;
+use crate::policy::AppliedChain;
 use crate::status::ParentVerdict;
 
-/// What is said of routes by their parents, which is the same for most routes of a Gateway, and what their rules match
-/// beside hostnames.
+/// The verdicts of parents, which are the same for most routes of a Gateway, and the matches of rules without
+/// hostnames.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     parent_refs: Equal<[ParentRef]>,
     matches: Equal<[Match]>,
     pub(super) attachments: Equal<Attachments>,
-    pub(super) chains: Equal<Chain>,
+    pub(super) chains: Equal<AppliedChain>,
     pub(super) parents: Equal<[ParentVerdict]>,
 }
 
@@ -32,11 +32,11 @@ impl Shared {
     }
 }
 
-/// Values of which equal ones are the same.
+/// An interner: equal values become the same [`Arc`].
 #[derive(Debug)]
 pub(super) struct Equal<T: ?Sized> {
     values: BTreeSet<Arc<T>>,
-    /// At how many values those that nobody else holds are dropped.
+    /// The number of values at which values without another holder are dropped.
     most: usize,
 }
 
@@ -47,12 +47,12 @@ impl<T: ?Sized> Default for Equal<T> {
 }
 
 impl<T: ?Sized> Equal<T> {
-    /// How many values may be kept in vain.
+    /// The number of values that may be kept without another holder.
     const FEW: usize = 64;
 }
 
 impl<T: Ord + ?Sized> Equal<T> {
-    /// The value that is equal to this one.
+    /// The interned value that is equal to this one.
     pub(super) fn share(&mut self, value: impl Borrow<T> + Into<Arc<T>>) -> Arc<T> {
         if let Some(known) = self.values.get(value.borrow()) {
             return known.clone();

@@ -1,4 +1,4 @@
-//! What a translation yields.
+//! The result of a translation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::status::Verdicts;
 /// The result of translating one snapshot.
 #[derive(Clone, Debug)]
 pub struct Translation {
-    /// What each data plane should hold. A data plane without Routes is still there, empty.
+    /// The documents of each data plane. A data plane without Routes is present and empty.
     pub data_planes: BTreeMap<DataPlaneKey, DataPlane>,
-    /// What a proxy for TCP, UDP and TLS should hold; nothing unless [`crate::Options::stream`] says there is one. A
-    /// Gateway without anything for it is still there, empty.
+    /// The documents of a proxy for TCP, UDP and TLS. Without [`crate::Options::stream`] there are none. A Gateway
+    /// without stream listeners has an empty entry.
     pub stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
-    /// What has to run for it; nothing if somebody else runs the data planes.
+    /// The infrastructure that the controller runs; `None` if somebody else runs the data planes.
     pub infrastructure: Option<Arc<Infrastructure>>,
-    /// How the data planes are reached if somebody else runs them; nothing if nobody says more than the options.
+    /// The addresses of data planes that somebody else runs; `None` if only the options give them.
     pub attached: Option<Arc<AttachedParameters>>,
-    /// Whether the parameters cannot be used, its own or those of its class. Then its data planes are empty, for nobody
-    /// knows what is asked for; that is no reason to withdraw what was published before.
+    /// Whether the parameters of the owner or of its class cannot be used. The data planes are empty then, because
+    /// the wanted settings are unknown. An earlier publication stays.
     pub has_unusable_parameters: bool,
-    /// What to tell the authors.
+    /// The verdicts for the authors.
     pub verdicts: Verdicts,
 }

@@ -10,13 +10,28 @@ use thin_vec::ThinVec;
 
 use crate::model::ObjectKey;
 
-/// Policies that contribute to the plugins of a rule.
+/// Policies that contribute to the plugins of a rule, by kind, then from the widest target to the narrowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chain {
-    /// By kind, then from the widest target to the narrowest.
     pub(crate) policies: Box<[Arc<ObjectKey>]>,
+}
+
+/// The chain of a rule with the facts that follow from the present contents of its policies.
+///
+/// The facts are no part of the chain: a service is the same with other contents.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AppliedChain {
+    pub(crate) chain: Arc<Chain>,
+    pub(crate) facts: ChainFacts,
+}
+
+/// The plugins of a chain, as far as rules depend on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ChainFacts {
     /// Whether a plugin may answer a request that would be redirected otherwise.
     pub(crate) may_answer: bool,
+    /// The plugins that no filter of a rule may replace. PingSIX prefers the plugin of a Route to the one of a service.
+    pub(crate) exclusive: Vec<&'static str>,
 }
 
 impl fmt::Display for Chain {
@@ -31,6 +46,12 @@ impl fmt::Display for Chain {
     }
 }
 
+impl fmt::Display for AppliedChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.chain.fmt(f)
+    }
+}
+
 /// A policy that counts for a rule and cannot be honoured, so the rule answers with an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrokenPolicy {
@@ -40,7 +61,7 @@ pub(crate) struct BrokenPolicy {
 }
 
 /// The inherited policies of a rule, for requests that come in by one listener.
-pub(crate) type Inheritance = Result<Option<Arc<Chain>>, BrokenPolicy>;
+pub(crate) type Inheritance = Result<Option<Arc<AppliedChain>>, BrokenPolicy>;
 
 /// The inherited policies of a rule, by listener. A listener without policies is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +86,7 @@ impl RuleChains {
     pub(crate) fn of_listeners(
         &self,
         mut listeners: impl Iterator<Item = usize>,
-    ) -> Result<Option<&Arc<Chain>>, ChainFault<'_>> {
+    ) -> Result<Option<&Arc<AppliedChain>>, ChainFault<'_>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -79,7 +100,7 @@ impl RuleChains {
         Ok(chain)
     }
 
-    fn of_listener(&self, listener: usize) -> Result<Option<&Arc<Chain>>, ChainFault<'_>> {
+    fn of_listener(&self, listener: usize) -> Result<Option<&Arc<AppliedChain>>, ChainFault<'_>> {
         match self.0.iter().find(|(other, _)| *other == listener) {
             None => Ok(None),
             Some((_, Ok(chain))) => Ok(chain.as_ref()),

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
-use super::chain::{BrokenPolicy, Chain};
+use super::chain::{BrokenPolicy, Chain, ChainFacts};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
@@ -37,6 +37,8 @@ pub(crate) struct Field<P> {
     pub(crate) plugins: fn(&P) -> Option<&'static [&'static str]>,
     /// Whether one of these plugins may answer a request before a redirect.
     pub(crate) may_answer: bool,
+    /// Whether a filter of a rule may replace the plugins, where no policy overrides the rule.
+    pub(crate) yields_to_filters: bool,
     /// An earlier field whose plugins this field refines. Where a policy overrides that field, no narrower policy may
     /// refine it.
     pub(crate) refines: Option<&'static str>,
@@ -83,13 +85,19 @@ pub(crate) struct Overridden {
 }
 
 impl<P: InheritedKind> AttachedPolicies<P> {
-    /// The policies that count at some levels, in the order of levels, each once.
+    /// The policies that count at some levels, in the order of levels, each once: a policy that overrides others at its
+    /// widest level, where it overrides most, and another one at its narrowest.
     fn at_levels(&self, levels: &[PolicyTarget]) -> Vec<&AttachedPolicy<P>> {
         let mut policies: Vec<&AttachedPolicy<P>> = Vec::new();
         for policy in levels.iter().filter_map(|level| self.winner(level)) {
-            if policies.iter().all(|known| known.key != policy.key) {
-                policies.push(policy);
+            if let Some(known) = policies.iter().position(|known| known.key == policy.key) {
+                let effect = policy.spec.effect.as_ref();
+                if effect.is_ok_and(|effect| effect.strategy() == MergeStrategy::Overrides) {
+                    continue;
+                }
+                policies.remove(known);
             }
+            policies.push(policy);
         }
         policies
     }
@@ -99,7 +107,7 @@ impl<P: InheritedKind> AttachedPolicies<P> {
         &self,
         levels: &[PolicyTarget],
         policies: &mut Vec<Arc<ObjectKey>>,
-        may_answer: &mut bool,
+        facts: &mut ChainFacts,
     ) -> Result<(), BrokenPolicy> {
         let at_levels = self.at_levels(levels);
         let mut effects = Vec::with_capacity(at_levels.len());
@@ -113,17 +121,24 @@ impl<P: InheritedKind> AttachedPolicies<P> {
             }
         }
         let contributors = contributors(&effects);
-        let plugins = P::FIELDS.iter().zip(&contributors).filter_map(|(field, contributor)| {
-            let plugins = (field.plugins)(effects[(*contributor)?])?;
-            (!plugins.is_empty()).then_some(field.may_answer)
-        });
-        let plugins: Vec<bool> = plugins.collect();
-        if plugins.is_empty() {
-            return Ok(());
+        let mut has_plugins = false;
+        for (field, contributor) in P::FIELDS.iter().zip(&contributors) {
+            let Some(policy) = contributor.map(|index| effects[index]) else { continue };
+            let plugins = (field.plugins)(policy).unwrap_or_default();
+            if plugins.is_empty() {
+                continue;
+            }
+            has_plugins = true;
+            facts.may_answer |= field.may_answer;
+            if !field.yields_to_filters || policy.strategy() == MergeStrategy::Overrides {
+                facts.exclusive.extend(plugins);
+            }
         }
-        *may_answer |= plugins.contains(&true);
-        let contributes = |index: &usize| contributors.contains(&Some(*index));
-        policies.extend((0..at_levels.len()).filter(contributes).map(|index| at_levels[index].key.clone()));
+        if has_plugins {
+            let contributes = |index: &usize| contributors.contains(&Some(*index));
+            let indexes = (0..at_levels.len()).filter(contributes);
+            policies.extend(indexes.map(|index| at_levels[index].key.clone()));
+        }
         Ok(())
     }
 

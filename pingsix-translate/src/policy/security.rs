@@ -81,12 +81,14 @@ impl InheritedKind for Security {
             name: AUTHENTICATION,
             plugins: |policy| policy.authentication.as_ref().map(Authentication::plugin_names),
             may_answer: true,
+            yields_to_filters: false,
             refines: None,
         },
         Field {
             name: AUTHORIZATION,
             plugins: |policy| policy.authorization.as_ref().map(|_| &[IpRestriction::NAME][..]),
             may_answer: true,
+            yields_to_filters: false,
             refines: None,
         },
         // Without `authorization` there is no plugin to tell.
@@ -94,18 +96,21 @@ impl InheritedKind for Security {
             name: CLIENT_IP,
             plugins: |policy| policy.client_ip.as_ref().map(|_| &[][..]),
             may_answer: false,
+            yields_to_filters: false,
             refines: Some(AUTHORIZATION),
         },
         Field {
             name: CORS,
             plugins: |policy| policy.cors.as_ref().map(|_| &[CorsPlugin::NAME][..]),
             may_answer: false,
+            yields_to_filters: true,
             refines: None,
         },
         Field {
             name: CSRF,
             plugins: |policy| policy.csrf.as_ref().map(|_| &[Csrf::NAME][..]),
             may_answer: true,
+            yields_to_filters: false,
             refines: None,
         },
     ];
@@ -251,6 +256,21 @@ impl<'r> Reader<'r> {
             Ok(value) => Some(value.to_owned()),
             Err(message) => {
                 self.flaw(at.clone(), message);
+                None
+            }
+        }
+    }
+
+    /// The public key in a ConfigMap or Secret.
+    fn public_key(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<String> {
+        match self.references.public_key(&self.key, reference, "key", at) {
+            Ok(Ok(text)) => Some(text.to_owned()),
+            Ok(Err(message)) => {
+                self.flaw(at.clone(), message);
+                None
+            }
+            Err(refusal) => {
+                self.unresolved.push(refusal);
                 None
             }
         }

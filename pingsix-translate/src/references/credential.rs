@@ -1,47 +1,91 @@
-//! References of policies to Secrets.
+//! References of policies to Secrets and public keys.
+
+use std::sync::Arc;
 
 use super::References;
 use super::cache::not_read_yet;
 use crate::crd::SecretObjectReference;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Section};
 use crate::quarantine::message_of;
-use crate::snapshot::Secret;
+use crate::shared_map::SharedMap;
+use crate::snapshot::{Secret, named_referent};
 
-impl References<'_> {
+impl<'a> References<'a> {
     /// Resolves the reference of a policy to a Secret.
     pub(crate) fn secret(
         &self,
         referrer: &ObjectKey,
         reference: &SecretObjectReference,
         at: &FieldPath,
-    ) -> Result<&Secret, Refusal> {
-        let SecretObjectReference { group, kind, name, namespace } = reference;
-        let group = group.as_deref().unwrap_or_default();
-        let kind = kind.as_deref().filter(|kind| !kind.is_empty()).unwrap_or(Kind::Secret.as_str());
-        if !group.is_empty() || kind != Kind::Secret.as_str() {
-            let message = format!("A credential is a Secret, not {kind} of group \"{group}\".");
-            return Err(Refusal::new(at.child("kind"), Reason::InvalidKind, message));
+    ) -> Result<&'a Secret, Refusal> {
+        let key = self.permitted_referent(referrer, reference, &[Kind::Secret], at)?;
+        self.existing(&self.referents.secrets, &key, at)
+    }
+
+    /// Resolves the reference of a policy to a ConfigMap or Secret with a public key, in the entry of this name. The inner
+    /// error is a fault of the object, as a sentence that quotes nothing.
+    pub(crate) fn public_key(
+        &self,
+        referrer: &ObjectKey,
+        reference: &SecretObjectReference,
+        name: &str,
+        at: &FieldPath,
+    ) -> Result<Result<&'a str, String>, Refusal> {
+        let key = self.permitted_referent(referrer, reference, &[Kind::Secret, Kind::ConfigMap], at)?;
+        if key.kind == Kind::Secret {
+            return Ok(entry(self.existing(&self.referents.secrets, &key, at)?, name));
         }
-        let namespace = namespace.as_deref().filter(|namespace| !namespace.is_empty());
-        let namespace = namespace.unwrap_or(&referrer.name.namespace);
-        let name = ObjectName::new(namespace, name.as_str());
+        let config_map = self.existing(&self.referents.config_maps, &key, at)?;
+        let text = config_map.data.as_ref().and_then(|data| data.get(name)).filter(|text| !text.is_empty());
+        Ok(text.map(String::as_str).ok_or_else(|| format!("{key} has no entry {name}.")))
+    }
+
+    /// The object of a reference, which the referrer may use; the object may be missing.
+    fn permitted_referent(
+        &self,
+        referrer: &ObjectKey,
+        reference: &SecretObjectReference,
+        kinds: &[Kind],
+        at: &FieldPath,
+    ) -> Result<ObjectKey, Refusal> {
+        let key = named_referent(reference, &referrer.name.namespace);
+        let Some(key) = key.filter(|key| kinds.contains(&key.kind)) else {
+            let SecretObjectReference { group, kind, .. } = reference;
+            let [group, kind] = [group, kind].map(|field| field.as_deref().unwrap_or_default());
+            let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+            let message = format!(
+                "The reference is to a {}, not to {kind} of group \"{group}\".",
+                kinds.join(" or a ")
+            );
+            return Err(Refusal::new(at.child("kind"), Reason::InvalidKind, message));
+        };
         // Permission comes before existence, so authors cannot find out the objects of another namespace.
-        if !self.permit(referrer, Kind::Secret, &name) {
+        if !self.permit(referrer, key.kind, &key.name) {
+            let namespace = &key.name.namespace;
             return Err(Refusal::new(
                 at.child("namespace"),
                 Reason::RefNotPermitted,
-                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
+                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use {key}."),
             ));
         }
-        let key = ObjectKey { kind: Kind::Secret, name };
         if let Some(said) = message_of(&self.referents.quarantine, &key, Section::Whole) {
-            let message = format!("PingSIX refuses what becomes of {key}, until the Secret changes: {said}");
+            let kind = key.kind;
+            let message = format!("PingSIX refuses what becomes of {key}, until the {kind} changes: {said}");
             return Err(Refusal::new(at.clone(), Reason::Quarantined, message));
         }
-        if let Some(secret) = self.referents.secrets.get(&key.name) {
-            return Ok(secret);
+        Ok(key)
+    }
+
+    fn existing<T>(
+        &self,
+        objects: &'a SharedMap<ObjectName, Arc<T>>,
+        key: &ObjectKey,
+        at: &FieldPath,
+    ) -> Result<&'a T, Refusal> {
+        if let Some(object) = objects.get(&key.name) {
+            return Ok(object);
         }
-        let (reason, message) = match not_read_yet(&self.referents.pending, &key) {
+        let (reason, message) = match not_read_yet(&self.referents.pending, key) {
             Some(message) => (Reason::Pending, message),
             None => (Reason::RefNotFound, format!("{key} does not exist.")),
         };

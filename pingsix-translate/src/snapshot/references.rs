@@ -99,12 +99,22 @@ pub fn secret_of_traffic_policy(policy: &BackendTrafficPolicy, namespace: &str) 
     named_secret(secret, namespace)
 }
 
-/// The Secret of a reference in a policy; `None` if the reference is to another kind. An empty field counts as absent.
+/// The Secret of a reference in a policy; `None` if the reference is to another kind.
 fn named_secret(reference: &SecretObjectReference, namespace: &str) -> Option<ObjectName> {
+    named_referent(reference, namespace).filter(|key| key.kind == Kind::Secret).map(|key| key.name)
+}
+
+/// The object of a reference in a policy, by default a Secret; `None` if the kind is unknown. An empty field counts as
+/// absent.
+pub(crate) fn named_referent(reference: &SecretObjectReference, namespace: &str) -> Option<ObjectKey> {
+    fn given(field: Option<&String>) -> Option<&str> {
+        field.map(String::as_str).filter(|value| !value.is_empty())
+    }
     let SecretObjectReference { group, kind, name, namespace: own } = reference;
-    let given = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
-    let is_secret = given(group).is_none() && given(kind).is_none_or(|kind| kind == Kind::Secret.as_str());
-    is_secret.then(|| ObjectName::new(given(own).as_deref().unwrap_or(namespace), name.as_str()))
+    let kind = given(kind.as_ref()).unwrap_or(Kind::Secret.as_str());
+    let kind = Kind::from_group_kind(given(group.as_ref()).unwrap_or_default(), kind)?;
+    let name = ObjectName::new(given(own.as_ref()).unwrap_or(namespace), name.as_str());
+    Some(ObjectKey { kind, name })
 }
 
 /// The Services that a policy targets, existing or not.
@@ -139,6 +149,12 @@ pub fn secrets_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> B
     let csrf = spec.csrf.iter().map(|csrf| &csrf.secret_ref);
     let references = keys.chain(basic).chain(jwt).chain(csrf);
     references.filter_map(|reference| named_secret(reference, namespace)).collect()
+}
+
+/// The ConfigMap with a public key that a SecurityPolicy names, existing or not.
+pub fn config_map_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> Option<ObjectName> {
+    let reference = policy.spec.jwt.as_ref()?.public_key_ref.as_ref()?;
+    named_referent(reference, namespace).filter(|key| key.kind == Kind::ConfigMap).map(|key| key.name)
 }
 
 /// The PingsixProxy that a GatewayClass names, existing or not.

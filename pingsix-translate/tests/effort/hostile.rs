@@ -1,6 +1,8 @@
 //! What changes of one tenant take beside large routes of another at hostnames that cover each other.
 
-use pingsix_translate::snapshot::AnyRoute;
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{AnyRoute, ListenerSet};
 use pingsix_translate::{Effort, Object, ObjectName, Objects, Options, Snapshot, Translator, translate};
 use serde_json::{Value, json};
 
@@ -62,4 +64,34 @@ fn another_path_of_a_host_below_a_wildcard_writes_no_route_of_other_hosts() {
         let written = translator.routes_written();
         assert!((1..ROUTES).contains(&written), "{paths:?}: {written} documents");
     }
+}
+
+/// A ListenerSet of a namespace whose ListenerSets the Gateway does not allow; older than those that it allows.
+fn forbidden(listeners: usize) -> Arc<ListenerSet> {
+    let listeners: Vec<Value> = (0..listeners)
+        .map(|number| json!({"name": format!("l{number}"), "port": 8000 + number, "protocol": "HTTP"}))
+        .collect();
+    object(json!({
+        "metadata": {"namespace": "hostile", "name": "forbidden", "generation": 1},
+        "spec": {"parentRef": {"namespace": "infra", "name": "public"}, "listeners": listeners},
+    }))
+}
+
+/// A ListenerSet that is not allowed has no listeners for routes, so other routes are not attached again.
+#[test]
+fn listeners_of_a_forbidden_listener_set_attach_no_routes_again() {
+    let (mut world, options) = (world(), Options::default());
+    let mut translator = Translator::new(options.clone());
+    translator.translate(&world);
+    for listeners in [1, 3, 2] {
+        let set = forbidden(listeners);
+        world.listener_sets.insert(ObjectName::new("hostile", "forbidden"), set);
+        let got = translator.translate(&world);
+        assert_same(&got, &translate(&world, &options));
+        assert_eq!(translator.effort(), Effort::Part { routes: 0 }, "{listeners} listeners");
+    }
+    world.listener_sets.remove(&ObjectName::new("hostile", "forbidden"));
+    let got = translator.translate(&world);
+    assert_same(&got, &translate(&world, &options));
+    assert_eq!(translator.effort(), Effort::Part { routes: 0 });
 }

@@ -36,7 +36,7 @@ pub(crate) fn answer(
             Ok(Decided::without_backend(rule_of(plane, route, request)?, Answer::status(status)))
         }
         Outcome::Forward { route, candidates } => {
-            let plugins = plugins_of(plane, route)?;
+            let plugins = &plugins_of(plane, route)?;
             let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
             let mut effect: Option<Effect> = None;
             for candidate in candidates {
@@ -54,14 +54,17 @@ pub(crate) fn answer(
             if shares.is_empty() {
                 return Err(format!("{route} forwards to nothing"));
             }
-            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::new(shares), effect })
+            let answer = Answer::new(shares);
+            let protection = evaluate::protection(plugins)?;
+            let protection = answer.reaches_backend().then_some(protection);
+            Ok(Decided { rule: rule_of(plane, route, request)?, answer, effect, protection })
         }
         Outcome::Preflight { route, allowed } => {
             let header = |name| request.first_header(name);
             let (origin, method) = (header("origin"), header("access-control-request-method"));
             let permission = match (allowed, origin, method) {
                 (true, Some(origin), Some(method)) => {
-                    let headers = evaluate::preflight(plugins_of(plane, route)?, request)?;
+                    let headers = evaluate::preflight(&plugins_of(plane, route)?, request)?;
                     permission(&headers, origin, method, header("access-control-request-headers"))
                 }
                 _ => None,
@@ -87,12 +90,19 @@ fn redirect(status: u16, location: Option<&str>, request: &Request) -> Target {
     Target::Redirect { status, location: location.map(|location| resolve(location, request.tls, host)) }
 }
 
-fn plugins_of<'p>(plane: &'p DataPlane, route: &DocumentKey) -> Result<&'p Plugins, String> {
+/// The plugins of a Route, and those of its service that the Route does not replace.
+pub(crate) fn plugins_of(plane: &DataPlane, route: &DocumentKey) -> Result<Plugins, String> {
     if plane.config.global_rules().next().is_some() {
         return Err("there are global rules".to_owned());
     }
     let route = plane.config.route(&route.id).ok_or_else(|| format!("there is no {route}"))?;
-    Ok(&route.plugins)
+    let service = match &route.service_id {
+        None => None,
+        Some(id) => Some(plane.config.service(id).ok_or_else(|| format!("there is no service {id}"))?),
+    };
+    let of_service = service.iter().flat_map(|service| service.plugins.iter());
+    let all = of_service.chain(route.plugins.iter());
+    Ok(all.map(|(name, config)| (name.to_owned(), config.clone())).collect())
 }
 
 /// The Service, status or redirect that an upstream stands for, with nodes that are the Service's.

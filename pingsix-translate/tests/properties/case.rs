@@ -22,6 +22,7 @@ use crate::answer::{RESPONDER, answer};
 use crate::effect::Effect;
 use crate::oracle::{Answer, Decided, Metadata, Route, RouteKindName, Target, World};
 use crate::probe::Probe;
+use crate::protection::Protection;
 
 /// How a table is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +192,8 @@ pub(crate) struct Tally {
     pub(crate) preflights: u64,
     /// Reached a backend, and something became of its answer.
     pub(crate) effects: u64,
+    /// Reached a backend under policies.
+    pub(crate) protected: u64,
     /// Decided by a GRPCRoute, whatever the answer.
     pub(crate) calls: u64,
     /// Taken by a listener of a ListenerSet, whatever the answer.
@@ -204,6 +207,8 @@ impl Tally {
         self.checks += 1;
         self.refused += u64::from(refused);
         self.effects += u64::from(expected.effect.as_ref().is_some_and(Effect::is_one));
+        let is_protected = expected.protection.as_ref().is_some_and(|of| *of != Protection::default());
+        self.protected += u64::from(is_protected);
         let of_this_kind = match (&expected.rule, expected.answer.targets().as_slice()) {
             (_, [Target::Preflight(_)]) => &mut self.preflights,
             (None, _) => &mut self.not_found,
@@ -224,6 +229,7 @@ impl Tally {
         self.redirects += other.redirects;
         self.preflights += other.preflights;
         self.effects += other.effects;
+        self.protected += other.protected;
         self.calls += other.calls;
         self.of_listener_sets += other.of_listener_sets;
         self.refused += other.refused;
@@ -279,6 +285,7 @@ pub(crate) fn decode(object: &Value) -> Object {
         "BackendTrafficPolicy" => Object::BackendTrafficPolicy(read(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         "GatewayClass" => Object::GatewayClass(read(object)),
+        "SecurityPolicy" => Object::SecurityPolicy(read(object)),
         "HTTPRouteFilter" => Object::HttpRouteFilter(read(object)),
         "PingsixProxy" => Object::PingsixProxy(read(object)),
         other => panic!("tables have no objects of kind {other}"),

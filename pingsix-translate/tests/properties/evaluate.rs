@@ -2,11 +2,15 @@
 //!
 //! PingSIX: `src/plugins/{proxy_rewrite,response_rewrite,cors}.rs`, `src/proxy/upstream/*.rs`.
 
-use pingsix_translate::pingsix::plugin::{Cors, ProxyRewrite, ResponseHeaders, ResponseRewrite};
+use pingsix_translate::pingsix::plugin::{
+    BasicAuth, Cors, Csrf, IpRestriction, JwtAuth, KeyAuth, PluginConfig as _, ProxyRewrite, ResponseHeaders,
+    ResponseRewrite, TrafficSplit,
+};
 use pingsix_translate::pingsix::{PassHost, Plugins, Request, Scheme, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 
 use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
+use crate::protection::{Addresses, Claims, Credential, Place, Protection};
 
 /// How an upstream is reached.
 pub(crate) fn way(upstream: &Upstream) -> Way {
@@ -79,6 +83,73 @@ pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, O
     let target = target.parse().map_err(|error| format!("{target}: {error}"))?;
     let host = request.host.as_deref().unwrap_or_default();
     Ok((instruction.status.code().as_u16(), instruction.location(host, &target).ok()))
+}
+
+/// The demands of plugins on a request that goes to a backend.
+///
+/// # Errors
+///
+/// A plugin, or a setting of one, that no policy asks for.
+pub(crate) fn protection(plugins: &Plugins) -> Result<Protection, String> {
+    let harmless = [Cors::NAME, ProxyRewrite::NAME, ResponseRewrite::NAME, TrafficSplit::NAME];
+    let mut protection = Protection::default();
+    for (name, _) in plugins.iter().filter(|(name, _)| !harmless.contains(name)) {
+        let credential = match name {
+            KeyAuth::NAME => {
+                let KeyAuth { header, query, key: None, keys, hide_credentials: is_hidden } =
+                    decode(plugins)?.unwrap_or_default()
+                else {
+                    return Err("a key beside keys".to_owned());
+                };
+                let place = Place { header, query, cookie: String::new(), is_hidden };
+                Credential::Key { keys: keys.into_iter().collect(), place }
+            }
+            BasicAuth::NAME => {
+                let BasicAuth { username: name, password, hide_credentials: is_hidden } =
+                    decode(plugins)?.unwrap_or_default();
+                Credential::User { name, password, is_hidden }
+            }
+            JwtAuth::NAME => token(decode(plugins)?.unwrap_or_default())?,
+            IpRestriction::NAME => {
+                let restriction: IpRestriction = decode(plugins)?.unwrap_or_default();
+                if restriction.use_forwarded_headers == restriction.trusted_proxies.is_empty() {
+                    return Err(format!("forwarded headers without or despite proxies: {restriction:?}"));
+                }
+                protection.addresses = Some(Addresses {
+                    allow: restriction.whitelist.into_iter().collect(),
+                    deny: restriction.blacklist.into_iter().collect(),
+                    proxies: restriction.trusted_proxies.into_iter().collect(),
+                });
+                continue;
+            }
+            Csrf::NAME => {
+                let csrf: Csrf = decode(plugins)?.unwrap_or_default();
+                protection.csrf = Some(csrf.key);
+                continue;
+            }
+            other => return Err(format!("nobody asks for the plugin {other}")),
+        };
+        if protection.credential.replace(credential).is_some() {
+            return Err("PingSIX would demand two credentials".to_owned());
+        }
+    }
+    Ok(protection)
+}
+
+fn token(auth: JwtAuth) -> Result<Credential, String> {
+    let JwtAuth { header, query, cookie, hide_credentials: is_hidden, secret, algorithm, iss, aud, .. } =
+        auth;
+    let Some(secret) = secret.filter(|_| !auth.base64_secret && auth.public_key.is_none()) else {
+        return Err("tokens are not verified with the secret as it is".to_owned());
+    };
+    let claims = Claims {
+        issuer: iss,
+        audience: aud,
+        required: auth.required_claims.into_iter().collect(),
+        leeway: auth.lifetime_grace_period,
+    };
+    let place = Place { header, query, cookie, is_hidden };
+    Ok(Credential::Token { secret, algorithm: format!("{algorithm:?}"), claims, place })
 }
 
 fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(

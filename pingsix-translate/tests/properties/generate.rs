@@ -6,6 +6,7 @@ mod grpc;
 mod listener_set;
 mod request;
 mod route;
+pub(crate) mod security;
 mod service;
 
 use rand::Rng;

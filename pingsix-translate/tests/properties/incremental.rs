@@ -18,13 +18,13 @@ use crate::Tables;
 use crate::answer::RESPONDER;
 use crate::case::decode;
 use crate::generate::gateway::{certificates, namespaces};
-use crate::generate::{CERTIFICATES, NAMESPACES, Taste};
+use crate::generate::{CERTIFICATES, NAMESPACES, Taste, security};
 
 /// Changes in a history.
 const STEPS: usize = 12;
 
 /// Kinds of objects that everybody may depend on, and that change alone now and then.
-const ALONE: [&str; 8] = [
+const ALONE: [&str; 9] = [
     "Secret",
     "Namespace",
     "ReferenceGrant",
@@ -33,6 +33,7 @@ const ALONE: [&str; 8] = [
     "BackendTrafficPolicy",
     "Gateway",
     "PingsixProxy",
+    "SecurityPolicy",
 ];
 
 /// What happened when objects of one kind changed.
@@ -265,9 +266,10 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
     let is_of_kind = |object: &&Value| object["kind"] == kind;
     let present: Vec<Value> =
         objects.values().map(|(object, _)| object).filter(is_of_kind).cloned().collect();
-    let new = ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter", "BackendTrafficPolicy"]
-        .contains(&kind)
-        && rng.random_bool(0.3);
+    let new =
+        ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter", "BackendTrafficPolicy", "SecurityPolicy"]
+            .contains(&kind)
+            && rng.random_bool(0.3);
     if present.is_empty() || new {
         let of_kind: Vec<&Value> = others.iter().filter(is_of_kind).collect();
         return of_kind.choose(rng).map(|object| put(objects, (*object).clone())).is_some();
@@ -279,6 +281,11 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
     }
     match kind {
         "Secret" if rng.random_bool(0.1) => object["data"]["tls.key"] = json!("AAAA"),
+        "Secret" if security::SECRETS.contains(&object["metadata"]["name"].as_str().unwrap_or_default()) => {
+            let [namespace, name] =
+                ["namespace", "name"].map(|field| object["metadata"][field].as_str().unwrap_or_default());
+            object = security::credential(rng, namespace, name);
+        }
         "Secret" => object["data"] = present.choose(rng).expect("it is not empty")["data"].clone(),
         "Namespace" => {
             let team = ["platform", "shop", "other", ""].choose(rng).expect("there are some");
@@ -301,6 +308,12 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             object["spec"]["targetRefs"][0]["name"] = json!(service);
         }
         "HTTPRouteFilter" => object["spec"] = filter(rng),
+        "SecurityPolicy" => {
+            let targets = object["spec"]["targetRefs"].take();
+            let is_wide = targets[0]["kind"] == "Gateway" || targets[0]["kind"] == "ListenerSet";
+            object["spec"] = security::settings(rng, is_wide);
+            object["spec"]["targetRefs"] = targets;
+        }
         "BackendTrafficPolicy" if rng.random() => {
             object["spec"]["targetRefs"][0]["name"] = json!(["one", "two", "idle", "missing"].choose(rng));
         }
@@ -353,7 +366,7 @@ impl Seen {
     }
 }
 
-fn snapshot(objects: &Present) -> pingsix_translate::Snapshot {
+pub(crate) fn snapshot(objects: &Present) -> pingsix_translate::Snapshot {
     let mut all = Objects::default();
     for (_, object) in objects.values() {
         all.insert(object.clone());
@@ -478,6 +491,9 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
             "metadata": {"namespace": "infra", "name": "traffic", "generation": 1},
             "spec": spec,
         }));
+    }
+    if rng.random() {
+        security::add(rng, &mut objects);
     }
     objects
 }

@@ -34,7 +34,9 @@ mod oracle;
 mod order;
 mod precedence;
 mod probe;
+mod protection;
 mod regressions;
+mod security;
 mod shrink;
 mod verdict;
 

@@ -11,6 +11,7 @@ pub(crate) mod hostname;
 mod list;
 mod owner;
 mod row;
+mod security;
 mod verdict;
 mod world;
 
@@ -24,6 +25,7 @@ pub(crate) use self::verdict::{ListenerStatus, ParentStatus};
 pub(crate) use self::world::{Listener, Metadata, Owner, Route, RouteKindName, World};
 use crate::effect::{Effect, Permission, Way};
 use crate::probe::Probe;
+use crate::protection::Protection;
 
 /// Where a share of the requests goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +72,10 @@ impl Answer {
     pub(crate) fn status(status: u16) -> Self {
         Self(BTreeMap::from([(Target::Status(status), 1)]))
     }
+
+    pub(crate) fn reaches_backend(&self) -> bool {
+        self.0.keys().any(|target| matches!(target, Target::Service { .. }))
+    }
 }
 
 impl<'a> IntoIterator for &'a Answer {
@@ -112,12 +118,14 @@ pub(crate) struct Decided {
     pub(crate) answer: Answer,
     /// What becomes of the message, if it reaches a backend.
     pub(crate) effect: Option<Effect>,
+    /// The demands of policies on the message, if it reaches a backend.
+    pub(crate) protection: Option<Protection>,
 }
 
 impl Decided {
     /// By a rule, or by none, without a backend.
     pub(crate) fn without_backend(rule: Option<(String, usize)>, answer: Answer) -> Self {
-        Self { rule, answer, effect: None }
+        Self { rule, answer, effect: None, protection: None }
     }
 
     /// Whether the client is sent elsewhere.
@@ -138,7 +146,7 @@ impl World {
         let choices = self.choices(port, request);
         let agreed = self.agree(port, request, &choices);
         // A browser sends a preflight without the headers it asks for, so that no condition on them can count.
-        if let Some(cors) = agreed.filters.as_ref().and_then(|filters| filters.cors.as_ref())
+        if let Some(cors) = &agreed.cors
             && request.is_preflight()
         {
             let answer = Answer::new([(Target::Preflight(cors.permit(request)), 1)].into());
@@ -155,12 +163,21 @@ impl World {
         let refused = row::is_unsupported(rule)
             || self.refuses(port, row.route, &listeners)
             || agreed.refused.contains(&(row.route, row.rule));
-        let answer =
-            if refused { Answer::status(route.kind.failure()) } else { self.answer_of(route, rule, request) };
+        let (answer, inherited) = if refused {
+            (Answer::status(route.kind.failure()), None)
+        } else {
+            self.answer_under_policies(&listeners, (row.route, row.rule), request)
+        };
         let name = format!("{}/{}", route.metadata.namespace, route.metadata.name);
-        let reaches_backend = answer.targets().iter().any(|target| matches!(target, Target::Service { .. }));
-        let effect = reaches_backend.then(|| filter::read(rule).effect(request));
-        Decided { rule: Some((name, row.rule)), answer, effect }
+        let (effect, protection) = if answer.reaches_backend() {
+            let inherited = inherited.unwrap_or_default();
+            let mut read = filter::read(rule);
+            read.filters.cors = read.filters.cors.or(inherited.cors);
+            (Some(read.effect(request)), Some(inherited.protection))
+        } else {
+            (None, None)
+        };
+        Decided { rule: Some((name, row.rule)), answer, effect, protection }
     }
 
     /// The rows that listeners have for a host, in order.
@@ -201,7 +218,11 @@ impl World {
         let asked = Probe { method: method.to_owned(), ..request.clone() };
         self.rows(&listeners, request.routing_host().as_deref()).iter().any(|row| {
             let rule = &self.routes[row.route].spec.rules[row.rule];
-            row.stands_for(&asked) && filter::read(rule).filters.cors.is_some()
+            let of_policy = || {
+                let inherited = self.inherited(&listeners, row.route, row.rule);
+                inherited.is_ok_and(|inherited| inherited.cors.is_some())
+            };
+            row.stands_for(&asked) && (filter::read(rule).filters.cors.is_some() || of_policy())
         })
     }
 

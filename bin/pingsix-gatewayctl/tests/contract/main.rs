@@ -48,8 +48,9 @@ mod properties {
     pub(crate) mod generate;
     pub(crate) mod oracle;
     pub(crate) mod probe;
+    pub(crate) mod protection;
 }
 
 // They call each other by these names.
 use harness::{authority, client, comparison, echo, etcd, nodes, process, received, run};
-use properties::{answer, effect, evaluate, oracle, probe};
+use properties::{answer, effect, evaluate, oracle, probe, protection};

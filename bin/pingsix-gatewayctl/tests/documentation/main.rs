@@ -86,6 +86,7 @@ fn every_field_of_our_own_kinds_is_in_the_mapping() {
         ("BackendTrafficPolicy", "backendtrafficpolicies", 21),
         ("HTTPRouteFilter", "httproutefilters", 5),
         ("PingsixProxy", "pingsixproxies", 26),
+        ("SecurityPolicy", "securitypolicies", 28),
     ];
     for (kind, plural, least) in kinds {
         every_field_of(kind, plural, least);

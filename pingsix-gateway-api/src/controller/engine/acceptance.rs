@@ -9,7 +9,7 @@ use crate::controller::router::PublishScope;
 use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
 
 impl Engine {
-    /// Takes in what the status pages of a data plane say.
+    /// Records the status pages of a data plane.
     pub(super) fn listen(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
         let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
         // PingSIX would refuse every trial in the same way.
@@ -25,7 +25,7 @@ impl Engine {
         self.hear(data_plane, reception);
     }
 
-    /// Ends trials that nobody says anything of, and begins those for which it is time.
+    /// Ends trials without a confirmation, and begins trials that are due.
     pub(super) fn advance_trials(&mut self, now: Instant) {
         for (owner, heard) in self.parts.reconciler.beat(now) {
             self.act(&owner, heard);
@@ -37,7 +37,7 @@ impl Engine {
         self.act(&data_plane.owner(), heard);
     }
 
-    /// Does what follows from what was heard.
+    /// Applies the outcome of an observation.
     pub(super) fn act(&mut self, owner: &ObjectKey, heard: AcceptanceOutcome) {
         let said = self.said(owner).unwrap_or_default();
         match heard {
@@ -78,7 +78,7 @@ impl Engine {
         Some(self.parts.reconciler.acceptance(owner)?.fault()?.to_owned())
     }
 
-    /// Has the delivery of an owner say what stands in its way.
+    /// Updates the obstacle in an owner's delivery.
     pub(super) fn explain_fault(&mut self, owner: &ObjectKey) {
         let why = self.said(owner).map(|said| {
             let is_searching = self

@@ -42,7 +42,7 @@ impl Engine {
     /// Records the status pages of instances that follow the sink.
     pub(super) fn observe_status_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
-        // They may have been asked for the last time before this was heard.
+        // The instances may have confirmed the revision before this record.
         if self.parts.sinks.effect(&scope) == Effect::OnRestart || !self.is_polled(data_plane) {
             return;
         }

@@ -14,7 +14,7 @@ use super::provisioning::{Managed, keyring_of};
 use crate::provision::{HeldKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
 
-/// Of owners with secrets that are not handed out in plaintext, what becomes of these.
+/// The state of encrypted secrets, by owner.
 #[derive(Debug, Default)]
 pub(super) struct SecretEncryptions(BTreeMap<ObjectKey, SecretEncryption>);
 
@@ -23,12 +23,12 @@ pub(super) struct SecretEncryptions(BTreeMap<ObjectKey, SecretEncryption>);
 enum SecretEncryption {
     /// The keys of the processes are still unknown. Publication waits, usually for a moment.
     Unknown,
-    /// There is nobody yet who reads, and nothing to encrypt with.
+    /// No instance reads the secrets yet, and no key is known.
     Refused(EncryptionError),
     Key(Key),
 }
 
-/// Secrets cannot be encrypted as they should be, so that nothing of an owner is handed out.
+/// The error of an encryption. The documents of the owner are not published.
 #[derive(Clone, Debug, Error)]
 pub(super) enum EncryptionError {
     #[error(transparent)]
@@ -41,14 +41,14 @@ pub(super) enum EncryptionError {
 /// The encryption of a data plane.
 #[derive(Debug)]
 struct Key {
-    /// The one entry that does.
+    /// The only entry with encrypted secrets.
     entry: Keyring,
     keyring: resource::Keyring,
     sealers: BTreeMap<DataPlaneKey, Sealer>,
 }
 
 impl SecretEncryptions {
-    /// From now on, this key encrypts what an owner has; `None` for none.
+    /// The id of the key that encrypts an owner's secrets from now on; `None` without encryption.
     fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, KeyringFault>) {
         let before = self.0.remove(owner);
         let seal = match seal {
@@ -64,7 +64,7 @@ impl SecretEncryptions {
         self.0.insert(owner.clone(), seal);
     }
 
-    /// Sees which key encrypts what an owner has, before what was made of it is published.
+    /// Determines the key that encrypts an owner's secrets before its publication.
     pub(super) fn update_owner(&mut self, reconciler: &Reconciler, managed: &Managed, owner: &ObjectKey) {
         match managed.plan_keys(reconciler, owner) {
             Some(plan) => self.set(owner, plan.seal),
@@ -93,7 +93,7 @@ impl SecretEncryptions {
         owner: &ObjectKey,
         publication: Publication,
     ) -> Result<Publication, EncryptionError> {
-        // They are not for PingSIX.
+        // Documents of streams are not for PingSIX.
         if matches!(publication.data_plane, DataPlaneKey::Stream { .. }) {
             return Ok(publication);
         }
@@ -121,7 +121,7 @@ impl Key {
 }
 
 impl Managed {
-    /// Which keys the processes of an owner are to be given, or why they keep what they have.
+    /// The keys for the processes of an owner, or the reason for which they keep theirs.
     pub(super) fn keys_of_processes(
         &self,
         reconciler: &Reconciler,
@@ -134,7 +134,7 @@ impl Managed {
     fn plan_keys(&self, reconciler: &Reconciler, owner: &ObjectKey) -> Option<KeyPlan> {
         let infrastructure = reconciler.infrastructure(owner);
         let asked = infrastructure.and_then(|infrastructure| keyring_of(reconciler.world(), infrastructure));
-        // An owner without a keyring needs none, whichever keys its processes have.
+        // An owner without a keyring needs no keys.
         let held = if asked.is_some() { self.held_keys(owner)? } else { HeldKeys::Nobody };
         Some(plan_keys(asked.as_ref(), &held))
     }
@@ -148,8 +148,8 @@ impl Managed {
 }
 
 impl Engine {
-    /// Whether the keys of processes are being exchanged. A moment may come then in which one of them cannot read what it is
-    /// given, when replicas of the controller do not see the same at the same time; no object is at fault for that.
+    /// Whether the keys of processes are being replaced. A process may be unable to read its documents for a moment
+    /// if replicas of the controller see different states. No object is at fault for that.
     pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {
         let plan = self.managed.plan_keys(&self.parts.reconciler, owner);
         let held = self.managed.held_keys(owner);

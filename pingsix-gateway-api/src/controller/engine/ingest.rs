@@ -1,4 +1,4 @@
-//! Input from watches: the owners that it concerns, their queue, and their translations.
+//! Inputs of watches: the owners that they concern, their queue, and their translations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::world::{Effects, World};
 /// The number of objects in one line of the log.
 const NAMED: usize = 8;
 
-/// Owners that wait for their turn or are being translated, and what is known of the objects that they depend on.
+/// Queued and running owners, and the state of the objects that they depend on.
 pub(super) struct Ingest {
     pub(super) queue: Queue,
     pub(super) jobs: Jobs,
     availability: BTreeMap<Kind, Availability>,
     /// The problems of the objects that cannot be decoded.
     pub(super) undecodable: BTreeMap<ObjectKey, Problem>,
-    /// Owners that refer to objects about which there is no answer yet, and those objects.
+    /// Owners that refer to objects without an answer of the API server, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Since when an owner has changes that were not reconsidered.
+    /// The time of the first change of an owner since its last reconciliation.
     since: BTreeMap<ObjectKey, Instant>,
     /// Whether all initial lists have ended.
     pub(super) is_known: bool,
@@ -46,7 +46,7 @@ impl Ingest {
         }
     }
 
-    /// Takes an input into the picture.
+    /// Applies an input.
     pub(super) fn apply(
         &mut self,
         reconciler: &mut Reconciler,
@@ -72,7 +72,7 @@ impl Ingest {
         }
     }
 
-    /// Queues owners that an input concerns.
+    /// Queues the owners of an input.
     pub(super) fn changed(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in &owners {
@@ -81,7 +81,7 @@ impl Ingest {
         self.push(owners);
     }
 
-    /// Queues owners. An owner that is being translated is queued when its translation has ended.
+    /// Queues owners. An owner with a running translation is queued after it.
     pub(super) fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
@@ -98,35 +98,35 @@ impl Ingest {
         }
     }
 
-    /// When there may be a turn; `None` when there is none to wait for.
+    /// The time of the next turn; `None` without one.
     pub(super) fn next_turn(&self) -> Option<Instant> {
         let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
         self.queue.next_turn(capacity)
     }
 
-    /// The owner whose turn it is, if there is room.
+    /// The owner of the next turn, if a slot is free.
     pub(super) fn turn(&mut self, now: Instant) -> Option<Turn> {
         let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
         self.queue.turn(now, capacity)
     }
 
-    /// Owners that wait for their turn, and those whose translations run.
+    /// The queued owners and those with a running translation.
     pub(super) fn waiting_or_running(&self) -> impl Iterator<Item = &ObjectKey> {
         self.queue.waiting().map(|(owner, ..)| owner).chain(self.jobs.owners())
     }
 
-    /// Since when the owner had changes, which are reconsidered now.
+    /// Takes the time of the first change in a reconciliation that begins.
     pub(super) fn take_since(&mut self, owner: &ObjectKey) -> Option<Instant> {
         self.since.remove(owner)
     }
 
-    /// The changes of an owner since then are still not live.
+    /// Restores this time, because the changes are not live yet.
     pub(super) fn still_since(&mut self, owner: &ObjectKey, since: Instant) {
         let waiting = self.since.entry(owner.clone()).or_insert(since);
         *waiting = since.min(*waiting);
     }
 
-    /// An owner has been dealt with.
+    /// Removes a reconciled owner.
     pub(super) fn succeeded(&mut self, owner: &ObjectKey, is_ours: bool) {
         self.queue.succeeded(owner);
         // The owner may have come back since.
@@ -135,7 +135,7 @@ impl Ingest {
         }
     }
 
-    /// Takes down what an owner refers to and nothing is known of.
+    /// Records the references of an owner without an answer.
     pub(super) fn awaits(&mut self, owner: &ObjectKey, awaited: BTreeSet<ObjectKey>) {
         if awaited.is_empty() {
             self.waiting.remove(owner);
@@ -154,7 +154,7 @@ impl Ingest {
         self.waiting.values().flatten().cloned().collect()
     }
 
-    /// Goes on without answers for which it has been waited long enough.
+    /// Ends waits for answers that have taken too long.
     pub(super) fn end_waits(&mut self, reconciler: &mut Reconciler, now: Instant) {
         let owners = reconciler.end_waits(now, self.is_api_server_answering());
         for owner in &owners {
@@ -168,13 +168,13 @@ impl Ingest {
         self.push(owners);
     }
 
-    /// Whether the API server answers at all. It is asked for Services all the time, which it serves itself, as it does
-    /// Secrets and ConfigMaps; other kinds may fail alone.
+    /// Whether the API server answers. Services serve as the probe: the API server stores them itself, as it does
+    /// Secrets and ConfigMaps. Other kinds may fail alone.
     fn is_api_server_answering(&self) -> bool {
         !matches!(self.availability.get(&Kind::Service), Some(Availability::Unreachable { .. }))
     }
 
-    /// Takes note of whether an object can be decoded. Returns whether that changes anything.
+    /// Records the decode problem of an object. Returns whether the problem changed.
     pub(super) fn record_decode_problem(&mut self, object: &ObjectKey, problem: Option<&Problem>) -> bool {
         if self.undecodable.get(object) == problem {
             return false;
@@ -191,12 +191,12 @@ impl Ingest {
         true
     }
 
-    /// The kinds of which not everything is known, with why.
+    /// The kinds with an incomplete view, each with the reason.
     pub(super) fn unknown_kinds(&self, world: &World) -> BTreeMap<Kind, String> {
         Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(world, *kind)?))).collect()
     }
 
-    /// Why not everything of a kind is known; `None` when it is.
+    /// The reason for which the view of a kind is incomplete; `None` if it is complete.
     fn unknown(&self, world: &World, kind: Kind) -> Option<String> {
         let is_listed = presence(kind) != Presence::Referenced || kind == Kind::Secret && self.lists_secrets;
         if !is_listed || world.is_complete(kind) {

@@ -1,7 +1,7 @@
-//! Translations, beside the task that owns the picture.
+//! Translations outside of the engine's task.
 //!
 //! An owner has one translation at a time. A change of its objects during that translation causes one more. So the
-//! translations of an owner begin and end in order. [`JobSlots`] says how many are under way at once, and whose.
+//! translations of an owner begin and end in order. [`JobSlots`] bounds the number of translations at once.
 //!
 //! Threads of the blocking pool take jobs from one queue until it is empty. A change that concerns hundreds of Gateways
 //! therefore wakes a thread once, and not for each of them.
@@ -28,7 +28,7 @@ type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 /// The processor time that the current thread has used. Tests whose clock is paused use none: a rest would not end.
 type ProcessorTime = fn() -> Duration;
 
-/// Translations that are under way, and those that wait for their own end.
+/// Running translations, and ended ones that are not collected.
 pub(super) struct Jobs {
     slots: JobSlots,
     queue: Arc<Mutex<JobQueue>>,
@@ -61,16 +61,16 @@ struct Finished {
     took: Duration,
 }
 
-/// A translation that is under way.
+/// A running translation.
 #[derive(Debug)]
 pub(super) struct RunningJob {
     /// Whether its owner was light at the begin.
     pub(super) is_light: bool,
-    /// When its owner had its turn.
+    /// The time of the owner's turn.
     pub(super) started: Instant,
-    /// The processor time that it took so far.
+    /// The processor time so far.
     pub(super) took: Duration,
-    /// The reconsideration.
+    /// The span of the reconciliation.
     pub(super) span: Span,
     /// Whether the owner needs another reconciliation.
     pub(super) is_stale: bool,
@@ -80,13 +80,13 @@ pub(super) struct RunningJob {
 #[derive(Debug)]
 pub(super) struct JobOutcome {
     pub(super) owner: ObjectKey,
-    /// With what it took altogether.
+    /// The processor time of the whole translation.
     pub(super) running_job: RunningJob,
     pub(super) done: Option<Done>,
 }
 
 impl Jobs {
-    /// On as many threads as there are processors.
+    /// Slots for as many threads as there are processors.
     pub(super) fn new() -> Self {
         let (sender, finished) = mpsc::unbounded_channel();
         Self {
@@ -110,7 +110,7 @@ impl Jobs {
         self.running.len()
     }
 
-    /// The owners whose translations are under way.
+    /// The owners with a running translation.
     pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
         self.running.keys()
     }
@@ -120,13 +120,13 @@ impl Jobs {
         self.running.contains_key(owner)
     }
 
-    /// Has an owner reconsidered once more when its translation ends. Returns whether one is under way.
+    /// Marks a running translation of an owner as outdated. Returns whether there is one.
     pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
         let running_job = self.running.get_mut(owner);
         running_job.map(|running_job| running_job.is_stale = true).is_some()
     }
 
-    /// Begins a translation. None of the same owner is under way.
+    /// Begins a translation. The owner must not have another one.
     pub(super) fn begin(&mut self, job: Job, running_job: RunningJob) {
         let span = info_span!(parent: &running_job.span, "translate");
         self.slots.take(running_job.is_light);
@@ -141,7 +141,7 @@ impl Jobs {
         }
     }
 
-    /// Waits for the end of a translation, for ever when none is under way. Nothing is lost when this is dropped.
+    /// Waits for the end of a translation; without one, for ever. Cancel safe.
     pub(super) async fn ended(&mut self) -> JobOutcome {
         loop {
             let Some(finished) = self.finished.recv().await else { return std::future::pending().await };
@@ -151,7 +151,7 @@ impl Jobs {
         }
     }
 
-    /// The end of a translation that has ended already.
+    /// An ended translation, if there is one.
     pub(super) fn try_ended(&mut self) -> Option<JobOutcome> {
         let finished = self.finished.try_recv().ok()?;
         self.take(finished)
@@ -166,7 +166,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// A shutdown waits for no translation, and begins none.
+    /// A shutdown begins no translation and waits for none.
     fn drop(&mut self) {
         self.queue.lock().jobs.clear();
     }
@@ -185,7 +185,7 @@ fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>, pro
         };
         // Processor time: an owner does not rest longer because other programs are busy.
         let (owner, before) = (job.owner().clone(), processor_time());
-        // The job is gone after a panic, so that nothing is left which the panic could have spoilt.
+        // A panic drops the job with its caches.
         let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
         drop(span);
         // The receiver is gone after a shutdown.

@@ -1,5 +1,5 @@
-//! Which instances there are, while that changes: what parameters say of those that somebody else runs, and the Pods behind
-//! the Services of those that the controller runs.
+//! The instances of data planes: those that parameters describe, and the Pods behind the Services of managed data
+//! planes.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,7 +14,8 @@ use crate::delivery::status_page::StatusUrl;
 use crate::provision::service_name;
 
 impl Engine {
-    /// Has the status pages asked that the parameters of an owner name; of its other data planes, those of the options.
+    /// Sets the polled status pages of an owner: those of its parameters, and for its other data planes those of the
+    /// options.
     pub(super) fn follow_parameters(&mut self, owner: &ObjectKey) {
         self.follow_own_addresses(owner);
         let pages = self.pages_of(owner);
@@ -29,7 +30,7 @@ impl Engine {
         self.refresh_readers_of(gone);
     }
 
-    /// The addresses that options publish have changed.
+    /// Handles a change of the addresses that options publish.
     pub(super) fn refresh_addresses(&mut self) {
         self.report.tell_everybody(self.view());
         let world = self.parts.reconciler.world();
@@ -40,8 +41,8 @@ impl Engine {
         }
     }
 
-    /// Has backends refused that lead back to the data planes of an owner. A single request to one takes all connections of
-    /// PingSIX, which forwards it to itself for ever: it adds nothing to a request by which it would know it again.
+    /// Refuses backends that lead back to the data planes of an owner. PingSIX would forward a request to itself
+    /// until it has no connections left, because it marks no request that it forwards.
     pub(super) fn follow_own_addresses(&mut self, owner: &ObjectKey) {
         let addresses = self.own_addresses(owner);
         if self.parts.reconciler.set_own_addresses(owner, addresses) {

@@ -108,7 +108,8 @@ impl Engine {
         if !by.is_empty() {
             report.confirmed.insert(scope.clone(), Confirmed { content, by });
         } else if !has_own || report.confirmed.get(scope).is_some_and(|told| told.content == content) {
-            // Until they have the next, what they had before is told: it says nothing wrong, and need not be written twice.
+            // Until the instances have the next content, the former confirmation stands. It is not wrong, and saves a
+            // write.
             report.confirmed.remove(scope);
         }
         replicas.say(report);
@@ -123,7 +124,7 @@ impl Engine {
             tracing::info!(%owner, "another replica reports findings");
         }
         self.push(owners);
-        // Of instances that read there, it may have been awaited what it tells.
+        // Statuses may wait for a confirmation by instances of that replica.
         for data_plane in self.others.contents.keys().cloned().collect::<Vec<_>>() {
             let Some(Instances::Pages(mut pages)) = self.deliveries.instances(&data_plane).cloned() else {
                 continue;

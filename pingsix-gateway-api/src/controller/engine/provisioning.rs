@@ -1,4 +1,4 @@
-//! Data planes that the controller runs: what they need goes to the provisioner, and what has become of it comes back.
+//! Managed data planes: desired infrastructure goes to the provisioner, and its reports come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -59,7 +59,7 @@ impl Managed {
         Self { provisioning, ..Self::default() }
     }
 
-    /// Says what has to run for an owner, after it was reconsidered.
+    /// Passes the infrastructure of a reconciled owner to the provisioner.
     pub(super) fn provide(&mut self, reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) {
         let infrastructure = reconciler.infrastructure(owner).cloned();
         let Some(provisioning) = &self.provisioning else {
@@ -90,7 +90,7 @@ impl Managed {
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
 
-    /// Says once in the log that an owner asks for data planes which this controller cannot run; its condition says so too.
+    /// Logs once that an owner asks for data planes which this controller cannot run; its condition says so too.
     fn refuse_to_run(&mut self, owner: &ObjectKey, asks: bool) {
         if !asks {
             self.refused.remove(owner);
@@ -99,18 +99,18 @@ impl Managed {
         }
     }
 
-    /// The status pages of the Pods behind the Service of an owner; nothing when the controller does not run them.
+    /// The status pages of the Pods behind an owner's Service; empty if the controller does not run them.
     pub(super) fn pages(&self, reconciler: &Reconciler, owner: &ObjectKey) -> PagesByPlane {
         let mut asked = PagesByPlane::new();
         let Some(provisioning) = &self.provisioning else { return asked };
         let Some(infrastructure) = reconciler.infrastructure(owner) else { return asked };
         let key = provisioning.key.borrow().as_ref().map(|key| key.diagnostics(owner));
         let (mut ready, mut coming) = (BTreeSet::new(), BTreeSet::new());
-        // Without the key nobody is let in.
+        // Without the key, instances refuse the request.
         if key.is_some() {
             let slices = reconciler.world().slices_of(&service_name(infrastructure));
             for endpoint in slices.iter().flat_map(|slice| slice.endpoints.iter()) {
-                // Processes listen on IPv4 addresses; the same Pod may have one of IPv6 in another slice.
+                // Processes listen on IPv4 addresses; the same Pod may have an IPv6 address in another slice.
                 let Some(ip) = endpoint.address.filter(IpAddr::is_ipv4) else { continue };
                 match endpoint.state {
                     EndpointState::Ready => ready.insert(ip),
@@ -130,7 +130,7 @@ impl Managed {
             pages.coming.extend(urls(&coming, *status));
         }
         for pages in asked.values_mut().filter(|pages| pages.urls.is_empty()) {
-            // Without an instance that serves, all of them have to confirm.
+            // Without a serving instance, all of them have to confirm.
             pages.urls = std::mem::take(&mut pages.coming);
         }
         asked
@@ -158,7 +158,7 @@ impl Managed {
         Some(self.provisioned.get(owner)?.addresses.clone())
     }
 
-    /// Adds what keeps an accepted Gateway from being programmed besides its configuration.
+    /// Adds the conditions of the infrastructure to those of an accepted Gateway.
     pub(super) fn hinder(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
         let owner = &*verdict.key;
         if reconciler.is_kept(owner)
@@ -213,7 +213,7 @@ impl Managed {
 }
 
 impl Engine {
-    /// EndpointSlices of Services have changed.
+    /// Refreshes the instances behind Services whose EndpointSlices have changed.
     pub(super) fn refresh_instances_of_services(&mut self, services: &BTreeSet<ObjectName>) {
         let owners: BTreeSet<ObjectKey> =
             services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
@@ -222,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// The key of status pages has come.
+    /// Refreshes all instances after a change of the key for status pages.
     pub(super) fn refresh_all_instances(&mut self) {
         let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
         for owner in owners {
@@ -230,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// The provisioner has told what has become of what should run.
+    /// Applies the report of the provisioner.
     pub(super) fn apply_provisioned(&mut self) {
         let Some(provisioning) = &mut self.managed.provisioning else { return };
         let provisioned = provisioning.provisioned.borrow_and_update().clone();
@@ -252,7 +252,7 @@ impl Engine {
         });
         let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
         self.managed.provisioned = provisioned;
-        // Another key may encrypt now.
+        // The encrypting key may have changed.
         self.push(rekeyed);
         for owner in changed {
             self.follow_own_addresses(&owner);
@@ -268,8 +268,8 @@ impl Engine {
     }
 }
 
-/// Whether something is wrong with what would say what has to run. To take everything away for that would cost a Gateway
-/// its address, and all Gateways of a class theirs for a slip in one object.
+/// Whether the description of an owner's infrastructure has a fault. Its infrastructure stays: a Gateway would lose
+/// its address otherwise, and a slip in one object would cost all Gateways of a class theirs.
 fn is_unclear(reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) -> bool {
     let is_about_that = |problem: &Problem| {
         *problem.object == *owner
@@ -280,8 +280,8 @@ fn is_unclear(reconciler: &Reconciler, ingest: &Ingest, owner: &ObjectKey) -> bo
         || reconciler.attached(owner).is_none() && reconciler.problems(owner).iter().any(is_about_that)
 }
 
-/// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used, or of one
-/// that is nobody's: who deletes a class and creates it again does not ask for other Pods.
+/// Whether an owner is a Gateway that is not accepted, for example because of its parameters, or a Gateway without a
+/// class. A class that is deleted and created again keeps its Pods.
 fn is_of_unclear_class(reconciler: &Reconciler, owner: &ObjectKey) -> bool {
     let gateway = (owner.kind == Kind::Gateway).then(|| reconciler.world().get::<Gateway>(&owner.name));
     gateway.flatten().is_some_and(|gateway| {
@@ -291,7 +291,7 @@ fn is_of_unclear_class(reconciler: &Reconciler, owner: &ObjectKey) -> bool {
     })
 }
 
-/// Which are the keys that secrets are to be encrypted with; `None` when they are not to be.
+/// The ids of the keys for encryption; `None` without encryption.
 pub(super) fn keyring_of(
     world: &World,
     infrastructure: &Infrastructure,
@@ -299,7 +299,7 @@ pub(super) fn keyring_of(
     infrastructure.parameters.process.keyring.as_ref().map(|key| keyring(world, key))
 }
 
-/// Which are the keys that parameters name, one a line.
+/// The ids of the keys in parameters, one per line.
 fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, KeyringFault> {
     let SecretKey { secret, key } = key;
     let object = world.get::<Secret>(secret);

@@ -23,14 +23,14 @@ use crate::controller::router::PublishScope;
 use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
-/// Publications: those that are to be made, those that are being made, and those that are left to other replicas.
+/// Pending publications, running publications, and publications that are left to other replicas.
 pub(super) struct Publish {
     pub(super) publisher: Publisher,
     /// The pending publications, by owner.
     pub(super) pending: BTreeMap<ObjectKey, PendingPublication>,
-    /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
+    /// Withdrawals that are not published yet, by owner. The data planes of a deleted owner are recorded here alone.
     pub(super) withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
-    /// Owners of which something was left to the replica that leads.
+    /// Owners with a publication that is left to the leader.
     left: BTreeSet<ObjectKey>,
     pub(super) readiness: ReadinessTracker,
     pub(super) encryptions: SecretEncryptions,
@@ -47,13 +47,13 @@ pub(super) struct PendingPublication {
     /// Whether a publication needs a retry.
     has_failed: bool,
     started: Instant,
-    /// When the first change came that is being published.
+    /// The time of the first change in the publication.
     since: Option<Instant>,
-    /// The reconsideration.
+    /// The span of the reconciliation.
     span: Span,
 }
 
-/// Why a publication is withheld.
+/// The reason for which a publication is withheld.
 #[derive(Debug, Error)]
 enum Withheld {
     #[error(transparent)]
@@ -77,7 +77,7 @@ impl Publish {
 }
 
 impl Engine {
-    /// Has everything published that was made of an owner.
+    /// Publishes the documents of an owner.
     pub(super) fn publish_owner(
         &mut self,
         owner: &ObjectKey,
@@ -208,13 +208,13 @@ impl Engine {
         self.publish_revision(&data_plane);
     }
 
-    /// The targets of a scope that the feed opens with, as far as this replica publishes to them.
+    /// The targets of a scope to which this replica publishes and for which the feed waits.
     fn opened(&self, scope: &Scope) -> Vec<usize> {
         let sinks = &self.parts.sinks;
         sinks.targets(scope).into_iter().filter(|target| sinks.opens(scope, *target)).collect()
     }
 
-    /// A publication has ended.
+    /// Handles the end of a publication.
     pub(super) fn record_attempt(&mut self, attempt: Attempt) {
         let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
         let span = self.publish.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
@@ -227,7 +227,7 @@ impl Engine {
         self.update_owner(&owner);
     }
 
-    /// Takes down how a publication has ended, or how far it is.
+    /// Records the outcome or the progress of a publication.
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
         self.publish.readiness.settled(owner, &data_plane, settled);
@@ -237,7 +237,7 @@ impl Engine {
         let Some(pending) = self.publish.pending.get_mut(owner) else { return };
         let newest = pending.tickets.get(&data_plane).copied();
         let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
-            // There is a newer one, and how things stand depends on that.
+            // A newer publication determines the state.
             return;
         };
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
@@ -245,7 +245,7 @@ impl Engine {
         let result = match stage {
             Stage::Over(result) => result,
             Stage::Read(published) => {
-                // PingSIX may say what it makes of it, however long another target takes.
+                // PingSIX may report on it while another target takes long.
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
                     self.deliveries.reached(&data_plane, published.revision);
                     heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
@@ -293,7 +293,7 @@ impl Engine {
             }
             self.publish.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
         }
-        // Once for all that fail together.
+        // One report for all that fail together.
         if !is_done && !std::mem::replace(&mut pending.has_failed, true) {
             self.ingest.retry(owner);
         }
@@ -303,7 +303,7 @@ impl Engine {
         }
     }
 
-    /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
+    /// Reports the delivery of an owner if its publications have ended or taken too long.
     fn update_owner(&mut self, owner: &ObjectKey) {
         self.publish.readiness.update_owner(owner);
         let Some(pending) = self.publish.pending.get(owner) else { return };
@@ -314,7 +314,7 @@ impl Engine {
         }
     }
 
-    /// All that was made of an owner is published, or cannot be.
+    /// Handles the end of all publications of an owner.
     fn conclude(&mut self, owner: &ObjectKey, pending: PendingPublication) {
         let PendingPublication { is_ours, has_failed, started, since, span, .. } = pending;
         self.report.tell_held_back(view!(self), owner);
@@ -337,7 +337,7 @@ impl Engine {
         self.ingest.succeeded(owner, is_ours);
     }
 
-    /// Somebody else has changed what was published of a scope: it is published again.
+    /// Publishes a scope again after a change by another client.
     pub(super) fn repair(&mut self, scope: &Scope) {
         let planes = self.deliveries.data_planes();
         let changed = planes.filter(|plane| self.scope(plane).as_ref() == Some(scope));
@@ -346,21 +346,21 @@ impl Engine {
         self.push(owners);
     }
 
-    /// This replica leads now: what was left to the leader is its to publish.
+    /// Takes over the publications that were left to the former leader.
     pub(super) fn take_over(&mut self) {
         let left = std::mem::take(&mut self.publish.left);
         self.push(left);
     }
 
-    /// Leadership that is lost for a moment only may be back before anybody looks: then nobody takes over, and what was left
-    /// in that moment would stay so.
+    /// Repeats these publications after a short loss of leadership, during which no other replica took over.
     pub(super) fn catch_up(&mut self) {
         if self.parts.leadership.is_held() {
             self.take_over();
         }
     }
 
-    /// Another replica may lead, and change what this one has published: that is published anew when it leads again.
+    /// Marks the shared publications as outdated: another leader may change them, and this replica publishes them
+    /// again when it leads.
     pub(super) fn hand_over(&mut self) {
         for owner in self.parts.reconciler.ours() {
             let planes = self.parts.reconciler.data_planes(&owner);
@@ -371,7 +371,7 @@ impl Engine {
         }
     }
 
-    /// Explains what takes long, now and then.
+    /// Logs slow publications, at intervals.
     pub(super) fn explain_delays(&mut self, now: Instant) {
         for owner in self.report.take_late(now) {
             self.update_owner(&owner);

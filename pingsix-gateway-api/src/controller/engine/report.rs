@@ -1,4 +1,4 @@
-//! Statuses, Events and readiness: what each object is told, and what is held back until its owner is published.
+//! Statuses, Events and readiness. A report waits until the publication of its owner has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::delivery::Deliveries;
 use crate::reconcile::Reconciler;
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 
-/// For how long nothing is said of what is being published.
+/// The longest time for which the reports of an owner are held back.
 const REPORT_DELAY: Duration = Duration::from_secs(1);
 
-/// Read access to everything that reports are made of.
+/// Read access to the inputs of reports.
 #[derive(Clone, Copy)]
 pub(super) struct View<'e> {
     pub(super) reconciler: &'e Reconciler,
@@ -48,14 +48,14 @@ pub(super) struct Report {
     pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) gates: Option<Gates>,
-    /// Owners that are being published, with their statuses.
+    /// Owners with a running publication, and their held-back statuses.
     held_back: BTreeMap<ObjectKey, DeferredStatuses>,
     pub(super) settling: Settling,
-    /// Until when readiness waits for owners of which it is not known what to publish.
+    /// The time until which readiness waits for owners with unknown references.
     pub(super) ready_by: Option<Instant>,
     /// Whether all publications that readiness waits for have been made.
     pub(super) is_ready: bool,
-    /// There is something to say of every owner that was there at the start.
+    /// Whether every owner of the initial lists has a report.
     pub(super) is_complete: bool,
     /// The number of times that the verdicts of an owner were assembled.
     #[cfg(test)]
@@ -65,13 +65,13 @@ pub(super) struct Report {
 /// Statuses of an owner that are held back until its publication has ended.
 #[derive(Debug)]
 struct DeferredStatuses {
-    /// Objects about which there is something to tell then.
+    /// The objects with a changed report.
     told: BTreeSet<Arc<ObjectKey>>,
     /// The last reported delivery of its data planes; `None` after a held-back report.
     before: Option<BTreeMap<DataPlaneKey, Delivery>>,
-    /// Since when there is nothing said.
+    /// The time since which reports are held back.
     quiet_since: Instant,
-    /// That has become too long.
+    /// Whether the longest time has passed.
     is_late: bool,
 }
 
@@ -101,19 +101,19 @@ impl Report {
         }
     }
 
-    /// Says what there is to say about objects of kinds that owners judge.
+    /// Reports the verdicts on objects of kinds that owners judge.
     pub(super) fn tell<'o>(&self, view: View<'_>, objects: impl IntoIterator<Item = &'o ObjectKey>) {
         for (object, wanted) in self.wanted(view, objects) {
             self.say(view, object, wanted.unwrap_or(Wanted::Released));
         }
     }
 
-    /// Objects came, or somebody changed them: what was said of them may have to be said again.
+    /// Repeats the reports on objects that came or that another client changed.
     pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
         let mut unsaid = Vec::new();
         for key in touched {
             if self.is_too_early(view, key) {
-                // Its status says something else than this replica would.
+                // Its status differs from the report of this replica.
                 self.status.hold(key);
             } else if self.status.contains(key) {
                 self.status.touched(key);
@@ -130,7 +130,7 @@ impl Report {
         }
     }
 
-    /// Of what is gone nothing is said, whoever still speaks of it.
+    /// Ends the reports on deleted objects, even if verdicts still mention them.
     fn say(&self, view: View<'_>, object: &ObjectKey, wanted: Wanted) {
         if !view.reconciler.world().contains(object) || self.waits_for_publication(view, object) {
             return;
@@ -265,7 +265,7 @@ impl Report {
         );
     }
 
-    /// Says how far the data planes of an owner have come.
+    /// Reports the delivery of an owner's data planes.
     pub(super) fn tell_delivery(&self, view: View<'_>, owner: &ObjectKey) {
         if self.is_quiet(owner) {
             return;
@@ -281,8 +281,8 @@ impl Report {
         }
     }
 
-    /// Holds back what there is to say of an owner, from the beginning of its publication on. What is held back already
-    /// stays so, for as long as it would have.
+    /// Holds back the reports of an owner from the begin of its publication. Reports that are held back already keep
+    /// their time limit.
     pub(super) fn hold_back(
         &mut self,
         owner: &ObjectKey,
@@ -298,7 +298,7 @@ impl Report {
         self.held_back.insert(owner.clone(), DeferredStatuses { told, before, quiet_since, is_late });
     }
 
-    /// All that was made of an owner is published, or cannot be: says what was held back.
+    /// Ends a publication of an owner, and releases its reports.
     pub(super) fn tell_held_back(&mut self, view: View<'_>, owner: &ObjectKey) {
         let Some(DeferredStatuses { mut told, before, .. }) = self.held_back.remove(owner) else { return };
         let planes = view.reconciler.data_planes(owner);
@@ -312,14 +312,14 @@ impl Report {
         self.tell(view, told.iter().map(|object| &**object));
     }
 
-    /// When nothing is said of an owner for the time being, there will be something to say.
+    /// The time at which held-back reports of an owner are due.
     pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
         if let Some(held_back) = self.held_back.get_mut(owner) {
             held_back.before = None;
         }
     }
 
-    /// Says what is held back of an owner, if that takes too long.
+    /// Releases the reports of an owner if they are held back for too long.
     pub(super) fn tell_late(&mut self, view: View<'_>, owner: &ObjectKey) {
         self.tell_later(owner);
         let Some(held_back) = self.held_back.get_mut(owner).filter(|held_back| held_back.is_late) else {
@@ -330,7 +330,7 @@ impl Report {
         self.tell(view, told.iter().map(|object| &**object));
     }
 
-    /// Objects of which nothing is said as long as something is under way.
+    /// Objects whose reports are held back.
     fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
         self.held_back.values().flat_map(|held_back| &held_back.told).map(|object| &**object)
     }
@@ -340,7 +340,7 @@ impl Report {
         self.held_back.get(owner).is_some_and(|held_back| !held_back.is_late)
     }
 
-    /// Owners of which it takes too long from now on until something is said.
+    /// Owners whose reports have been held back for the longest time.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<ObjectKey> {
         let late = self.held_back.iter_mut().filter(|(_, held_back)| {
             !held_back.is_late && now.duration_since(held_back.quiet_since) >= REPORT_DELAY
@@ -355,7 +355,7 @@ impl Report {
     /// Releases statuses of an earlier process whose object has no owner any more.
     pub(super) fn release_what_is_left(&self, controller: &str) {
         let mut told: BTreeSet<ObjectKey> = self.status.keys().into_iter().collect();
-        // Other targets may not have it yet, so that nothing was said of it.
+        // Other targets may lack the publication, so the report was held back.
         told.extend(self.untold().cloned());
         for key in self.readers.with_entries_of(controller) {
             if !told.contains(&key) {

@@ -1,9 +1,8 @@
-//! After a start, and after a change of leaders, instances need a while to come back: that none of them has what is
-//! published means nothing until then.
+//! The grace period after a start and after a change of leaders. Until instances have reconnected, their absence
+//! means nothing.
 //!
-//! Without this, every restart would turn `Programmed` to false and back to true, though no request was answered otherwise.
-//! Until then nothing is said of such a Gateway, and what was said before is held: a replica that follows another one may
-//! have said it long ago.
+//! Otherwise each restart would set `Programmed` to false and back to true, while requests are answered as before.
+//! During the period, such a Gateway has no new report, and a follower keeps the report of its leader.
 
 use std::time::Duration;
 
@@ -19,17 +18,17 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The progress of the settling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Settling {
-    /// This replica is not ready yet, or another replica leads: readers may be there.
+    /// This replica is not ready yet, or another replica leads. Readers may be connected there.
     #[default]
     Elsewhere,
-    /// Since when readers could have come.
+    /// The time from which readers can connect.
     Since(Instant),
     /// The grace period has ended; absent readers count as gone.
     Over,
 }
 
 impl Report {
-    /// Looks how far that is, now and then.
+    /// Advances the grace period.
     pub(super) fn settle(&mut self, view: View<'_>, leads: bool, now: Instant) {
         if !self.is_ready || !leads {
             self.settling = Settling::Elsewhere;
@@ -47,7 +46,7 @@ impl Report {
         }
     }
 
-    /// Whether it is too early to say anything else of an object than that it is programmed, as its status says.
+    /// Whether the status of an object must keep `Programmed` at true.
     pub(super) fn is_too_early(&self, view: View<'_>, object: &ObjectKey) -> bool {
         if self.settling == Settling::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
             return false;

@@ -35,11 +35,11 @@ impl Engine {
             self.report.ready_by = Some(Instant::now() + READY_TIMEOUT);
             let ours = self.parts.reconciler.ours();
             self.publish.readiness.expect(ours.clone());
-            // A data plane that is not published yet is refused to its readers, and to no others.
+            // Readers of a data plane that is not published yet get an error; other readers are served.
             self.parts.sinks.open();
             self.push(ours);
         }
-        // Not when the queue is empty: in a cluster where something changes all the time it never is.
+        // The queue need not be empty. In a cluster with permanent changes it never is.
         if self.ingest.is_known && !self.report.is_ready && self.is_due() {
             self.report.is_ready = true;
             if let Some(gates) = &self.report.gates {
@@ -59,7 +59,7 @@ impl Engine {
                 );
             }
         }
-        // Of whom nothing is known yet, nothing is taken back.
+        // Owners without a known state are not withdrawn.
         if self.report.is_ready && self.publish.readiness.is_all_known() {
             self.report.is_complete = true;
             self.report.release_what_is_left(&self.parts.reconciler.options().controller_name);
@@ -84,7 +84,7 @@ impl Engine {
     /// Sets the message of readiness. The page has no authentication, so the message names no object.
     fn explain(&self, progress: &Progress) {
         let Some(gates) = &self.report.gates else { return };
-        // Once known, always known: a kind that is installed later keeps nobody waiting.
+        // A kind stays known: a definition that is installed later does not delay readiness.
         if !self.ingest.is_known {
             let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
             gates.watches.close(unknown.collect::<Vec<_>>().join(" "));

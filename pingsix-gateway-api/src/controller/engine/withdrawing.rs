@@ -1,4 +1,4 @@
-//! Withdrawals of data planes that no owner asks for any more, at a shutdown and of earlier processes included.
+//! Withdrawals of data planes without an owner, including those at a shutdown and those of earlier processes.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::controller::orphans::Orphan;
 use crate::reconcile::Publication;
 
 impl Publish {
-    /// Plans the withdrawals of an owner, which stand until they are published. Returns them, and the data planes that need
-    /// none because they were published nowhere.
+    /// Plans the withdrawals of an owner; each remains until it is published. Returns them, and the data planes
+    /// without a publication, which need none.
     pub(super) fn plan_withdrawals(
         &mut self,
         owner: &ObjectKey,
@@ -43,7 +43,7 @@ impl Publish {
 }
 
 impl Engine {
-    /// Withdraws what an earlier process has published and nobody asks for any more.
+    /// Withdraws the publications of an earlier process that have no owner.
     pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
         let ours = self.parts.reconciler.ours();
         for orphan in orphans {
@@ -71,7 +71,8 @@ impl Engine {
         }
     }
 
-    /// Lets what is under way come to its end. What is gone is withdrawn before that: nobody will know of it any more.
+    /// Completes running publications. Withdrawals of deleted owners come first, because a later process would not
+    /// know them.
     ///
     /// # Errors
     ///
@@ -79,7 +80,7 @@ impl Engine {
     pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
         if self.ingest.is_known {
             let ours = self.parts.reconciler.ours();
-            // A translation that runs comes too late.
+            // A running translation would end too late.
             let concerned = self.ingest.waiting_or_running().chain(self.publish.withdrawals.keys());
             let gone: BTreeSet<ObjectKey> =
                 concerned.filter(|owner| !ours.contains(*owner)).cloned().collect();

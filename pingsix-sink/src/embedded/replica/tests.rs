@@ -340,7 +340,7 @@ async fn simulate(
             Action::Watch(client, at) => clients[client].watch(&simulation.servers, at),
             Action::Read(client) => clients[client].read(&simulation.servers)?,
             Action::Disconnect(at, is_disconnected) => {
-                simulation.servers[at].link.is_disconnected.store(is_disconnected, Ordering::Relaxed)
+                simulation.servers[at].link.is_disconnected.store(is_disconnected, Ordering::Relaxed);
             }
             Action::DisconnectAll(is_disconnected) => {
                 for server in &simulation.servers {
@@ -348,7 +348,7 @@ async fn simulate(
                 }
             }
             Action::SetClock(at, clock_error) => {
-                *simulation.servers[at].clock.clock_error.lock() = clock_error
+                *simulation.servers[at].clock.clock_error.lock() = clock_error;
             }
             Action::Replace(at, clock_error) => {
                 // A starting server reaches the API server and meets another server there.

@@ -52,7 +52,7 @@ pub(crate) struct Admission {
 pub(super) type Closed = BTreeMap<Group, BTreeMap<(Path, Option<&'static str>), Arc<ObjectKey>>>;
 
 /// The keys with other values.
-fn unlike<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> BTreeSet<K> {
+fn differing<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> BTreeSet<K> {
     let differs = |(key, value): &(&K, &V)| other.get(*key) != Some(*value);
     let gone = other.keys().filter(|key| !one.contains_key(*key));
     one.iter().filter(differs).map(|(key, _)| key).chain(gone).cloned().collect()
@@ -146,18 +146,18 @@ impl Admission {
     }
 
     /// The rules with another treatment than in `other`.
-    pub(crate) fn rules_unlike(&self, other: &Self) -> BTreeSet<RuleRef> {
-        unlike(&self.refused, &other.refused)
+    pub(crate) fn differing_rules(&self, other: &Self) -> BTreeSet<RuleRef> {
+        differing(&self.refused, &other.refused)
     }
 
     /// The groups with another guard.
-    pub(crate) fn guards_unlike(&self, other: &Self) -> BTreeSet<Group> {
-        unlike(&self.guards, &other.guards)
+    pub(crate) fn differing_guards(&self, other: &Self) -> BTreeSet<Group> {
+        differing(&self.guards, &other.guards)
     }
 
     /// The groups that are closed, or are not any more.
-    pub(crate) fn closed_unlike(&self, other: &Self) -> BTreeSet<Group> {
-        unlike(&self.closed, &other.closed)
+    pub(crate) fn differing_closed(&self, other: &Self) -> BTreeSet<Group> {
+        differing(&self.closed, &other.closed)
     }
 
     /// The treatment of a rule's rows in a group.

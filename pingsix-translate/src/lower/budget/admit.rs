@@ -248,7 +248,9 @@ impl<'a> RuleSizes<'a> {
         let (input, content) = lowering.rule(rule);
         let chain = lowering.chain(rule, placement.zone);
         let (action, chain) = match (&placement.audience, chain) {
-            (Ok(_), Ok(chain)) => (input.rules[rule.rule].action.clone(), chain),
+            (Ok(_), Ok(applied)) => {
+                (input.rules[rule.rule].action.clone(), applied.map(|applied| &applied.chain))
+            }
             (Ok(_), Err(_)) | (Err(_), _) => (Action::status(input.route.traffic.failure()), None),
         };
         let filters = content.filters.as_deref();

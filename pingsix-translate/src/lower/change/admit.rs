@@ -1,4 +1,4 @@
-//! What there is room for after a change, and the parts that have other rows because of it.
+//! The admission after a change, and the parts with other rows because of it.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,7 @@ use crate::lower::upstream::UpstreamKey;
 use crate::normalise::PathKind;
 
 impl LoweredPlane {
-    /// Decides again what there is room for. Adds the parts with other rows than before, and the routes of which
-    /// something else is refused.
+    /// Repeats the admission. Adds the parts with other rows than before, and the routes with other refusals.
     pub(super) fn admit(
         &mut self,
         lowering: &Lowering<'_>,
@@ -50,7 +49,7 @@ impl LoweredPlane {
         Ok(())
     }
 
-    /// Whether a change is of routes or backends that the data plane serves or would serve.
+    /// Whether a change concerns routes or backends of the data plane.
     fn concerns(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> bool {
         let is_placed = |input| !self.placed.places(lowering.plane, input).is_empty();
         !changed.backends.is_empty()
@@ -61,7 +60,7 @@ impl LoweredPlane {
             })
     }
 
-    /// Finds the parts that have other rows because something else is admitted.
+    /// Finds the parts with other rows because of the admission.
     fn find_parts(
         &self,
         before: &Admission,
@@ -70,8 +69,8 @@ impl LoweredPlane {
         work: &mut Work,
     ) {
         let now = &self.admission;
-        for rule in now.rules_unlike(before) {
-            work.told.insert(rule.route);
+        for rule in now.differing_rules(before) {
+            work.to_judge.insert(rule.route);
             let Some(input) = lowering.routes.get(rule.route).filter(|input| input.is_there()) else {
                 continue;
             };
@@ -79,25 +78,25 @@ impl LoweredPlane {
                 parts.extend(parts_of(input, &placement));
             }
         }
-        for (zone, original) in now.guards_unlike(before) {
+        for (zone, original) in now.differing_guards(before) {
             parts.insert(part_key(zone, original.as_ref(), ""));
         }
-        for (zone, original) in now.closed_unlike(before) {
+        for (zone, original) in now.differing_closed(before) {
             for (segment, part) in self.placed.parts.of_group(zone, original.as_ref()) {
                 parts.insert(part_key(zone, original.as_ref(), segment));
-                work.told.extend(part.routes.iter().copied());
+                work.to_judge.extend(part.routes.iter().copied());
             }
         }
     }
 
-    /// What a change adds at most to what is charged, without what it takes away. `None` when something is not admitted,
-    /// or more than the changed routes themselves may be charged otherwise than before: certificates, rows with
-    /// conditions that may count for other rows, and hosts below wildcards.
+    /// An upper bound of the additional charge of a change, without the charge of removed rows. `None` if the
+    /// admission refuses anything, or if the change may affect the charge of other routes: certificates, rows with
+    /// conditions that count for other rows, and hosts below wildcards.
     fn growth(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> Option<Size> {
         if !self.admission.is_all() || self.is_recertified || !self.unreached.is_empty() {
             return None;
         }
-        // What a route was charged of what others use too may be charged to other namespaces when it goes.
+        // When a route goes, its charge for shared documents may pass to other namespaces.
         if self.admission.has_shares() && changed.routes.values().any(|change| change.before.is_some()) {
             return None;
         }
@@ -125,7 +124,7 @@ impl LoweredPlane {
         Some(growth)
     }
 
-    /// Whether nothing but the rows of one hostname decides what they are charged.
+    /// Whether only the rows of one hostname determine the charge of a route's rows.
     fn is_simple(&self, lowering: &Lowering<'_>, placement: &Placement, name: &ServedName) -> bool {
         let zone = &self.placed.zones[placement.zone];
         let host = host_of(name.original.as_ref(), lowering.plane.zones[placement.zone].hostname.as_ref());
@@ -139,7 +138,7 @@ impl LoweredPlane {
         is_plain && stands_alone && !zone.is_divided()
     }
 
-    /// Adds what a route is charged at most in a zone.
+    /// Adds the upper bound of a route's charge in a zone.
     fn grow_by(
         &self,
         lowering: &Lowering<'_>,
@@ -170,7 +169,7 @@ impl LoweredPlane {
                 growth.matcher_entries += listed;
             }
         }
-        // Those of the route list each other's patterns.
+        // Routes of one route list each other's patterns.
         let matches = || input.route.rules.iter().flat_map(|rule| &*rule.matches);
         let catch_alls = matches().filter(|matched| matched.path.kind == PathKind::Prefix).count();
         let own: Vec<Pattern> = matches().flat_map(|matched| Pattern::of(Some(&matched.path))).collect();

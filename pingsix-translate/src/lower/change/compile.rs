@@ -1,10 +1,10 @@
 //! Compiles the dirty parts of a group, and puts their Routes into the table.
 //!
-//! [`compile_zone`] is asked for one group, and given all rows that count for its dirty parts: those of the group, of the
-//! wider names, and of all that PingSIX matches by the same host, in the dirty segments and in the root. So the Routes of
-//! the dirty parts are those it would give if it saw the whole zone; the others it gives may not be, and are left alone.
-//! Rows that are never reached are told at the Routes that take their requests, wherever those are: where there are any,
-//! before or after, the data plane is stale.
+//! [`compile_zone`] gets one group with all rows that count for its dirty parts: the rows of the group, of wider
+//! names, and of all names that PingSIX matches by the same host, in the dirty segments and in the root. Hence the
+//! Routes of the dirty parts equal those of the whole zone. The Routes of other parts may differ from them and are
+//! dropped. Rows that are never reached are named at the Routes that take their requests, in any part. So the data
+//! plane is stale if there are such rows before or after the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl LoweredPlane {
         Ok(())
     }
 
-    /// The rows of a group that count for what is dirty; nothing if there is no such group.
+    /// The rows of a group that count for its dirty parts; empty for an unknown group.
     fn rows<'a>(
         &self,
         lowering: &Lowering<'a>,
@@ -96,7 +96,7 @@ impl LoweredPlane {
         Ok(Some(rows.collect()))
     }
 
-    /// Forgets which Routes are in the dirty parts of a group; returns them.
+    /// Removes and returns the Routes in the dirty parts of a group.
     fn take_keys(&mut self, group: &GroupKey, dirty: &Dirty) -> BTreeSet<Arc<TableKey>> {
         let (zone, original) = (group.0, group.1.as_ref());
         let mut keys = BTreeSet::new();
@@ -108,14 +108,14 @@ impl LoweredPlane {
         keys
     }
 
-    /// Drops the parts with nothing left in them: none but the dirty ones can have become so.
+    /// Drops empty parts. Only dirty parts can have become empty.
     fn drop_empty(&mut self, group: &GroupKey, dirty: &Dirty) {
         for segment in dirty.segments(&self.placed.parts, group) {
             self.placed.parts.drop_empty(&part_key(group.0, group.1.as_ref(), &segment));
         }
     }
 
-    /// Puts a Route into the table, in the place of the one with its key if there is one.
+    /// Puts a Route into the table, and replaces the one with its key.
     fn put(&mut self, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
         let Drafted { document, origin, uses, chain, refused } = drafted;
         let key = route.key.clone();
@@ -128,7 +128,7 @@ impl LoweredPlane {
             self.naming.services.add_use(chain);
         }
         for (rule, refusal) in &refused {
-            work.told.insert(rule.route);
+            work.to_judge.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
         let mut written = WrittenRoute { uses, chain, refused, room, pattern_bytes: 0, matcher_entries: 0 };
@@ -148,7 +148,7 @@ impl LoweredPlane {
         self.table.insert(key, written);
     }
 
-    /// Gives up what a Route used and refused, but for the rules that are refused now.
+    /// Releases the references and refusals of a Route, apart from the rules that are refused now.
     fn give_up(
         &mut self,
         key: &TableKey,
@@ -165,7 +165,7 @@ impl LoweredPlane {
             self.naming.services.drop_use(chain);
         }
         for (rule, _) in &route.refused {
-            work.told.insert(rule.route);
+            work.to_judge.insert(rule.route);
             if still.iter().all(|(other, _)| other != rule)
                 && let Some(by_key) = self.refused.get_mut(rule)
             {
@@ -198,7 +198,7 @@ fn context(original: Option<&Hostname>, served: Option<&Hostname>) -> BTreeSet<O
     let mut context = BTreeSet::from([original.cloned()]);
     context.extend(original.into_iter().flat_map(and_wider));
     if host_of(original, served).as_ref() == served {
-        // Those that PingSIX matches by the zone's own name.
+        // The names that PingSIX matches by the zone's own name.
         context.extend(served.into_iter().flat_map(and_wider));
     }
     context

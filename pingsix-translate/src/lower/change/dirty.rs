@@ -1,10 +1,10 @@
-//! Which parts have to be compiled again when some have other rows.
+//! The parts to compile again when some parts have other rows.
 //!
 //! Rows of a group count for Routes of another one in two ways (see [`crate::lower::table`]). Groups that PingSIX matches
-//! by the same host take requests from each other: all of them are dirty. And a list that does not end in its own group
-//! goes on in those with wider names: when one of these changes, the groups it covers are dirty, if they have lists
-//! that go on at all. A list ends with a row without conditions, so that a group without any conditions has no such
-//! list, unless there are rows that are not for everybody, which end it for some only.
+//! by the same host take requests from each other, so all of them are dirty. A list that does not end in its own
+//! group continues in groups with wider names. So a changed group makes the groups that it covers dirty if these have
+//! lists that continue. A row without conditions ends a list, so a group without conditions has no such list. The
+//! exception are rows that are not for everybody, which end a list for some requests only.
 //!
 //! Within a group, rows of a segment count for the part of that segment, and rows of the root for all parts.
 
@@ -19,8 +19,8 @@ use crate::lower::plane::Plane;
 use crate::lower::table::host_of;
 use crate::model::Hostname;
 
-/// Below how many groups nobody asks whether it would be cheaper to lower everything.
-const FEW: usize = 32;
+/// The number of groups up to which a change is not compared with lowering everything.
+const MIN_GROUPS_FOR_FULL: usize = 32;
 
 /// Parts of a group that have to be compiled again.
 #[derive(Debug)]
@@ -47,12 +47,12 @@ impl Dirty {
         }
     }
 
-    /// Whether rows of a segment count for what is dirty.
+    /// Whether rows of a segment count for the dirty segments.
     pub(super) fn reads(&self, segment: &str) -> bool {
         segment.is_empty() || self.holds(segment)
     }
 
-    /// The segments of a group that are dirty.
+    /// The dirty segments of a group.
     pub(super) fn segments(&self, parts: &Parts, (zone, original): &GroupKey) -> Vec<Box<str>> {
         match self {
             Self::All => {
@@ -62,7 +62,7 @@ impl Dirty {
         }
     }
 
-    /// The parts of a group whose rows count for what is dirty.
+    /// The parts of a group whose rows count for the dirty segments.
     pub(super) fn read<'p>(&self, parts: &'p Parts, (zone, original): &GroupKey) -> Vec<&'p Part> {
         match self {
             Self::All => parts.of_group(*zone, original.as_ref()).map(|(_, part)| part).collect(),
@@ -77,7 +77,7 @@ impl Dirty {
 }
 
 impl Placed {
-    /// What has to be compiled again when these parts have other rows.
+    /// The parts to compile again when these parts have other rows.
     pub(super) fn dirty(
         &self,
         plane: &Plane,
@@ -95,14 +95,14 @@ impl Placed {
                 add(group);
             }
             add(original);
-            if dirty.len() > FEW && dirty.len() * 2 > *all {
+            if dirty.len() > MIN_GROUPS_FOR_FULL && dirty.len() * 2 > *all {
                 return Err(Stale);
             }
         }
         Ok(dirty)
     }
 
-    /// The other groups that rows of a group count for. `served` is the hostname of the zone.
+    /// The other groups that the rows of a group count for. `served` is the hostname of the zone.
     fn dependent(
         &self,
         zone: usize,
@@ -123,7 +123,7 @@ impl Placed {
             }
         }
         if host.as_ref() == served {
-            // By the zone's own name, PingSIX matches what has that name, a wider one, or none.
+            // By the zone's own name, PingSIX matches rows with that name, with a wider one, and without any.
             let wider = served.into_iter().flat_map(|name| name.wider().map(Some).chain([None]));
             let alike = std::iter::once(served.cloned()).chain(wider);
             groups.extend(alike.filter(|name| self.parts.has_group(zone, name.as_ref())));

@@ -1,11 +1,11 @@
 //! The parts of a table, which are the unit of work of a change.
 //!
-//! A part is the Routes of one group (zone and original hostname) whose paths have one first segment. What covers a path
-//! has the same first segment or is the root, so that a part depends on rows of its own segment and of the root's alone,
-//! in its group and in those that [`super::dirty`] names.
+//! A part has the Routes of one group (zone and original hostname) whose paths share their first segment. A path that
+//! covers another one has the same first segment or is the root. So a part depends on the rows of its own segment and
+//! of the root alone, in its group and in the groups that [`super::dirty`] names.
 //!
-//! The parts of all groups stand in one map, in the order of their keys, so that those of a group are neighbours: most
-//! groups have one part, and a map for each would take more than everything in it.
+//! One map holds the parts of all groups in the order of their keys, so the parts of a group are neighbours. Most
+//! groups have one part, and a map for each group would take more memory than its contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::small_set::SmallSet;
 /// The rows and Routes of a group whose paths have one first segment.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Those with such rows.
+    /// The routes with such rows.
     pub(super) routes: SmallSet<usize>,
     pub(super) keys: SmallSet<Arc<TableKey>>,
 }
@@ -44,17 +44,17 @@ impl Parts {
         self.0.get_mut(key)
     }
 
-    /// The part with this key, empty if there was none.
+    /// The part with this key; a new one is empty.
     pub(super) fn make(&mut self, key: PartKey) -> &mut Part {
         self.0.entry(key).or_default()
     }
 
-    /// Takes no more memory than what is there needs.
+    /// Frees unused capacity.
     pub(super) fn pack(&mut self) {
         pack(&mut self.0);
     }
 
-    /// Drops a part with nothing left in it.
+    /// Drops a part if it is empty.
     pub(super) fn drop_empty(&mut self, key: &PartKey) {
         if self.0.get(key).is_some_and(Part::is_empty) {
             self.0.remove(key);
@@ -96,19 +96,19 @@ impl Parts {
     }
 }
 
-/// What counts for all groups of a zone.
+/// The counts that affect all groups of a zone.
 #[derive(Debug, Default)]
 pub(super) struct ZoneCounts {
-    /// How many rows with conditions a group has. Those that have none are not there.
+    /// The number of rows with conditions, by group. Groups without such rows have no entry.
     pub(super) conditional: BTreeMap<Option<Hostname>, usize>,
-    /// Routes that redirect everything in plaintext to HTTPS.
+    /// The number of routes that redirect all plaintext requests to HTTPS.
     redirecting: usize,
-    /// Rows that are not for everybody.
+    /// The number of rows that are not for everybody.
     divided: usize,
 }
 
 impl ZoneCounts {
-    /// Counts the rows of a route in.
+    /// Adds the rows of a route to the counts.
     pub(super) fn count(&mut self, input: &RouteInput, placement: &Placement) {
         self.count_audience(input, placement, usize::saturating_add);
         let conditional = conditional_rows(input);
@@ -119,7 +119,7 @@ impl ZoneCounts {
         }
     }
 
-    /// Counts them out again.
+    /// Subtracts the rows of a route from the counts.
     pub(super) fn discount(&mut self, input: &RouteInput, placement: &Placement) {
         self.count_audience(input, placement, usize::saturating_sub);
         let conditional = conditional_rows(input);
@@ -145,7 +145,7 @@ impl ZoneCounts {
         }
     }
 
-    /// Whether some requests are redirected to HTTPS.
+    /// Whether plaintext requests of some host are redirected to HTTPS.
     pub(super) const fn is_redirecting(&self) -> bool {
         self.redirecting > 0
     }

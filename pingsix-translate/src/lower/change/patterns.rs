@@ -1,8 +1,9 @@
-//! Which Routes have to list other patterns than before.
+//! The Routes that list other patterns than before.
 //!
-//! What a Route lists ([`crate::lower::closure`]) depends on the set of patterns of its host. Only when that set changes
-//! are other Routes of the host closed again: those with a catch-all above a pattern that came or went. Hosts that cover
-//! each other carry patterns into each other's routers, and are closed together, all of them, when one of them changes.
+//! The patterns in a Route ([`crate::lower::closure`]) depend on the set of patterns of its host. Other Routes of the
+//! host are closed again only if that set changes, and only those with a catch-all above an added or removed pattern.
+//! Hosts that cover each other carry patterns into each other's routers. They are closed together when one of them
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use crate::lower::table::TableKey;
 use crate::model::{Hostname, Options};
 use crate::normalise::Path;
 
-/// By host: patterns that came or went.
+/// Added and removed patterns by host.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
 
-/// What is different about the patterns of one host.
+/// The difference of the patterns of one host.
 #[derive(Debug)]
 pub(super) struct OfHost {
     /// Whether it had any.
     was_there: bool,
-    /// Those that came or went.
+    /// Added and removed patterns.
     changed: BTreeSet<Pattern>,
 }
 
@@ -31,21 +32,22 @@ pub(super) struct OfHost {
 pub(super) struct HostPatterns {
     /// Every Route.
     routes: BTreeSet<ByHost>,
-    /// How many of the hosts are wildcards.
+    /// The number of wildcard hosts.
     wildcards: usize,
-    /// Hosts that cover others, or are covered.
+    /// Hosts that cover other hosts or that other hosts cover.
     linked: BTreeSet<Hostname>,
-    /// Whether hosts came or went since they were linked.
+    /// Whether hosts were added or removed since they were linked.
     is_unlinked: bool,
 }
 
-/// A Route that has patterns itself. In this order, those of a host are together, and of these, what is below a path.
+/// A Route with patterns of its own. The order groups the Routes of a host, and within a host the Routes below a
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ByHost {
     host: Option<Hostname>,
-    /// Its path as written, with which all of its patterns begin but for a slash at the end.
+    /// The path as written. All patterns of the Route begin with it, apart from a slash at the end.
     text: Arc<str>,
-    /// The Route; none comes before all of them.
+    /// The Route; `None` sorts first.
     key: Option<Arc<TableKey>>,
 }
 
@@ -82,7 +84,7 @@ impl HostPatterns {
         self.routes.range(first..).take_while(move |route| route.host.as_ref() == host)
     }
 
-    /// The Routes that have a pattern: among those that are written like it, or with a slash at the end, or without.
+    /// The Routes with a pattern: their text is the pattern's, with or without a slash at the end.
     fn with<'p>(
         &'p self,
         host: Option<&'p Hostname>,
@@ -96,14 +98,15 @@ impl HostPatterns {
         routes.filter(|route| route.patterns().contains(pattern)).filter_map(|route| route.key.as_ref())
     }
 
-    /// The patterns of a host that a catch-all covers. Each begins with the catch-all's literal, and so does the text of
-    /// whoever has it.
+    /// The patterns of a host that a catch-all covers. Such a pattern and the text of its Route begin with the
+    /// catch-all's literal.
     fn covered(&self, host: Option<&Hostname>, by: &Pattern) -> Vec<Pattern> {
         let below = self.from(host, &by.literal).take_while(|route| route.text.starts_with(&*by.literal));
         below.flat_map(ByHost::patterns).filter(|pattern| by.covers(pattern)).collect()
     }
 
-    /// What another Route of a host would list at most, and what would list its patterns: bytes and patterns.
+    /// An upper bound of the patterns that another Route of a host would list, and that would list its own: bytes and
+    /// patterns.
     pub(super) fn listed_with(&self, host: Option<&Hostname>, path: &Path) -> (usize, usize) {
         let (mut bytes, mut count) = (0, 0);
         for pattern in Pattern::of(Some(path)) {
@@ -140,20 +143,20 @@ impl HostPatterns {
     /// Removes the patterns of a Route.
     pub(super) fn remove(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
         let route = ByHost::new(key);
-        // Before it is gone, the host was there.
+        // The host existed before the removal.
         self.touch(route.host.as_ref(), changed);
         self.routes.remove(&route);
         self.touch_new(&route, changed);
     }
 
-    /// Notes that the patterns come or go which a Route has, and no Route that is there.
+    /// Marks the patterns that only this Route has as added or removed.
     fn touch_new(&self, route: &ByHost, changed: &mut ChangedPatterns) {
         let host = route.host.as_ref();
         let is_new = |pattern: &Pattern| self.with(host, pattern).next().is_none();
         self.touch(host, changed).changed.extend(route.patterns().into_iter().filter(is_new));
     }
 
-    /// Takes note of the hosts that came or went in a change.
+    /// Updates the hosts that were added or removed in a change.
     pub(super) fn settle(&mut self, changed: &ChangedPatterns) {
         for (host, OfHost { was_there, .. }) in changed {
             let is_there = self.has(host.as_ref());
@@ -167,14 +170,14 @@ impl HostPatterns {
         }
     }
 
-    /// The Routes with a catch-all that covers a pattern, or is it.
+    /// The Routes whose catch-all covers or equals a pattern.
     fn above(&self, host: Option<&Hostname>, pattern: &Pattern) -> BTreeSet<Arc<TableKey>> {
         let stems = std::iter::successors(Some(&*pattern.literal), |stem| Some(stem.rsplit_once('/')?.0));
         let catch_alls = stems.map(|stem| Pattern { literal: [stem, "/"].concat().into(), catch_all: true });
         catch_alls.flat_map(|catch_all| self.with(host, &catch_all).cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Finds out which hosts cover each other.
+    /// Determines which hosts cover each other.
     fn link(&mut self) {
         let hosts = self.routes.iter().filter_map(|route| route.host.as_ref());
         self.linked = if self.wildcards > 0 { HostTree::new(hosts).linked() } else { BTreeSet::new() };
@@ -185,7 +188,7 @@ impl HostPatterns {
         host.is_some_and(|host| self.linked.contains(host))
     }
 
-    /// What a Route of a host that is not linked lists.
+    /// The patterns in a Route of a host that is not linked.
     fn closed(&self, key: &TableKey, host: Option<&Hostname>) -> Closed {
         let own = Pattern::of(key.path.as_ref());
         let catch_alls = own.iter().filter(|pattern| pattern.catch_all);
@@ -197,7 +200,7 @@ impl HostPatterns {
 }
 
 impl LoweredPlane {
-    /// Lists the patterns of Routes that are new, or that others' patterns concern.
+    /// Lists the patterns of Routes that are new, or whose host has other patterns.
     pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), Stale> {
         let mut to_close = std::mem::take(&mut work.to_close);
         for (host, of_host) in &work.patterns {

@@ -1,8 +1,9 @@
 //! The places of routes, and the parts with other rows when routes change.
 //!
-//! Where a route has rows is up to the route and the zones, but for one thing: whether some route of a zone redirects
-//! requests in plaintext to HTTPS decides whom others may be served to. When that changes, or whether there are rows that
-//! are not for everybody, the data plane is stale. So only parts that a changed route has or had rows in have other rows.
+//! The rows of a route depend on the route and the zones, with one exception: a route that redirects plaintext
+//! requests of a zone to HTTPS restricts the audience of other routes. When the zone begins or ceases to redirect, or
+//! to have rows that are not for everybody, the data plane is stale. Otherwise only parts with rows of a changed
+//! route have other rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
 
 /// The routes of a data plane in their places.
 ///
-/// The places themselves are not kept: they are those that [`places`](Self::places) finds again.
+/// Places are not stored; [`places`](Self::places) finds them again.
 #[derive(Debug)]
 pub(super) struct Placed {
     placer: Placer,
@@ -35,7 +36,7 @@ impl Placed {
         self.places_if(plane, input, |zone| self.zones[zone].is_redirecting())
     }
 
-    /// The places of a route if zones redirect to HTTPS, or not.
+    /// The places of a route in zones that redirect to HTTPS, or do not.
     fn places_if(
         &self,
         plane: &Plane,
@@ -49,7 +50,7 @@ impl Placed {
         places
     }
 
-    /// Puts a route in a place, and tells which parts have rows of it.
+    /// Adds a route to a place, and names the parts with its rows.
     pub(super) fn add(
         &mut self,
         route: usize,
@@ -64,7 +65,7 @@ impl Placed {
         }
     }
 
-    /// Takes a route out of a place, and tells which parts had rows of it. A part that is empty then stays until it is
+    /// Removes a route from a place, and names the parts that had its rows. An empty part remains until it is
     /// compiled.
     fn remove(
         &mut self,
@@ -90,7 +91,7 @@ impl Placed {
     ) -> Result<BTreeSet<PartKey>, Stale> {
         let plane = lowering.plane;
         let mut parts = BTreeSet::new();
-        // By zone: whether it redirected, and was divided.
+        // By zone: whether it redirected and was divided.
         let was: Vec<(bool, bool)> = self.redirecting_and_divided();
         for (&route, change) in routes {
             if let Some(before) = &change.before {
@@ -117,7 +118,7 @@ impl Placed {
     }
 }
 
-/// The parts that a route has rows in, in a place.
+/// The parts with rows of a route in a place.
 pub(super) fn parts_of<'p>(
     input: &'p RouteInput,
     placement: &'p Placement,

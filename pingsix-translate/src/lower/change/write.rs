@@ -1,8 +1,7 @@
-//! Writes down what is different: documents, where they come from, and the size of all of them.
+//! Writes the differences: documents, their origins, and their total size.
 //!
-//! A document is written again if what it is made of changed, and replaced if it came out different; the size grows and
-//! shrinks by the bytes of each, which are remembered. So it is the sum over the documents that are there, as when
-//! everything is counted.
+//! A document is written again if its inputs changed, and replaced if its bytes differ. The size of each document is
+//! remembered, and the total changes by the difference. So the total equals the sum over all documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::model::{ObjectKey, Provenance};
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
 use crate::policy::Chain;
 
-/// The documents of a data plane, whose size is kept in step with them.
+/// The documents of a data plane with their size.
 #[derive(Debug)]
 pub(super) struct Documents {
     data_plane: DataPlane,
@@ -42,13 +41,13 @@ impl Documents {
         self.prefix
     }
 
-    /// What the document of a key adds to the list response; 0 if there is none.
+    /// The bytes of a document in the list response; 0 without a document.
     fn bytes(&self, key: &DocumentKey) -> usize {
         let document = self.data_plane.config.held(key);
         document.map_or(0, |document| listed_bytes(key, document) + self.prefix)
     }
 
-    /// Puts a document in the place of the one with its key, if there is one.
+    /// Inserts or replaces a document.
     fn set(&mut self, key: DocumentKey, document: LazyDocument) {
         let was = self.bytes(&key);
         let size = &mut self.data_plane.size;
@@ -56,21 +55,21 @@ impl Documents {
         self.data_plane.config.put(key, document);
     }
 
-    /// Takes a document out, if it was ever there.
+    /// Removes a document, if it exists.
     pub(super) fn remove(&mut self, key: &DocumentKey) {
         self.data_plane.size.bytes -= self.bytes(key);
         self.data_plane.config.remove(key);
         self.data_plane.provenance.remove(key);
     }
 
-    /// Notes where a document comes from.
+    /// Sets the origins of a document.
     pub(super) fn note_origin(&mut self, key: DocumentKey, origin: Provenance) {
         if self.data_plane.provenance.get(&key) != Some(&origin) {
             self.data_plane.provenance.insert(key, origin);
         }
     }
 
-    /// Counts matcher entries of a Route, in the place of those it had.
+    /// Replaces the count of matcher entries of a Route.
     pub(super) const fn replace_matcher_entries(&mut self, was: usize, is: usize) {
         let size = &mut self.data_plane.size;
         size.matcher_entries = size.matcher_entries - was + is;
@@ -78,8 +77,8 @@ impl Documents {
 }
 
 impl LoweredPlane {
-    /// Writes the Routes that are new, or list other patterns than before. Of documents that were written before, nothing is
-    /// decoded but their patterns, unless these are to be replaced in them.
+    /// Writes Routes that are new or list other patterns. Of known documents, only the patterns are decoded, unless
+    /// they have to be replaced.
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
@@ -101,7 +100,8 @@ impl LoweredPlane {
                     (draft, patterns.or_else(before).ok_or(Stale)?)
                 }
                 (None, Some(patterns)) => {
-                    // Hosts that cover each other are closed together. Most of their Routes list the same as before.
+                    // Hosts that cover each other are closed together. Most of their Routes list the same patterns as
+                    // before.
                     if held.and_then(LazyDocument::route_patterns).as_ref() == Some(&patterns) {
                         continue;
                     }
@@ -123,7 +123,7 @@ impl LoweredPlane {
         Ok(())
     }
 
-    /// Writes the upstreams that are used for the first time or have other endpoints, and takes out the unused.
+    /// Writes upstreams that are new or have other endpoints, and removes unused ones.
     pub(super) fn write_upstreams(
         &mut self,
         lowering: &Lowering<'_>,
@@ -133,7 +133,7 @@ impl LoweredPlane {
         let changed = changed.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
         let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
         for upstream in all {
-            // What was asked for in vain has no name, and nothing is written for it.
+            // An unknown upstream has no name and no document.
             let Some(key) = self.naming.upstreams.named.document_key(&upstream) else { continue };
             if !self.naming.upstreams.named.is_used(&upstream) {
                 self.documents.remove(&key);
@@ -150,7 +150,7 @@ impl LoweredPlane {
         }
     }
 
-    /// The services to which some policies contribute.
+    /// The services that contain these policies.
     pub(super) fn services_of<'s>(
         &'s self,
         policies: &'s BTreeSet<Arc<ObjectKey>>,
@@ -159,7 +159,7 @@ impl LoweredPlane {
         chains.filter(|chain| chain.policies.iter().any(|policy| policies.contains(policy)))
     }
 
-    /// Writes the services that are used for the first time or whose policies have other contents, and takes out the unused.
+    /// Writes services that are new or whose policies have other contents, and removes unused ones.
     pub(super) fn write_services(
         &mut self,
         lowering: &Lowering<'_>,
@@ -183,8 +183,7 @@ impl LoweredPlane {
         }
     }
 
-    /// Writes the documents of certificates that differ from before, and takes out those that are gone. When there is not
-    /// room for all certificates, the data plane is stale.
+    /// Writes changed certificates, and removes old ones. Without room for all certificates, the data plane is stale.
     pub(crate) fn change_certificates(
         &mut self,
         before: &ServedCertificates,

@@ -1,14 +1,14 @@
-//! Whose a host is that Ingresses of several namespaces name, and who is told of it.
+//! The owner of a host that Ingresses of several namespaces name, and the Ingresses with a verdict about that.
 //!
 //! A host counts as it is written: `shop.example.com`, `*.example.com` and no host, which stands for every one, are three.
 //! An Ingress names the hosts of its rules and of `spec.tls`; with a default backend it names the host that is none.
 //!
-//! With [`HostOwnership::OldestNamespace`], nothing that comes later changes what is answered for a host: others' rules,
-//! default backends and certificates for the host are left out before anything is made of them, and requests that no path of
-//! a host takes do not fall to wider hosts ([`super::rests`]).
+//! With [`HostOwnership::OldestNamespace`], younger objects change no answer for a host. Rules, default backends and
+//! certificates of other namespaces for the host are left out before they are lowered. Requests that no path of a
+//! host takes do not fall to wider hosts ([`super::rests`]).
 //!
-//! [`Hosts`] is kept from one translation to the next. An Ingress that names the same hosts as before costs nothing here. One
-//! that names others costs a look at these, and a note about each Ingress to which something else has to be told.
+//! [`Hosts`] is kept between translations. An Ingress with the same hosts as before costs nothing here. An Ingress
+//! with other hosts costs a look at these hosts, and a note for each Ingress whose verdict may change.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, 
 use crate::normalise::{Hostnames, Route};
 use crate::snapshot::Ingress;
 
-/// A host as it is written; `None` stands for every one.
+/// A host as it is written; `None` is every host.
 type Host = Option<Hostname>;
 
-/// How many hosts that stand for others may change before it is cheaper to find out everything.
+/// The number of changed wildcard hosts above which a full comparison is cheaper.
 const WIDE: usize = 16;
 
-/// What the first two Ingresses of hosts were, each before it changed.
+/// The first two Ingresses of hosts before they changed.
 pub(super) type FirstTwoBefore = BTreeMap<Host, Option<FirstTwo>>;
 
-/// Who names which host.
+/// The Ingresses that name each host.
 #[derive(Debug)]
 pub(super) struct Hosts {
     ownership: HostOwnership,
     named: BTreeMap<Host, Namers>,
-    /// The hosts that stand for others as well which somebody names.
+    /// The wildcard hosts that some Ingress names.
     overlaps: BTreeMap<Host, Overlap>,
 }
 
-/// The first host that another one stands for as well, and the first that another namespace names; each with the Ingress.
+/// The first wildcard host that covers a host, and the first host of another namespace; each with the Ingress.
 #[derive(Debug, PartialEq, Eq)]
 struct Overlap {
     first: (Hostname, AgedKey),
@@ -101,7 +101,7 @@ fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
         let hosts = tls.hosts.iter().flatten().enumerate();
         hosts.map(move |(host, written)| (written, HostSource::Tls { entry, host }))
     });
-    // No certificate is shown for more.
+    // A certificate is shown for no more names.
     let of_tls = of_tls
         .take(bounds::NAMES)
         .filter_map(|(host, place)| Some((Some(Hostname::parse(host).ok()?), place)));
@@ -124,7 +124,7 @@ impl Hosts {
         hosts
     }
 
-    /// Puts an Ingress in the place of another one of the same name. `was` gets what the first two of hosts were before.
+    /// Replaces an Ingress of the same name. `was` receives the former first two Ingresses of its hosts.
     pub(super) fn replace(
         &mut self,
         name: &ObjectName,
@@ -166,14 +166,13 @@ impl Hosts {
         self.named.get(host)?.first_two()
     }
 
-    /// Takes in that hosts had these first two before. `told` gets the Ingresses to which something else may have to be told,
-    /// or of which something else is refused; stale when there are more than `most`. Returns whether hosts may have other
-    /// owners.
+    /// Handles hosts with these former first two Ingresses. `to_read` receives the Ingresses whose verdicts or refusals
+    /// may change. The result is stale with more than `limit` of them. Returns whether hosts may have other owners.
     pub(super) fn settle(
         &mut self,
         was: FirstTwoBefore,
-        most: usize,
-        told: &mut BTreeSet<ObjectName>,
+        limit: usize,
+        to_read: &mut BTreeSet<ObjectName>,
     ) -> Result<bool, Stale> {
         let changed = was.into_iter().filter(|(host, before)| self.first_two(host) != *before);
         let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
@@ -182,7 +181,7 @@ impl Hosts {
         for host in &changed {
             wide.extend(self.wider(host).filter(|wider| self.may_overlap(wider, host)));
         }
-        // Each takes a look at all hosts.
+        // Each wildcard host takes a look at all hosts.
         if wide.len() > WIDE {
             return Err(Stale);
         }
@@ -203,15 +202,15 @@ impl Hosts {
             concerned.insert(host);
         }
         for namer in concerned.iter().filter_map(|host| self.named.get(host)).flat_map(Namers::iter) {
-            told.insert(namer.key.name.clone());
-            if told.len() > most {
+            to_read.insert(namer.key.name.clone());
+            if to_read.len() > limit {
                 return Err(Stale);
             }
         }
         Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)
     }
 
-    /// The Ingress because of which a host belongs to another namespace.
+    /// The Ingress by which a host belongs to another namespace.
     pub(super) fn other_owner(&self, host: Option<&Hostname>, namespace: &str) -> Option<&Arc<ObjectKey>> {
         if self.ownership == HostOwnership::Shared {
             return None;
@@ -232,36 +231,36 @@ impl Hosts {
         self.other_owner(host, &route.key.name.namespace).is_some()
     }
 
-    /// Says what is refused of an Ingress, and with whom of another namespace it shares hosts.
+    /// The refusals of an Ingress, and the Ingresses of other namespaces that share its hosts.
     pub(super) fn tell(&self, key: &Arc<ObjectKey>, ingress: &Ingress, problems: &mut Vec<Problem>) {
         let namespace = &key.name.namespace;
         let mut telling = Telling { problems, key, one_by_one: 0, others: None };
-        let mut told = BTreeSet::new();
+        let mut to_read = BTreeSet::new();
         for (host, place) in hosts_of(ingress) {
             if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
-                // What becomes of certificates is told with them.
+                // The verdict on certificates is part of theirs.
                 if !matches!(place, HostSource::Tls { .. }) {
                     telling.tell(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
                 }
-            } else if !told.contains(&host)
+            } else if !to_read.contains(&host)
                 && let Some(message) = self.shared(&host, namespace)
             {
                 telling.tell(Severity::Warning, Reason::HostShared, place, || message);
-                told.insert(host);
+                to_read.insert(host);
             }
         }
         telling.tell_others();
     }
 
-    /// The hosts that are named and stand for this one and for others. A host has paths of its own in front of what stands
-    /// for every host, and with an owner it shares nothing.
+    /// The wildcard hosts that cover this one. A host has paths of its own in front of those for every host, and a
+    /// host with an owner shares nothing.
     fn wider(&self, host: &Host) -> impl Iterator<Item = Host> {
         let every = (self.ownership == HostOwnership::Shared).then_some(None);
         let wider = host.iter().flat_map(move |host| host.wider().map(Some).chain(every.clone()));
         wider.filter(|wider| self.named.contains_key(wider))
     }
 
-    /// What a host that is named, and stands for others as well, shares with these.
+    /// The hosts that share requests with a wildcard host.
     fn all_overlaps(&self) -> BTreeMap<Host, Overlap> {
         let mut overlaps: BTreeMap<Host, Overlap> = BTreeMap::new();
         if self.named.keys().any(|host| host.as_ref().is_none_or(Hostname::is_wildcard)) {
@@ -280,7 +279,7 @@ impl Hosts {
         overlaps
     }
 
-    /// What a host shares with those that it stands for as well.
+    /// The wildcard hosts that share requests with a host.
     fn overlap(&self, wide: &Host) -> Option<Overlap> {
         if !self.named.contains_key(wide) || (wide.is_none() && self.ownership != HostOwnership::Shared) {
             return None;
@@ -298,7 +297,7 @@ impl Hosts {
         Some(overlap)
     }
 
-    /// Whether what a wider host shares may be something else, because a host has other first two.
+    /// Whether the first two Ingresses of a host affect the shared requests of a wildcard host.
     fn may_overlap(&self, wider: &Host, host: &Host) -> bool {
         let (Some(Overlap { first, second }), Some(host)) = (self.overlaps.get(wider), host) else {
             return true;
@@ -312,7 +311,7 @@ impl Hosts {
         }
     }
 
-    /// What to say if another namespace than an Ingress's names a host too, or one that it covers or that covers it.
+    /// The message about another namespace that names the same host, or one that covers it or that it covers.
     fn shared(&self, host: &Host, namespace: &str) -> Option<String> {
         let is_owned = self.ownership == HostOwnership::OldestNamespace;
         if let Some(other) = self.first_two(host)?.beside(namespace) {
@@ -364,12 +363,12 @@ fn refused(host: &Host, owner: &ObjectKey) -> String {
     )
 }
 
-/// What an Ingress is told of its hosts. It may have thousands, so only the first few are told one by one.
+/// The verdict of an Ingress on its hosts. An Ingress may have thousands of hosts, so only the first few are named.
 struct Telling<'p> {
     problems: &'p mut Vec<Problem>,
     key: &'p Arc<ObjectKey>,
     one_by_one: usize,
-    /// Of the others, the severest, where the first of them is, and how many there are.
+    /// The severest of the further hosts, the position of the first, and their number.
     others: Option<(Severity, Reason, HostSource, usize)>,
 }
 

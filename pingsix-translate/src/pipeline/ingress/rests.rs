@@ -1,8 +1,8 @@
-//! What no path of a host takes, where hosts belong to namespaces
+//! The rest of a host: requests that no path of the host takes, where hosts belong to namespaces
 //! ([`HostOwnership::OldestNamespace`](crate::crd::HostOwnership::OldestNamespace)).
 //!
-//! Requests that no path of a host takes do not fall to wider hosts, since anybody may come to own one. They go to the
-//! default backend of the same namespace, if that owns the host that is none, and to 404 otherwise.
+//! The rest of a host does not fall to wider hosts, since any namespace may come to own one of those. It goes to the
+//! default backend of the same namespace if that namespace owns the empty host, and to 404 otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
 use crate::policy::RuleChains;
 use thin_vec::ThinVec;
 
-/// The routes of hosts, of which each has one owner, to whom the route for the rest is charged.
+/// The routes of hosts. Each host has one owner, to whom the route for the rest is charged.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     by_host: BTreeMap<Hostname, Claims>,
     /// The Ingresses with a default backend for every host.
     defaults: BTreeSet<AgedKey>,
-    /// The route to the default backend of the oldest of these.
+    /// The route to the default backend of the oldest of these Ingresses.
     default: Option<Route>,
     is_default_stale: bool,
-    /// Hosts with other routes than when that was last asked.
+    /// Hosts whose routes changed since the last query.
     dirty: BTreeSet<Hostname>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Rests {
 #[derive(Debug, Default)]
 struct Claims {
     oldest_first: BTreeSet<Claim>,
-    /// How many of them leave nothing to wider hosts.
+    /// The number of entries that leave nothing to wider hosts.
     whole: usize,
 }
 
@@ -40,11 +40,12 @@ struct Claims {
 struct Claim {
     ingress: AgedKey,
     entry: usize,
-    /// Whether it leaves nothing to wider hosts.
+    /// Whether the entry leaves nothing to wider hosts.
     is_whole: bool,
 }
 
-/// What the routes of an Ingress say about the rests of hosts, and the Ingress if one is to its default backend.
+/// The contribution of the routes of an Ingress to the rests of hosts, and the Ingress if one route is to its default
+/// backend.
 fn said<'r>(routes: impl Iterator<Item = &'r Route>) -> (BTreeSet<(&'r Hostname, Claim)>, Option<AgedKey>) {
     let (mut claims, mut default) = (BTreeSet::new(), None);
     for route in routes {
@@ -62,7 +63,7 @@ fn said<'r>(routes: impl Iterator<Item = &'r Route>) -> (BTreeSet<(&'r Hostname,
 }
 
 impl Rests {
-    /// Takes in that an Ingress is these routes now.
+    /// Replaces the routes of an Ingress.
     pub(super) fn replace<'r>(&mut self, before: impl Iterator<Item = &'r Route>, now: &'r [Route]) {
         let (old, old_default) = said(before);
         let (new, new_default) = said(now.iter());
@@ -89,8 +90,8 @@ impl Rests {
         self.defaults.extend(new_default);
     }
 
-    /// The routes for the rests of hosts that may be others than when that was last asked; `None` for a host whose paths
-    /// take everything. `default_of` reads the route to the default backend of an Ingress.
+    /// The routes for the rests of hosts that may have changed since the last query; `None` for a host whose paths
+    /// take every request. `default_of` reads the route to the default backend of an Ingress.
     pub(super) fn take(
         &mut self,
         default_of: impl FnOnce(&Arc<ObjectKey>) -> Option<Route>,
@@ -131,7 +132,7 @@ fn takes_everything(route: &Route) -> bool {
     paths.into_iter().any(|path| *path == Path::unwritten() || *path == Path::root())
 }
 
-/// What a route without backends answers, which stands for the rest of a host.
+/// The response of a route without backends, which stands for the rest of a host.
 pub(super) fn nothing() -> ResolvedRule {
     ResolvedRule {
         action: Action::status(404),

@@ -1,4 +1,4 @@
-//! What never gets a request, because something for the same requests comes first.
+//! Parts of Ingresses that never get a request, because another document takes the same requests first.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::model::{Origin, Problem, Provenance, Reason, Section, Severity};
 use crate::pingsix::DocumentKey;
 use crate::shared_map::{Change, SharedMap};
 
-/// The parts of Ingresses that get no request, by the document because of which.
+/// The parts of Ingresses without requests, by the document that takes them.
 #[derive(Debug, Default)]
 pub(super) struct Shadowed {
     provenance: SharedMap<DocumentKey, Provenance>,
@@ -14,7 +14,7 @@ pub(super) struct Shadowed {
 }
 
 impl Shadowed {
-    /// Takes in where documents come from now.
+    /// Replaces the origins of documents.
     pub(super) fn update(&mut self, now: &SharedMap<DocumentKey, Provenance>) {
         for change in now.changes(&self.provenance) {
             let (key, problems) = match change {
@@ -35,8 +35,8 @@ impl Shadowed {
     }
 }
 
-/// What a document leaves no requests. A default backend is there to yield to every path, and only another default backend
-/// leaves it nothing that its author would have expected.
+/// The sources that a document shadows. A default backend yields to every path by design, so only another default
+/// backend shadows one.
 fn shadowed(provenance: &Provenance) -> Vec<Problem> {
     let Provenance::Rules { decisions, shadowed, .. } = provenance else { return Vec::new() };
     let Some(first) = decisions.iter().find_map(|decision| decision.origin.as_ref()) else {

@@ -18,13 +18,13 @@ use crate::quarantine::message_of;
 use crate::references::{Certificate, References};
 use crate::snapshot::{Ingress, IngressSnapshot};
 
-/// What an Ingress asks for in `spec.tls`.
+/// The certificates that an Ingress asks for in `spec.tls`.
 pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
     ingress.spec.as_ref().and_then(|spec| spec.tls.as_deref()).unwrap_or_default()
 }
 
-/// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
-/// one provides it.
+/// The certificates of a class, one per name. PingSIX refuses a name with two certificates, so the oldest Ingress
+/// with a usable certificate provides it.
 pub(super) fn certificates<'i>(
     snapshot: &IngressSnapshot,
     (oldest_first, hosts): (impl Iterator<Item = &'i AgedKey>, &Hosts),
@@ -38,7 +38,7 @@ pub(super) fn certificates<'i>(
         for (index, content) in entries.enumerate() {
             let entry = Entry { key, age: *age, index, content };
             let certificate = entry.certificate(snapshot, references, problems);
-            // An entry counts even without a name, because something is said about it.
+            // An entry without a name counts too, because it has a verdict.
             names += entry.count(certificate.as_ref()).max(1);
             if names > bounds::NAMES {
                 problems.push(entry.beyond_names(names));
@@ -68,7 +68,7 @@ struct TakenNames {
 }
 
 impl Entry<'_> {
-    /// The certificate of the entry, if there is one that can be used.
+    /// The certificate of the entry, if it is usable.
     fn certificate(
         &self,
         snapshot: &IngressSnapshot,
@@ -96,7 +96,7 @@ impl Entry<'_> {
         self.content.hosts.as_deref().unwrap_or_default()
     }
 
-    /// How many names the certificate is to be shown for.
+    /// The number of names for which the certificate is to be shown.
     fn count(&self, certificate: Option<&Certificate>) -> usize {
         match self.hosts() {
             [] => certificate.map_or(0, |certificate| certificate.names().len()),
@@ -115,8 +115,8 @@ impl Entry<'_> {
 
     /// Takes the names that no earlier entry has.
     ///
-    /// The names are the hosts, whatever the certificate is valid for, since the author says so; without hosts, those the
-    /// certificate is for.
+    /// The names are the hosts of the entry, whatever names the certificate is valid for. An entry without hosts has
+    /// the names of the certificate.
     fn take_names(
         &self,
         certificate: Certificate,
@@ -219,12 +219,12 @@ impl Entry<'_> {
     }
 }
 
-/// Problems of an entry's names. An entry may have thousands, so only the first few are told one by one.
+/// Problems of an entry's names. An entry may have thousands of names, so only the first few have a problem each.
 struct NameProblems<'p> {
     problems: &'p mut Vec<Problem>,
     one_by_one: usize,
     others: usize,
-    /// The severest of the others.
+    /// The severest of the further problems.
     severest: Option<(Severity, Reason)>,
 }
 

@@ -150,7 +150,7 @@ impl Reader<'_> {
                 (Some(self.entry_of(reference, "key", &at.child("secretRef"))?), None)
             }
             (None, Some(reference), false) => {
-                (None, Some(self.entry_of(reference, "key", &at.child("publicKeyRef"))?))
+                (None, Some(self.public_key(reference, &at.child("publicKeyRef"))?))
             }
             (_, _, is_shared) => {
                 let field = if is_shared { "secretRef" } else { "publicKeyRef" };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{add_service, gateway, object, run};
+use crate::fixture::{self, add_listener_set, add_service, allow_listener_sets, gateway, object, run};
 use crate::model::{ConditionType, Kind, ObjectKey, ObjectName, Options, Provenance, Reason};
 use crate::pingsix::plugin::{FaultInjection, IpRestriction, JwtAuth, KeyAuth};
 use crate::pingsix::{Config, Plugins, Route};
@@ -34,6 +34,11 @@ fn add_policy(objects: &mut Objects, name: &str, [kind, target, section]: [&str;
     }
     let mut spec = fields.clone();
     spec["targetRefs"] = json!([target_ref]);
+    add_policy_of(objects, name, &spec);
+}
+
+/// Adds SecurityPolicy `infra/<name>`.
+fn add_policy_of(objects: &mut Objects, name: &str, spec: &Value) {
     objects.insert(Object::SecurityPolicy(object(json!({
         "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
         "metadata": {"namespace": "infra", "name": name, "generation": 5},
@@ -128,6 +133,23 @@ fn a_key_that_rotates_changes_one_document_and_no_route() {
     assert_eq!(plugins.get::<KeyAuth>().unwrap().unwrap().keys, ["k2"]);
     let fresh = run(&objects, &Options::default());
     assert_eq!(config(&now), config(&fresh));
+}
+
+#[test]
+fn a_policy_with_another_field_keeps_its_service() {
+    let mut objects = world();
+    add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+    let origins = json!({"cors": {"allowOrigins": ["*"]}});
+    let mut both = keys("keys");
+    both["cors"] = origins["cors"].clone();
+    let gateway = ObjectName::new("infra", "public");
+    let mut translator = Translator::new(Options::default());
+    for fields in [&origins, &both, &origins] {
+        add_policy(&mut objects, "policy", ["Gateway", "public", ""], fields);
+        let now = translator.translate(&objects.snapshot(&gateway).unwrap());
+        assert_eq!(services(&now).len(), 1, "{fields}");
+        assert_eq!(config(&now), config(&run(&objects, &Options::default())), "{fields}");
+    }
 }
 
 #[test]
@@ -283,6 +305,58 @@ fn each_field_comes_from_the_widest_override_or_else_the_narrowest_default() {
                 let expected = loses(allows, allowed) || loses(sets_origins, origins);
                 assert_eq!(is_overridden, expected, "level {level} of {drawn:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_policy_with_several_targets_counts_at_the_narrowest_or_overrides_at_the_widest() {
+    let allow =
+        |network: &str, strategy: &str| json!({"authorization": {"allow": [network]}, "strategy": strategy});
+    for (around, between) in [("Defaults", "Defaults"), ("Overrides", "Defaults"), ("Overrides", "Overrides")]
+    {
+        let mut objects = world();
+        allow_listener_sets(&mut objects);
+        let listener = json!([{"name": "own", "port": 80, "protocol": "HTTP", "hostname": "set.test"}]);
+        add_listener_set(&mut objects, ("infra", "set"), 1, &listener);
+        let parent = json!([{"kind": "ListenerSet", "name": "set"}]);
+        let rules = json!([{"backendRefs": [{"name": "web", "port": 80}]}]);
+        fixture::add_route(&mut objects, "web", &json!({"parentRefs": parent, "rules": rules}));
+        add_policy(&mut objects, "between", ["ListenerSet", "set", ""], &allow("10.1.0.0/16", between));
+        let mut fields = allow("10.0.0.0/16", around);
+        let group = "gateway.networking.k8s.io";
+        fields["targetRefs"] = json!([
+            {"group": group, "kind": "Gateway", "name": "public"},
+            {"group": group, "kind": "ListenerSet", "name": "set", "sectionName": "own"},
+        ]);
+        add_policy_of(&mut objects, "around", &fields);
+        let translation = translated(&objects);
+        let [plugins] = services(&translation)[..] else { panic!("one service") };
+        assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().whitelist, ["10.0.0.0/16"], "{around}");
+    }
+}
+
+/// A Gateway that overrides origins, and a rule with a CORS filter of its own.
+#[test]
+fn a_filter_replaces_the_origins_of_a_default_and_of_no_override() {
+    for (strategy, expected) in [("Defaults", None), ("Overrides", Some(500))] {
+        let mut objects = world();
+        let cors = json!({"type": "CORS", "cors": {"allowOrigins": ["https://own.test"]}});
+        let rules = json!([{"filters": [cors], "backendRefs": [{"name": "web", "port": 80}]}]);
+        add_route(&mut objects, "web", &rules);
+        let fields = json!({"cors": {"allowOrigins": ["https://all.test"]}, "strategy": strategy});
+        add_policy(&mut objects, "origins", ["Gateway", "public", ""], &fields);
+        let translation = translated(&objects);
+        let served = route(&translation, "/");
+        assert_eq!(status(served), expected, "{strategy}");
+        if expected.is_some() {
+            let verdict = &translation.verdicts.routes[&ObjectKey::new(Kind::HttpRoute, "infra", "web")];
+            let message = &verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap().message;
+            let said =
+                "spec.rules[0]: SecurityPolicy infra/origins asks for the plugin cors, and so does a filter";
+            assert!(message.contains(said), "{message}");
+        } else {
+            assert_eq!(served.plugins.raw("cors").unwrap()["allow_origins"], "https://own.test");
         }
     }
 }

@@ -197,7 +197,7 @@ fn redirect(rng: &mut SmallRng) -> Value {
     Value::Object(redirect)
 }
 
-fn cors(rng: &mut SmallRng) -> Value {
+pub(super) fn cors(rng: &mut SmallRng) -> Value {
     let mut cors = Map::new();
     let mut list = |rng: &mut SmallRng, name: &str, values: &[&str]| {
         if !one_in(rng, 3) {

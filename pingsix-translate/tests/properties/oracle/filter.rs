@@ -340,7 +340,7 @@ impl Filters {
 }
 
 impl Cors {
-    fn read(cors: &Value) -> Option<Self> {
+    pub(super) fn read(cors: &Value) -> Option<Self> {
         let list = |name: &str| -> BTreeSet<String> {
             let values = cors[name].as_array().into_iter().flatten();
             values.map(|value| value.as_str().unwrap().to_owned()).collect()

@@ -28,6 +28,7 @@ struct GrpcRouteSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GrpcRule {
+    name: Option<String>,
     #[serde(default)]
     matches: Vec<GrpcMatch>,
     #[serde(default)]
@@ -55,7 +56,7 @@ pub(crate) struct Call {
 
 impl From<GrpcRoute> for Route {
     fn from(GrpcRoute { metadata, spec }: GrpcRoute) -> Self {
-        let rule = |GrpcRule { matches, backend_refs, filters }: GrpcRule| {
+        let rule = |GrpcRule { name, matches, backend_refs, filters }: GrpcRule| {
             // Without matches, there is one that asks for nothing.
             let everything =
                 matches.is_empty().then(|| GrpcMatch { method: Call::default(), headers: Vec::new() });
@@ -63,7 +64,7 @@ impl From<GrpcRoute> for Route {
             let matches = matches
                 .map(|one| Match { call: Some(one.method), headers: one.headers, ..Match::default() })
                 .collect();
-            Rule { matches, backend_refs, filters, ..Rule::default() }
+            Rule { name, matches, backend_refs, filters, ..Rule::default() }
         };
         let GrpcRouteSpec { parent_refs, hostnames, rules } = spec;
         let rules = rules.into_iter().map(rule).collect();

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::filter::{self, Filters};
+use super::filter::{self, Cors, Filters};
 use super::hostname::representative;
 use super::row::{Row, is_unsupported};
+use super::security::Inherited;
 use super::world::Match;
 use super::{Answer, Target};
 use crate::probe::Probe;
@@ -17,6 +18,9 @@ pub(super) struct Choice<'w> {
     /// What it answers, were it not for the others.
     answer: Answer,
     filters: Filters,
+    inherited: Inherited,
+    /// Whether policies count for the rule that cannot be honoured.
+    is_unhonoured: bool,
 }
 
 impl Choice<'_> {
@@ -29,8 +33,8 @@ impl Choice<'_> {
 /// What was decided on a list.
 #[derive(Default)]
 pub(super) struct Agreement {
-    /// The filters that all requests to the host, path and method get, if they reach a backend or are redirected.
-    pub(super) filters: Option<Filters>,
+    /// The permissions for scripts of all requests to the host, path and method.
+    pub(super) cors: Option<Cors>,
     /// Rules that cannot have theirs, and fail where they are in the list.
     pub(super) refused: BTreeSet<(usize, usize)>,
 }
@@ -61,12 +65,18 @@ impl World {
             let route = &self.routes[row.route];
             let rule = &route.spec.rules[row.rule];
             let refused = is_unsupported(rule) || self.refuses(port, row.route, &listeners);
-            let answer = if refused {
-                Answer::status(route.kind.failure())
+            let (answer, inherited) = if refused {
+                (Answer::status(route.kind.failure()), Some(Inherited::default()))
             } else {
-                self.answer_of(route, rule, request)
+                self.answer_under_policies(&listeners, (row.route, row.rule), request)
             };
-            choices.push(Choice { row, answer, filters: filter::read(rule).filters });
+            choices.push(Choice {
+                row,
+                answer,
+                filters: filter::read(rule).filters,
+                is_unhonoured: inherited.is_none(),
+                inherited: inherited.unwrap_or_default(),
+            });
             if is_last {
                 break;
             }
@@ -92,10 +102,13 @@ impl World {
         let narrowest = filtered.iter().filter(|choice| choice.row.width() == first.row.width());
         let owner = narrowest.map(|choice| choice.row.age()).min();
         let counts = filtered.iter().rev().find(|choice| Some(choice.row.age()) == owner).unwrap();
-        for choice in filtered.iter().filter(|choice| choice.filters != counts.filters) {
+        let agrees = |choice: &Choice<'_>| {
+            choice.filters == counts.filters && choice.inherited.policies == counts.inherited.policies
+        };
+        for choice in filtered.iter().filter(|choice| !agrees(choice)) {
             agreement.refused.insert((choice.row.route, choice.row.rule));
         }
-        agreement.filters = Some(counts.filters.clone());
+        agreement.cors = counts.filters.cors.clone().or(counts.inherited.cors.clone());
         agreement
     }
 
@@ -130,6 +143,8 @@ impl World {
         let mut refused = BTreeSet::new();
         for request in self.requests_of_every_kind() {
             let choices = self.choices(port, &request);
+            let unhonoured = choices.iter().filter(|choice| choice.is_unhonoured);
+            refused.extend(unhonoured.map(|choice| (choice.row.route, choice.row.rule)));
             refused.extend(self.agree(port, &request, &choices).refused);
         }
         refused

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::attach::ListenerFault;
 use super::grpc::{Call, GrpcRoute};
+use super::security::Policy;
 
 /// Namespace and name.
 pub(crate) type Name = (String, String);
@@ -28,6 +29,9 @@ pub(crate) struct World {
     pub(crate) grants: Vec<Grant>,
     pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
     pub(crate) secrets: BTreeSet<Name>,
+    pub(crate) policies: Vec<Policy>,
+    /// Secrets as written.
+    pub(crate) credentials: BTreeMap<Name, Value>,
 }
 
 impl World {
@@ -48,6 +52,7 @@ impl World {
                 "GRPCRoute" => world.routes.push(read::<GrpcRoute>(object).into()),
                 "EndpointSlice" => world.slices.push(read(object)),
                 "ReferenceGrant" => world.grants.push(read(object)),
+                "SecurityPolicy" => world.policies.push(read(object)),
                 "Service" => {
                     let service: Service = read(object);
                     world.services.insert(service.metadata.key(), service);
@@ -58,6 +63,7 @@ impl World {
                 }
                 "Secret" => {
                     let Labelled { metadata } = read(object);
+                    world.credentials.insert(metadata.key(), object.clone());
                     world.secrets.insert(metadata.key());
                 }
                 other => panic!("the oracle does not read kind {other}"),
@@ -262,6 +268,7 @@ pub(crate) struct ParentRef {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Rule {
+    pub(crate) name: Option<String>,
     pub(crate) matches: Vec<Match>,
     pub(crate) backend_refs: Vec<BackendRef>,
     pub(crate) filters: Vec<Value>,

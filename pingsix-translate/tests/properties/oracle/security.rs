@@ -1,0 +1,347 @@
+//! SecurityPolicies: which of them count for a rule (GEP-713), and the demands they make together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::filter::{self, Cors};
+use super::world::{Grant, Metadata, Name, Owner};
+use super::{Answer, World};
+use crate::probe::Probe;
+use crate::protection::{Addresses, Claims, Credential, Place, Protection};
+
+/// A policy as written.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Policy {
+    pub(crate) metadata: Metadata,
+    spec: Value,
+}
+
+/// The fields that count for themselves, each before those that refine it.
+const FIELDS: [&str; 5] = ["authentication", "authorization", "clientIP", "cors", "csrf"];
+
+const AUTHENTICATIONS: [&str; 4] = ["apiKeyAuth", "basicAuth", "jwt", "anonymous"];
+
+/// The policies that count for a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inherited {
+    /// Contributors from the widest target to the narrowest. Rules with different ones cannot share a list.
+    pub(super) policies: Vec<Name>,
+    pub(super) cors: Option<Cors>,
+    /// Whether no filter may replace `cors`.
+    overrides_cors: bool,
+    pub(super) protection: Protection,
+}
+
+/// A policy that counts and cannot be honoured, or policies that depend on the listener.
+pub(super) struct Unhonoured;
+
+/// A target: kind, object and section.
+type Target<'w> = (&'static str, Name, Option<&'w str>);
+
+impl World {
+    /// The answer of a rule, and its policies if a backend gets the request; `None` if these cannot be honoured.
+    pub(super) fn answer_under_policies(
+        &self,
+        listeners: &BTreeSet<usize>,
+        (route_index, rule_index): (usize, usize),
+        request: &Probe,
+    ) -> (Answer, Option<Inherited>) {
+        let route = &self.routes[route_index];
+        let answer = self.answer_of(route, &route.spec.rules[rule_index], request);
+        if !answer.reaches_backend() {
+            return (answer, Some(Inherited::default()));
+        }
+        let has_cors = filter::read(&route.spec.rules[rule_index]).filters.cors.is_some();
+        match self.inherited(listeners, route_index, rule_index) {
+            Ok(inherited) if !(has_cors && inherited.overrides_cors) => (answer, Some(inherited)),
+            Ok(_) | Err(Unhonoured) => (Answer::status(route.kind.failure()), None),
+        }
+    }
+
+    /// The policies for requests that may come in by any of some listeners, which have the route.
+    pub(super) fn inherited(
+        &self,
+        listeners: &BTreeSet<usize>,
+        route: usize,
+        rule: usize,
+    ) -> Result<Inherited, Unhonoured> {
+        let mut all = listeners.iter().map(|&listener| self.inherited_by(listener, route, rule));
+        let Some(first) = all.next() else { return Ok(Inherited::default()) };
+        let first = first?;
+        for other in all {
+            if other?.policies != first.policies {
+                return Err(Unhonoured);
+            }
+        }
+        Ok(first)
+    }
+
+    fn inherited_by(&self, listener: usize, route: usize, rule: usize) -> Result<Inherited, Unhonoured> {
+        let levels = self.levels(listener, route, rule);
+        let counting: Vec<Option<&Policy>> = levels.iter().map(|level| self.oldest_for(level)).collect();
+        if counting.iter().flatten().any(|policy| self.demands(policy).is_none()) {
+            return Err(Unhonoured);
+        }
+        // By field: the level and the policy.
+        let mut chosen: BTreeMap<&str, (usize, &Policy)> = BTreeMap::new();
+        for field in FIELDS {
+            let last = match chosen.get("authorization").filter(|_| field == "clientIP") {
+                Some((level, policy)) if policy.overrides() => *level,
+                _ => counting.len(),
+            };
+            // From the narrowest to the widest.
+            for (level, policy) in counting.iter().enumerate().rev() {
+                let Some(policy) = policy.filter(|policy| policy.sets(field) && level <= last) else {
+                    continue;
+                };
+                if policy.overrides() || !chosen.contains_key(field) {
+                    chosen.insert(field, (level, policy));
+                }
+            }
+        }
+        let has_demand = chosen.iter().any(|(field, (_, policy))| match *field {
+            "clientIP" => false,
+            "authentication" => policy.spec.get("anonymous").is_none(),
+            _ => true,
+        });
+        if !has_demand {
+            return Ok(Inherited::default());
+        }
+        let mut contributors: Vec<(usize, Name)> =
+            chosen.values().map(|(level, policy)| (*level, policy.metadata.key())).collect();
+        contributors.sort();
+        let mut policies: Vec<Name> = Vec::new();
+        for (_, policy) in contributors {
+            if !policies.contains(&policy) {
+                policies.push(policy);
+            }
+        }
+        let of = |field: &str| self.demands(chosen.get(field)?.1);
+        let mut inherited = Inherited { policies, ..Inherited::default() };
+        inherited.overrides_cors = chosen.get("cors").is_some_and(|(_, policy)| policy.overrides());
+        inherited.cors = of("cors").and_then(|of| of.cors);
+        let protection = &mut inherited.protection;
+        protection.credential = of("authentication").and_then(|of| of.protection.credential);
+        protection.csrf = of("csrf").and_then(|of| of.protection.csrf);
+        protection.addresses = of("authorization").and_then(|of| of.protection.addresses);
+        if let Some(addresses) = &mut protection.addresses {
+            addresses.proxies =
+                chosen.get("clientIP").map_or_else(BTreeSet::new, |(_, policy)| policy.proxies());
+        }
+        Ok(inherited)
+    }
+
+    /// Whether a policy targets the Gateway, a listener or a route that decides about requests with the host, path and
+    /// method of this one.
+    pub(crate) fn is_concerned(&self, policy: &Name, port: Option<u16>, request: &Probe) -> bool {
+        let Some(policy) = self.policies.iter().find(|other| other.metadata.key() == *policy) else {
+            return false;
+        };
+        let host = request.routing_host();
+        let listeners = self.listeners_for(port, host.as_deref());
+        let is_of_listener = |&listener: &usize| {
+            let owner = self.listeners[listener].owner;
+            let kind = if owner == Owner::Gateway { "Gateway" } else { "ListenerSet" };
+            policy.targets_object(kind, &self.metadata_of(owner).key())
+        };
+        // A preflight that no rule takes is for the method that the script asks for.
+        let method = request.header("access-control-request-method").unwrap_or(&request.method).to_owned();
+        let asked = Probe { method, ..request.clone() };
+        let mut rows = self.rows(&listeners, host.as_deref()).into_iter();
+        policy.targets_object("Gateway", &self.gateway.metadata.key())
+            || listeners.iter().any(is_of_listener)
+            || rows.any(|row| {
+                let route = &self.routes[row.route];
+                policy.targets_object(route.kind.as_str(), &route.metadata.key())
+                    && (row.stands_for(request) || row.stands_for(&asked))
+            })
+    }
+
+    /// The targets that hold for a rule, from the widest to the narrowest.
+    fn levels(&self, listener: usize, route: usize, rule: usize) -> Vec<Target<'_>> {
+        let listener = &self.listeners[listener];
+        let owner = self.metadata_of(listener.owner).key();
+        let mut levels: Vec<Target<'_>> = vec![("Gateway", self.gateway.metadata.key(), None)];
+        let owner_kind = match listener.owner {
+            Owner::Gateway => "Gateway",
+            Owner::Set(_) => {
+                levels.push(("ListenerSet", owner.clone(), None));
+                "ListenerSet"
+            }
+        };
+        levels.push((owner_kind, owner, Some(&listener.name)));
+        let route = &self.routes[route];
+        levels.push((route.kind.as_str(), route.metadata.key(), None));
+        if let Some(name) = &route.spec.rules[rule].name {
+            levels.push((route.kind.as_str(), route.metadata.key(), Some(name)));
+        }
+        levels
+    }
+
+    /// Of the policies with a target, the one that counts.
+    fn oldest_for(&self, (kind, (namespace, name), section): &Target<'_>) -> Option<&Policy> {
+        let is_target = |target: &Value| {
+            target["group"] == "gateway.networking.k8s.io"
+                && target["kind"] == *kind
+                && target["name"] == **name
+                && target["sectionName"].as_str() == *section
+        };
+        let with_target = self.policies.iter().filter(|policy| {
+            policy.metadata.namespace == *namespace && policy.targets().iter().any(is_target)
+        });
+        with_target.min_by(|one, other| one.metadata.age().cmp(&other.metadata.age()))
+    }
+
+    /// The demands of a policy by itself; `None` if they cannot all be met.
+    fn demands(&self, policy: &Policy) -> Option<Inherited> {
+        let spec = &policy.spec;
+        let known = ["targetRefs", "strategy", "authorization", "clientIP", "cors", "csrf"];
+        let is_known =
+            |field: &String| known.contains(&field.as_str()) || AUTHENTICATIONS.contains(&field.as_str());
+        let authentications = AUTHENTICATIONS.iter().filter(|field| spec.get(field).is_some()).count();
+        let is_wide = |target: &Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
+        let wide = policy.targets().iter().filter(|target| is_wide(target)).count();
+        let is_mixed = wide > 0 && wide < policy.targets().len();
+        let overrides_wrongly = policy.overrides() && (wide == 0 || spec.get("anonymous").is_some());
+        let mut fields = spec.as_object().unwrap().keys();
+        if !fields.all(is_known) || authentications > 1 || is_mixed || overrides_wrongly {
+            return None;
+        }
+        let mut demands = Inherited::default();
+        let protection = &mut demands.protection;
+        if let Some(auth) = spec.get("apiKeyAuth") {
+            let mut keys = BTreeSet::new();
+            for reference in auth["credentialRefs"].as_array().unwrap() {
+                let entries = self.entries(policy, reference)?;
+                if entries.is_empty() {
+                    return None;
+                }
+                keys.extend(entries.into_values());
+            }
+            protection.credential = Some(Credential::Key { keys, place: place(auth, "apikey") });
+        }
+        if let Some(auth) = spec.get("basicAuth") {
+            let mut entries = self.entries(policy, &auth["secretRef"])?;
+            if self.credential(policy, &auth["secretRef"])?["type"] != "kubernetes.io/basic-auth" {
+                return None;
+            }
+            let (name, password) = (entries.remove("username")?, entries.remove("password")?);
+            let is_hidden = auth["sanitize"] == true;
+            protection.credential = Some(Credential::User { name, password, is_hidden });
+        }
+        if let Some(jwt) = spec.get("jwt") {
+            let algorithm = jwt["algorithm"].as_str().unwrap().to_owned();
+            if !["HS256", "HS512"].contains(&algorithm.as_str()) {
+                return None;
+            }
+            let secret = self.entries(policy, &jwt["secretRef"])?.remove("key")?;
+            let text = |field: &str| jwt[field].as_str().map(str::to_owned);
+            let mut claims = Claims {
+                issuer: text("issuer"),
+                audience: text("audience"),
+                required: texts(&jwt["requiredClaims"]),
+                leeway: jwt["clockSkew"].as_u64().unwrap_or_default(),
+            };
+            if claims.required.contains("role") {
+                return None;
+            }
+            claims.required.extend(claims.issuer.iter().map(|_| "iss".to_owned()));
+            claims.required.extend(claims.audience.iter().map(|_| "aud".to_owned()));
+            let place = place(jwt, "authorization");
+            protection.credential = Some(Credential::Token { secret, algorithm, claims, place });
+        }
+        if let Some(authorization) = spec.get("authorization") {
+            let (allow, deny) = (texts(&authorization["allow"]), texts(&authorization["deny"]));
+            protection.addresses = Some(Addresses { allow, deny, ..Addresses::default() });
+        }
+        let networks =
+            protection.addresses.iter().flat_map(|addresses| addresses.allow.iter().chain(&addresses.deny));
+        // The generator's only network with bits of a host.
+        if networks.chain(&policy.proxies()).any(|network| network == "10.0.0.1/8") {
+            return None;
+        }
+        if let Some(csrf) = spec.get("csrf") {
+            protection.csrf = Some(self.entries(policy, &csrf["secretRef"])?.remove("key")?);
+        }
+        if let Some(cors) = spec.get("cors") {
+            demands.cors = Some(Cors::read(cors)?);
+        }
+        Some(demands)
+    }
+
+    /// The Secret of a reference that the policy may use.
+    fn credential(&self, policy: &Policy, reference: &Value) -> Option<&Value> {
+        let own = &policy.metadata.namespace;
+        let namespace = reference["namespace"].as_str().unwrap_or(own).to_owned();
+        let name = reference["name"].as_str().unwrap().to_owned();
+        let permits = |grant: &Grant| {
+            let mut from = grant.spec.from.iter();
+            let mut to = grant.spec.to.iter();
+            grant.metadata.namespace == namespace
+                && from.any(|from| {
+                    from.group == "pingsix.io" && from.kind == "SecurityPolicy" && from.namespace == *own
+                })
+                && to.any(|to| {
+                    to.group.is_empty()
+                        && to.kind == "Secret"
+                        && to.name.as_ref().is_none_or(|wanted| *wanted == name)
+                })
+        };
+        let is_permitted = namespace == *own || self.grants.iter().any(permits);
+        self.credentials.get(&(namespace, name)).filter(|_| is_permitted)
+    }
+
+    fn entries(&self, policy: &Policy, reference: &Value) -> Option<BTreeMap<String, String>> {
+        let data = self.credential(policy, reference)?["data"].as_object();
+        let decode = |value: &Value| {
+            let bytes = BASE64_STANDARD.decode(value.as_str().unwrap()).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        Some(data.into_iter().flatten().map(|(name, value)| (name.clone(), decode(value))).collect())
+    }
+}
+
+impl Policy {
+    fn targets(&self) -> &[Value] {
+        self.spec["targetRefs"].as_array().unwrap()
+    }
+
+    fn overrides(&self) -> bool {
+        self.spec["strategy"] == "Overrides"
+    }
+
+    fn sets(&self, field: &str) -> bool {
+        match field {
+            "authentication" => AUTHENTICATIONS.iter().any(|field| self.spec.get(field).is_some()),
+            field => self.spec.get(field).is_some(),
+        }
+    }
+
+    fn proxies(&self) -> BTreeSet<String> {
+        texts(&self.spec["clientIP"]["trustedProxies"])
+    }
+
+    /// Whether the policy has a target of this kind and name.
+    fn targets_object(&self, kind: &str, name: &Name) -> bool {
+        let mut targets = self.targets().iter();
+        self.metadata.namespace == name.0
+            && targets.any(|target| target["kind"] == kind && target["name"] == *name.1)
+    }
+}
+
+fn place(auth: &Value, header: &str) -> Place {
+    let is_hidden = auth["sanitize"] == true;
+    let Some(from) = auth.get("extractFrom") else {
+        return Place { header: header.to_owned(), is_hidden, ..Place::default() };
+    };
+    let first = |field: &str| from[field][0].as_str().unwrap_or_default().to_owned();
+    Place { header: first("headers"), query: first("params"), cookie: String::new(), is_hidden }
+}
+
+fn texts(list: &Value) -> BTreeSet<String> {
+    list.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
