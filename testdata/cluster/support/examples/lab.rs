@@ -78,19 +78,29 @@ async fn run(
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Applies a file, or what the kustomization of a folder names.
+/// Applies the objects of a file, or of a folder by its kustomization. Deployments come last, as kubectl sorts them: their
+/// Pods read ConfigMaps at their start.
 async fn apply(cluster: &TestCluster, path: &Path) -> Result<(), Failure> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    if !path.is_dir() {
-        return Ok(cluster.apply(&fs::read_to_string(path).map_err(failed)?).await?);
-    }
-    let text = fs::read_to_string(path.join("kustomization.yaml")).map_err(failed)?;
-    let kustomization: Value = serde_saphyr::from_str(&text)?;
-    for resource in kustomization["resources"].as_array().into_iter().flatten() {
-        let Some(resource) = resource.as_str() else { return Err("a resource that is no path".into()) };
-        Box::pin(apply(cluster, &path.join(resource))).await?;
+    let mut objects = objects(path)?;
+    objects.sort_by_key(|object| object["kind"] == "Deployment");
+    for object in objects {
+        cluster.apply(&object.to_string()).await?;
     }
     Ok(())
+}
+
+fn objects(path: &Path) -> Result<Vec<Value>, Failure> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    if !path.is_dir() {
+        return Ok(serde_saphyr::from_multiple(&read(path)?)?);
+    }
+    let kustomization: Value = serde_saphyr::from_str(&read(&path.join("kustomization.yaml"))?)?;
+    let mut all = Vec::new();
+    for resource in kustomization["resources"].as_array().into_iter().flatten() {
+        let Some(resource) = resource.as_str() else { return Err("a resource that is no path".into()) };
+        all.extend(objects(&path.join(resource))?);
+    }
+    Ok(all)
 }
 
 /// Copies the logs of the cluster's processes and of all containers.
