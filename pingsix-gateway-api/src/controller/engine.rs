@@ -188,9 +188,7 @@ impl Engine {
                 Ok(()) = bundles.changed() => {
                     // An absent kind may have come with the new definitions.
                     watches.look_again();
-                    if self.ingest.is_known {
-                        self.report.tell_classes(self.view());
-                    }
+                    self.report.tell_classes(self.view());
                 }
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
@@ -221,8 +219,7 @@ impl Engine {
             self.report.status.removed(key);
             self.record_decode_problem(key, None);
         }
-        // Without all lists, the parameters of a class may seem absent. The end of the lists reports all classes.
-        for class in classes.iter().filter(|_| self.ingest.is_known) {
+        for class in &classes {
             self.report.tell_class(self.view(), class);
         }
         for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {

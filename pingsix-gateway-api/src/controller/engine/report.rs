@@ -51,7 +51,7 @@ pub(super) struct Report {
     /// Owners with a running publication, and their held-back statuses.
     held_back: BTreeMap<ObjectKey, DeferredStatuses>,
     pub(super) settling: Settling,
-    /// The time until which readiness waits for owners with unknown references.
+    /// The time until which readiness waits for owners with unknown references; `None` before the initial lists have ended.
     pub(super) ready_by: Option<Instant>,
     /// Whether all publications that readiness waits for have been made.
     pub(super) is_ready: bool,
@@ -224,8 +224,10 @@ impl Report {
         said.or_else(|| self.addresses.borrow().clone())
     }
 
+    /// Reports the verdict on a class. Before the initial lists have ended, its parameters may seem absent, so it has no report.
     pub(super) fn tell_class(&self, view: View<'_>, class: &ObjectKey) {
-        if view.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
+        let is_listed = self.ready_by.is_some();
+        if !is_listed || view.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
             return;
         }
         let verdict = view.reconciler.class(class).cloned();
