@@ -252,34 +252,29 @@ impl<'r> Reader<'r> {
         name: &str,
         at: &FieldPath,
     ) -> Option<String> {
-        match entry(self.secret(reference, at)?, name) {
-            Ok(value) => Some(value.to_owned()),
-            Err(message) => {
-                self.flaw(at.clone(), message);
-                None
-            }
-        }
+        let value = entry(self.secret(reference, at)?, name);
+        self.valid(value, at).map(str::to_owned)
     }
 
     /// The public key in a ConfigMap or Secret.
     fn public_key(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<String> {
-        match self.references.public_key(&self.key, reference, "key", at) {
-            Ok(Ok(text)) => Some(text.to_owned()),
-            Ok(Err(message)) => {
-                self.flaw(at.clone(), message);
-                None
-            }
-            Err(refusal) => {
-                self.unresolved.push(refusal);
-                None
-            }
-        }
+        let key = self.resolved(self.references.public_key(&self.key, reference, "key", at))?;
+        self.valid(key, at).map(str::to_owned)
     }
 
     /// The Secret of a reference; `None` after noting why the reference leads nowhere.
     fn secret(&mut self, reference: &crd::SecretObjectReference, at: &FieldPath) -> Option<&'r Secret> {
-        let secret = self.references.secret(&self.key, reference, at);
-        secret.map_err(|refusal| self.unresolved.push(refusal)).ok()
+        self.resolved(self.references.secret(&self.key, reference, at))
+    }
+
+    /// The referent; `None` after noting the refusal of its reference.
+    fn resolved<T>(&mut self, referent: Result<T, Refusal>) -> Option<T> {
+        referent.map_err(|refusal| self.unresolved.push(refusal)).ok()
+    }
+
+    /// The value; `None` after noting its flaw.
+    fn valid<T>(&mut self, value: Result<T, String>, at: &FieldPath) -> Option<T> {
+        value.map_err(|message| self.flaw(at.clone(), message)).ok()
     }
 
     /// Applies the acceptance rules of PingSIX to the plugins, so that no policy makes PingSIX refuse a configuration.
