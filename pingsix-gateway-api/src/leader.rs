@@ -112,8 +112,8 @@ impl Leadership {
         Ok(self.is_held() && holder.as_ref() == Some(&lease.identity))
     }
 
-    /// The number of our last term, higher than those of all leaders before, for targets that refuse writes of former
-    /// leaders. `None` without an election, or before the first term.
+    /// The number of our last term. It exceeds the numbers of all earlier leaders, so targets can refuse their writes. `None`
+    /// without an election, or before the first term.
     pub(crate) fn term(&self) -> Option<u64> {
         let term = self.lease.as_ref()?.term.load(Ordering::Relaxed);
         Some(term).filter(|term| *term > 0)
@@ -408,8 +408,8 @@ impl Elector {
     }
 }
 
-/// The number of a term, higher than those of earlier holders, also after a deletion of the Lease, because the API
-/// server reports the time of its creation. Never zero.
+/// The number of a term. It exceeds the numbers of earlier holders. It begins with the time at which the API server created
+/// the Lease, so a deletion of the Lease keeps the order. Never zero.
 fn term_of(lease: &Lease) -> u64 {
     let made = lease.metadata.creation_timestamp.as_ref().map_or(0, |made| made.0.as_second());
     let made = u64::from(u32::try_from(made).unwrap_or_default());

@@ -12,7 +12,7 @@
 //!
 //! - **Revisions**: [`pingsix_sink::embedded::revisions`] states the guarantees and their reasons. This module is the
 //!   store that replicas share.
-//! - **Readers** of other replicas count for `Programmed` as those of the leader do. A replica is gone when it has
+//! - **Readers** of other replicas count for `Programmed` like the readers of the leader. A replica is gone when it has
 //!   not renewed its annotation during several renewals of our own. No time of day is compared, and a replica without
 //!   access to the API server takes no other for gone. A replica that ends removes its annotation; the leader removes
 //!   those of crashed replicas.

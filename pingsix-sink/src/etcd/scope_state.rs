@@ -170,7 +170,7 @@ impl ScopeState {
 
     /// The revision of the last change of the owned documents.
     ///
-    /// A put has the document's own revision, and a deletion has that of its mark, which is never written alone. A
+    /// A put has the document's own revision, and a deletion has the revision of its mark. A mark is never written alone. A
     /// scope without a write has the smallest revision.
     pub(super) fn revision(&self) -> Revision {
         if let Some(published) = &self.published {

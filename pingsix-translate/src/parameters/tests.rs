@@ -171,7 +171,7 @@ fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class(
     let held = sink(&of_class, None);
     assert_eq!((held.proxy.to_string().as_str(), held.url.as_str()), ("system/all", class));
     assert_eq!(held.credentials.unwrap().to_string(), "system/login");
-    // A Gateway without the field has that of its class.
+    // A Gateway without the field inherits the field of its class.
     assert_eq!(sink(&of_class, Some(&json!({"attached": {"layout": "PerPort"}}))).url, class);
     of_class["allowOverrides"] = json!(["Sink"]);
     let held = sink(&of_class, Some(&of_gateway));

@@ -40,7 +40,7 @@ impl Requests {
         self.0.lock().unwrap().rights.clone()
     }
 
-    /// Paths without objects, such as those of discovery.
+    /// Paths without objects, such as discovery paths.
     pub(crate) fn paths(&self) -> BTreeSet<String> {
         self.0.lock().unwrap().paths.clone()
     }
