@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use http::Request;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, DeleteParams, DynamicObject};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use pingsix_test_cluster::{Channel, TestCluster};
@@ -17,6 +19,9 @@ use crate::lab::{conditions, eventually_found, objects};
 /// The address of the definitions of Gateway API, with a version between the two parts.
 const DEFINITIONS: (&str, &str) =
     ("https://github.com/kubernetes-sigs/gateway-api/releases/download/", "/standard-install.yaml");
+
+/// The format of the name of the first object of a list.
+const FIRST_NAME: &str = "jsonpath='{.items[0].metadata.name}'";
 
 /// Runs commands as the administrator of a cluster, in a folder.
 pub(super) struct Kubectl<'a> {
@@ -42,7 +47,7 @@ impl<'a> Kubectl<'a> {
                 self.apply(&Manifests::of_folder(&self.folder.join(folder)).text()).await;
             }
             ["apply", "-f", file] => self.apply(&self.read(file)).await,
-            ["delete", ref files @ ..] => {
+            ["delete", "--ignore-not-found", ref files @ ..] | ["delete", ref files @ ..] => {
                 for pair in files.chunks(2) {
                     let ["-f", file] = *pair else { panic!("which files? kubectl {command}") };
                     self.delete(&self.read(file)).await;
@@ -53,6 +58,14 @@ impl<'a> Kubectl<'a> {
             ["-n", namespace, "get", "gateway", name, "-o", format] => {
                 return Some(self.get(namespace, name, format).await);
             }
+            ["-n", namespace, "get", "securitypolicy", name, "-o", "yaml"] => {
+                let policy = objects(&self.cluster.admin(), Kind::SecurityPolicy, namespace).get(name).await;
+                return Some(serde_saphyr::to_string(&policy.unwrap()).unwrap());
+            }
+            ["-n", namespace, "get", "pods", "-l", label, "-o", FIRST_NAME] => {
+                return Some(self.first_pod(namespace, label).await);
+            }
+            ["get", "--raw", path] => return Some(self.raw(path.trim_matches('"')).await),
             _ => panic!("this is not known here: kubectl {command}"),
         }
         None
@@ -133,5 +146,20 @@ impl<'a> Kubectl<'a> {
         let gateway = objects(&self.cluster.admin(), Kind::Gateway, namespace).get(name).await.unwrap();
         let found = gateway.data.pointer(&pointer).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("there is no {pointer}")).to_owned()
+    }
+
+    /// The name of the only Pod with a label.
+    async fn first_pod(&self, namespace: &str, label: &str) -> String {
+        let pods = Api::<Pod>::namespaced(self.cluster.admin(), namespace);
+        let pods = pods.list(&ListParams::default().labels(label)).await.unwrap().items;
+        let names: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        let [name] = &names[..] else { panic!("one Pod was expected: {names:?}") };
+        name.clone()
+    }
+
+    /// The answer of the API server to a path.
+    async fn raw(&self, path: &str) -> String {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.cluster.admin().request_text(request).await.unwrap()
     }
 }

@@ -82,16 +82,132 @@ impl Ord for ClientCertificate {
     }
 }
 
-/// One attribute of an upstream's id. A digest stands for the certificate.
+/// One attribute of an upstream's id: the settings with their names. A digest stands for the certificate. The names and
+/// their order are fixed, because another text would replace the upstreams of a running installation.
 impl fmt::Display for TrafficSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { balancing, check, connect, send, read, retries, retry_timeout, certificate } = self;
-        write!(f, "{balancing:?} {check:?} {:?} {:?}", [connect, send, read], [retries, retry_timeout])?;
+        if let Some(balancing) = balancing {
+            write!(f, "balancing={balancing};")?;
+        }
+        if let Some(check) = check {
+            write!(f, "check={check};")?;
+        }
+        let numbers = [
+            ("connect", connect),
+            ("send", send),
+            ("read", read),
+            ("retries", retries),
+            ("retryTimeout", retry_timeout),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                write!(f, "{name}={number};")?;
+            }
+        }
         if let Some(ClientCertificate(certificate)) = certificate {
             let digest = Sha256::new().chain_update(certificate.chain()).chain_update(certificate.digest());
-            write!(f, " {} ", certificate.secret)?;
+            write!(f, "certificate={} ", certificate.secret)?;
             digest.finalize().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Balancing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RoundRobin => f.write_str("roundRobin"),
+            Self::Random => f.write_str("random"),
+            Self::ConsistentHash(Hashed::SourceIp) => f.write_str("hash sourceIP"),
+            // Quotes keep a name apart from the text after it.
+            Self::ConsistentHash(Hashed::Header(name)) => write!(f, "hash header {name:?}"),
+            Self::ConsistentHash(Hashed::Cookie(name)) => write!(f, "hash cookie {name:?}"),
+            Self::ConsistentHash(Hashed::QueryParam(name)) => write!(f, "hash queryParam {name:?}"),
+            Self::ConsistentHash(Hashed::Uri) => f.write_str("hash uri"),
+        }
+    }
+}
+
+impl fmt::Display for HealthProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { http, interval, healthy, unhealthy, port } = self;
+        match http {
+            Some((path, host, statuses)) => {
+                write!(f, "http {path:?} {:?}", host.as_deref().unwrap_or_default())?;
+                statuses.iter().try_for_each(|status| write!(f, " {status}"))?;
+            }
+            None => f.write_str("tcp")?,
+        }
+        write!(f, " every {interval}, healthy {healthy}, unhealthy {unhealthy}")?;
+        port.map_or(Ok(()), |port| write!(f, ", port {port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_have_texts_that_differ() {
+        let probe = |http| HealthProbe { http, interval: 1, healthy: 2, unhealthy: 3, port: None };
+        let http = |path: &str, host: Option<&str>, statuses: &[u16]| {
+            Some((path.to_owned(), host.map(str::to_owned), statuses.to_vec()))
+        };
+        let check = |check| TrafficSettings { check: Some(check), ..TrafficSettings::default() };
+        let balancing =
+            |balancing| TrafficSettings { balancing: Some(balancing), ..TrafficSettings::default() };
+        let hashed = |hashed| balancing(Balancing::ConsistentHash(hashed));
+        let all = [
+            TrafficSettings::default(),
+            balancing(Balancing::RoundRobin),
+            balancing(Balancing::Random),
+            hashed(Hashed::SourceIp),
+            hashed(Hashed::Uri),
+            hashed(Hashed::Header("a".to_owned())),
+            hashed(Hashed::Header("a\";connect=1;".to_owned())),
+            hashed(Hashed::Cookie("a".to_owned())),
+            hashed(Hashed::QueryParam("a".to_owned())),
+            check(probe(None)),
+            check(HealthProbe { port: Some(80), ..probe(None) }),
+            check(HealthProbe { interval: 2, ..probe(None) }),
+            check(HealthProbe { healthy: 1, ..probe(None) }),
+            check(HealthProbe { unhealthy: 1, ..probe(None) }),
+            check(probe(http("/", None, &[]))),
+            check(probe(http("/", None, &[200]))),
+            check(probe(http("/", None, &[200, 204]))),
+            check(probe(http("/", Some("a.example"), &[200]))),
+            check(probe(http("/a", None, &[200]))),
+            TrafficSettings { connect: Some(1), ..TrafficSettings::default() },
+            TrafficSettings { send: Some(1), ..TrafficSettings::default() },
+            TrafficSettings { read: Some(1), ..TrafficSettings::default() },
+            TrafficSettings { retries: Some(1), ..TrafficSettings::default() },
+            TrafficSettings { retry_timeout: Some(1), ..TrafficSettings::default() },
+            TrafficSettings { retries: Some(1), retry_timeout: Some(1), ..TrafficSettings::default() },
+        ];
+        let texts: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), all.len(), "{texts:#?}");
+    }
+
+    #[test]
+    fn the_text_is_fixed() {
+        let settings = TrafficSettings {
+            balancing: Some(Balancing::ConsistentHash(Hashed::Header("x-user".to_owned()))),
+            check: Some(HealthProbe {
+                http: Some(("/healthz".to_owned(), None, vec![200])),
+                interval: 5,
+                healthy: 1,
+                unhealthy: 2,
+                port: Some(8080),
+            }),
+            connect: Some(2),
+            retries: Some(3),
+            ..TrafficSettings::default()
+        };
+        assert_eq!(
+            settings.to_string(),
+            "balancing=hash header \"x-user\";check=http \"/healthz\" \"\" 200 every 5, healthy 1, unhealthy 2, \
+             port 8080;connect=2;retries=3;"
+        );
     }
 }
