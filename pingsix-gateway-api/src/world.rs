@@ -26,7 +26,7 @@ use pingsix_translate::snapshot::{AnyRoute, Pool, Proxies};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
-pub use edges::{CrossNamespaceReference, Target, TlsHost};
+pub use edges::{CrossNamespaceReference, Target};
 pub(crate) use kinds::{PerKind, with_kind};
 use owners::Reached;
 pub use refresh::Changed;
@@ -53,8 +53,7 @@ macro_rules! world {
             fn default() -> Self {
                 Self {
                     $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::EDGES)
-                        .comparing(Watched::says_the_same)
-                        .following(owners::leads_on),)+
+                        .comparing(Watched::says_the_same),)+
                     pool: Pool::default(),
                     steps: 0,
                 }
@@ -306,9 +305,7 @@ impl World {
             if K::KIND == Kind::EndpointSlice {
                 effects.sliced.extend(concerned.iter().filter_map(|target| match target {
                     Target::Object(service) => Some(service.name.clone()),
-                    Target::CrossNamespaceReference(_) | Target::DefaultIngressClass | Target::TlsHost(_) => {
-                        None
-                    }
+                    Target::CrossNamespaceReference(_) | Target::DefaultIngressClass => None,
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);

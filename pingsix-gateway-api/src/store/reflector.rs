@@ -76,7 +76,6 @@ pub struct ReflectorStore<K: 'static, T: 'static> {
     /// One per edge.
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
-    follows: fn(&T) -> bool,
     /// The objects of a list that is being read.
     listing: Option<BTreeMap<ObjectName, K>>,
     is_complete: bool,
@@ -101,7 +100,6 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
             edges,
             indexes: edges.iter().map(|_| Index::default()).collect(),
             same: K::is_same_version,
-            follows: |_| true,
             listing: None,
             is_complete: false,
             work: Work::default(),
@@ -113,13 +111,6 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     #[must_use]
     pub fn comparing(mut self, same: fn(&K, &K) -> bool) -> Self {
         self.same = same;
-        self
-    }
-
-    /// Says which targets [`concerned_through`](Self::concerned_through) is asked for. Unless told otherwise, all.
-    #[must_use]
-    pub fn following(mut self, follows: fn(&T) -> bool) -> Self {
-        self.follows = follows;
         self
     }
 
@@ -183,9 +174,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         let mut concerned = BTreeSet::new();
         for (edge, index) in self.edges.iter().zip(&self.indexes) {
             if edge.direction == Direction::DependsOn {
-                concerned.append(
-                    &mut index.concerned(target, concerned_by(&self.reader, self.edges, self.follows)),
-                );
+                concerned.append(&mut index.concerned(target, concerned_by(&self.reader, self.edges)));
             }
         }
         concerned
@@ -276,9 +265,9 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
-        let (edges, follows) = (self.edges, self.follows);
-        let concerned_before = before.map(|object| followed(edges, follows, object)).unwrap_or_default();
-        let concerned_after = after.map(|object| followed(edges, follows, object)).unwrap_or_default();
+        let edges = self.edges;
+        let concerned_before = before.map(|object| concerns(edges, object)).unwrap_or_default();
+        let concerned_after = after.map(|object| concerns(edges, object)).unwrap_or_default();
         for (edge, index) in edges.iter().zip(&mut self.indexes) {
             let (old, new) = (targets(edge, before), targets(edge, after));
             let uncounted = BTreeSet::new();
@@ -290,7 +279,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
                 self.work.entries += usize::from(index.remove(target, name, left));
             }
             for target in new.difference(&old) {
-                let others = concerned_by(&self.reader, edges, follows);
+                let others = concerned_by(&self.reader, edges);
                 self.work.entries += usize::from(index.insert(target.clone(), name, joined, others));
             }
             if left != joined {
@@ -319,17 +308,16 @@ fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
     targets.into_iter().collect()
 }
 
-/// The targets that an object concerns, of the followed ones.
-fn followed<K, T: Target>(edges: &[Edge<K, T>], follows: fn(&T) -> bool, object: &K) -> BTreeSet<T> {
+/// The targets that an object concerns.
+fn concerns<K, T: Target>(edges: &[Edge<K, T>], object: &K) -> BTreeSet<T> {
     let edges = edges.iter().filter(|edge| edge.direction == Direction::Concerns);
-    edges.flat_map(|edge| targets(edge, Some(object))).filter(follows).collect()
+    edges.flat_map(|edge| targets(edge, Some(object))).collect()
 }
 
-/// The same of an object that the maps know.
+/// The same of an object in the store.
 fn concerned_by<K, T: Target>(
     reader: &Reader<K>,
     edges: &'static [Edge<K, T>],
-    follows: fn(&T) -> bool,
 ) -> impl FnOnce(&ObjectName) -> BTreeSet<T> {
-    move |name| reader.get(name).map(|object| followed(edges, follows, &object)).unwrap_or_default()
+    move |name| reader.get(name).map(|object| concerns(edges, &object)).unwrap_or_default()
 }

@@ -138,16 +138,6 @@ fn an_event_costs_what_its_object_refers_to_however_many_objects_there_are() {
     assert_eq!(cost(10), cost(2_000));
 }
 
-#[test]
-fn what_is_not_followed_is_not_told_of() {
-    let mut store = ReflectorStore::new(EDGES).following(|target| target != "x");
-    for name in ["a", "b"] {
-        store.apply(Event::Apply(object(name, 1, &[("on-1", "p"), ("to-1", "x"), ("to-2", "y")])));
-        let concerned = store.concerned_through(&"p".to_owned());
-        assert_eq!(concerned.into_iter().collect::<Vec<_>>(), ["y"]);
-    }
-}
-
 /// Objects by name, and the ends of their edges.
 type Picture = BTreeMap<String, BTreeMap<String, String>>;
 

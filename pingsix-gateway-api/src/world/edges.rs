@@ -27,8 +27,6 @@ pub enum Target {
     CrossNamespaceReference(Box<CrossNamespaceReference>),
     /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
     DefaultIngressClass,
-    /// A host name for which somebody asks for TLS. In a box as well.
-    TlsHost(Box<TlsHost>),
 }
 
 /// References from one namespace into another.
@@ -41,10 +39,6 @@ pub struct CrossNamespaceReference {
     /// The namespace referred to.
     pub into: Arc<str>,
 }
-
-/// A host name in lower case.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TlsHost(pub Arc<str>);
 
 /// The edges that start at a kind.
 pub(super) trait Edges: WatchedKind {
@@ -119,12 +113,6 @@ impl Edges for Gateway {
                 refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
             });
         }),
-        Edge::concerns("tls host", |gateway, targets| {
-            if let Some(gateway) = gateway.object() {
-                let listeners = gateway.spec.listeners.iter().filter(|listener| listener.tls.is_some());
-                tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
-            }
-        }),
     ];
 }
 
@@ -142,12 +130,6 @@ impl Edges for ListenerSet {
                 let secrets = secrets_of_listener_set(set, &name.namespace);
                 refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
             });
-        }),
-        Edge::concerns("tls host", |set, targets| {
-            if let Some(set) = set.object() {
-                let listeners = set.spec.listeners.iter().filter(|listener| listener.tls.is_some());
-                tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
-            }
         }),
     ];
 }
@@ -291,12 +273,6 @@ impl Edges for Ingress {
                 targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
             });
         }),
-        Edge::concerns("tls host", |ingress, targets| {
-            if let Some(ingress) = ingress.object() {
-                let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
-                tls_hosts(targets, tls.flat_map(|tls| tls.hosts.iter().flatten()).map(String::as_str));
-            }
-        }),
     ];
 }
 
@@ -347,8 +323,4 @@ fn refer(
         }
         targets.push(named(kind, object));
     }
-}
-
-fn tls_hosts<'a>(targets: &mut Vec<Target>, hosts: impl Iterator<Item = &'a str>) {
-    targets.extend(hosts.map(|host| Target::TlsHost(Box::new(TlsHost(host.to_ascii_lowercase().into())))));
 }

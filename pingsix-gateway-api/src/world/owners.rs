@@ -26,7 +26,7 @@ pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) ->
     let mut open: Vec<Target> = start.into_iter().collect();
     while let Some(target) = open.pop() {
         steps += 1;
-        if !leads_on(&target) || !seen.insert(target.clone()) {
+        if !seen.insert(target.clone()) {
             continue;
         }
         if let Target::Object(key) = &target {
@@ -47,12 +47,4 @@ pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) ->
 /// Whether objects of a kind are input of translation.
 pub(super) const fn is_owner(kind: Kind) -> bool {
     matches!(kind, Kind::Gateway | Kind::IngressClass)
-}
-
-/// Translation has no use for who else asks for a host: data planes do not share certificates.
-pub(super) const fn leads_on(target: &Target) -> bool {
-    match target {
-        Target::Object(_) | Target::CrossNamespaceReference(_) | Target::DefaultIngressClass => true,
-        Target::TlsHost(_) => false,
-    }
 }

@@ -341,6 +341,5 @@ fn text(target: &Target) -> String {
             format!("permission for {kind} from {from} into {into}")
         }
         Target::DefaultIngressClass => "the default IngressClass".to_owned(),
-        Target::TlsHost(host) => format!("TLS for {}", host.0),
     }
 }

@@ -30,6 +30,9 @@ pub(super) type Deeds = BTreeMap<&'static str, usize>;
 pub(super) struct Tenant {
     pub(super) client: Client,
     pub(super) namespace: &'static str,
+    /// Whether its objects belong to the controller's classes and Gateway. Otherwise they cost the API server as much,
+    /// and belong to nobody.
+    pub(super) is_served: bool,
     pub(super) dice: StdRng,
 }
 
@@ -72,6 +75,9 @@ impl Tenant {
 
     /// Creates or replaces an object. Returns whether the API server accepted it.
     async fn put(&self, kind: Kind, mut object: Value) -> bool {
+        if !self.is_served {
+            leave(&mut object);
+        }
         let version = match kind.group() {
             "" => kind.version().to_owned(),
             group => format!("{group}/{}", kind.version()),
@@ -87,6 +93,22 @@ impl Tenant {
     async fn delete_routes(&self) {
         let routes = objects(&self.client, Kind::HttpRoute, self.namespace);
         let _ = routes.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()).await;
+    }
+}
+
+/// Moves an object to a Gateway and to classes of nobody.
+fn leave(object: &mut Value) {
+    let spec = &mut object["spec"];
+    for field in ["gatewayClassName", "ingressClassName"] {
+        if spec.get(field).is_some() {
+            spec[field] = json!("nobody");
+        }
+    }
+    if spec.get("parentRef").is_some() {
+        spec["parentRef"]["name"] = json!("nobody");
+    }
+    for parent in spec.get_mut("parentRefs").and_then(Value::as_array_mut).into_iter().flatten() {
+        parent["name"] = json!("nobody");
     }
 }
 
