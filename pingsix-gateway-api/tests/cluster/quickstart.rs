@@ -16,8 +16,8 @@ use kube::api::ListParams;
 use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
 
 use self::kubectl::Kubectl;
-use crate::lab::programs::program;
-use crate::lab::{eventually_found, pingsix};
+use crate::test_env::programs::program;
+use crate::test_env::{eventually_async, pingsix};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -72,7 +72,7 @@ async fn the_quick_start_does_what_it_says() {
     const TEST: &str = "quickstart::the_quick_start_does_what_it_says";
     let Some(data_plane) = pingsix::binary(TEST) else { return };
     if !has_curl() {
-        return pingsix::say(&format!("{TEST}: NOT RUN: there is no curl"));
+        return pingsix::print_message(&format!("{TEST}: NOT RUN: there is no curl"));
     }
     // Before the test has a network of its own, from which no package could be fetched.
     let controller = program("pingsix-gateway-controller").await;
@@ -108,7 +108,7 @@ async fn the_quick_start_does_what_it_says() {
         }
     }
     assert!(answers > 1);
-    eventually_found("the end of all that belongs to the Gateway", async || {
+    eventually_async("the end of all that belongs to the Gateway", async || {
         of_the_gateway(&cluster).await == (0, 0)
     })
     .await;

@@ -19,13 +19,12 @@ mod accepted;
 mod authority;
 mod backend_tls;
 mod backend_traffic;
-mod bench;
 mod client;
 mod comparison;
-mod dice;
 mod echo;
 mod etcd;
 mod feed;
+mod harness;
 mod keys;
 mod mirror;
 mod nodes;
@@ -36,6 +35,7 @@ mod process;
 mod quarantine;
 mod received;
 mod redirect;
+mod rng;
 mod routing;
 mod run;
 mod scenarios;
@@ -57,7 +57,7 @@ mod properties {
     /// Without its tests.
     pub(crate) mod adversary {
         pub(crate) mod attack;
-        pub(crate) mod stage;
+        pub(crate) mod fixtures;
     }
     pub(crate) mod answer;
     pub(crate) mod case;

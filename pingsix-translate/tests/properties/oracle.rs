@@ -31,7 +31,7 @@ use crate::protection::Protection;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// To the ready endpoints of a Service port.
-    Service { namespace: String, name: String, port: u16, speech: Speech, way: Way },
+    Service { namespace: String, name: String, port: u16, protocol: BackendProtocol, way: Way },
     /// Nowhere: this status.
     Status(u16),
     /// Elsewhere: to an absolute URL, unless the client named no host that could be in it.
@@ -40,9 +40,9 @@ pub(crate) enum Target {
     Preflight(Option<Permission>),
 }
 
-/// How requests are passed on.
+/// The protocol of connections to backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Speech {
+pub(crate) enum BackendProtocol {
     /// HTTP/1.1.
     Http1,
     /// HTTP/1.1, with connections that stay open.
@@ -92,8 +92,8 @@ impl fmt::Debug for Answer {
         for (index, (target, weight)) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { " + " };
             match target {
-                Target::Service { namespace, name, port, speech, way } => {
-                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({speech:?}, {way:?})")?;
+                Target::Service { namespace, name, port, protocol, way } => {
+                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({protocol:?}, {way:?})")?;
                 }
                 Target::Status(status) => write!(f, "{separator}{weight} x {status}")?,
                 Target::Redirect { status, location } => {

@@ -58,10 +58,10 @@ async fn serve(name: &'static str, listener: TcpListener) {
 
 /// The answering backend, the requested path, and the header of a filter.
 fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let mut said = format!("{name} {}", request.uri().path());
+    let mut text = format!("{name} {}", request.uri().path());
     if let Some(asked) = request.headers().get("x-asked") {
-        said.push_str(" asked ");
-        said.push_str(&String::from_utf8_lossy(asked.as_bytes()));
+        text.push_str(" asked ");
+        text.push_str(&String::from_utf8_lossy(asked.as_bytes()));
     }
-    Response::new(Full::new(said.into()))
+    Response::new(Full::new(text.into()))
 }

@@ -18,24 +18,24 @@ use tokio_util::sync::DropGuard;
 use tonic::Status;
 
 use super::backends::Backends;
-use super::cast::Cast;
 use super::changes;
-use super::objects::AWAY;
-use super::subjects::{Door, Subject};
-use super::traffic::Doors;
-use crate::lab::programs::program;
-use crate::lab::readers::list;
-use crate::lab::{OWN_KINDS, PATIENCE, pingsix, shop};
+use super::fixtures::Fixtures;
+use super::objects::ABSENT;
+use super::subjects::{Listener, Subject};
+use super::traffic::Addresses;
+use crate::test_env::programs::program;
+use crate::test_env::readers::list;
+use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, pingsix, shop};
 
 /// The running processes.
-pub(crate) struct Scene {
+pub(crate) struct Environment {
     pub(crate) cluster: TestCluster,
     pub(crate) subjects: Arc<Vec<Subject>>,
     pub(crate) controller: Process,
     pub(crate) responder: SocketAddr,
     feed: SocketAddr,
     plain: PingSix,
-    secure: PingSix,
+    behind_tls: PingSix,
     _backends: Backends,
     _responds: DropGuard,
 }
@@ -57,43 +57,44 @@ struct Page {
     last_error: Option<String>,
 }
 
-impl Scene {
+impl Environment {
     /// Starts all processes; `None`, with a message, if the test cannot run.
-    pub(crate) async fn start(test: &str, cast: impl FnOnce(&Backends) -> Cast) -> Option<Self> {
+    pub(crate) async fn start(test: &str, fixtures: impl FnOnce(&Backends) -> Fixtures) -> Option<Self> {
         let binary = pingsix::binary(test)?;
         let backends = Backends::start().await;
         let cluster = TestCluster::builder().start_or_skip().await?;
-        cluster.namespace(AWAY).await.unwrap();
+        cluster.namespace(ABSENT).await.unwrap();
         cluster.apply(OWN_KINDS).await.unwrap();
         cluster.apply(shop::CLASS).await.unwrap();
-        let cast = cast(&backends);
-        for (kind, object) in &cast.objects {
+        let fixtures = fixtures(&backends);
+        for (kind, object) in &fixtures.objects {
             changes::create(&cluster.admin(), *kind, object).await;
         }
-        let [feed, health, plain, plain_status, secure, secure_status] =
+        let [feed, health, plain, plain_status, behind_tls, secure_status] =
             std::array::from_fn(|_| free_address());
         let (responder, responds) = pingsix::responder().await;
         let statuses = [plain_status, secure_status];
         let controller = start_controller(&cluster, feed, responder, health, statuses).await;
-        let plain = PingSix::start(&cluster, &binary, Door::Plain, feed, plain, plain_status).await;
-        let secure = PingSix::start(&cluster, &binary, Door::Secure, feed, secure, secure_status).await;
-        let scene = Self {
+        let plain = PingSix::start(&cluster, &binary, Listener::Plain, feed, plain, plain_status).await;
+        let behind_tls =
+            PingSix::start(&cluster, &binary, Listener::Secure, feed, behind_tls, secure_status).await;
+        let environment = Self {
             cluster,
-            subjects: Arc::new(cast.subjects),
+            subjects: Arc::new(fixtures.subjects),
             controller,
             responder,
             feed,
             plain,
-            secure,
+            behind_tls,
             _backends: backends,
             _responds: responds,
         };
-        scene.is_published().await;
-        Some(scene)
+        environment.is_published().await;
+        Some(environment)
     }
 
-    pub(crate) fn doors(&self) -> Doors {
-        Doors { plain: self.plain.address, secure: self.secure.address }
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses { plain: self.plain.address, behind_tls: self.behind_tls.address }
     }
 
     /// The content of the feed, by data plane, with its revision.
@@ -109,7 +110,7 @@ impl Scene {
 
     /// Whether the feed has documents for each PingSIX.
     pub(crate) async fn is_open(&self) -> bool {
-        for pingsix in [&self.plain, &self.secure] {
+        for pingsix in [&self.plain, &self.behind_tls] {
             if !self.feed(pingsix.plane).await.is_ok_and(|(_, held)| !held.is_empty()) {
                 return false;
             }
@@ -119,7 +120,7 @@ impl Scene {
 
     /// Waits until each PingSIX has published the documents of the feed.
     pub(crate) async fn is_published(&self) {
-        for pingsix in [&self.plain, &self.secure] {
+        for pingsix in [&self.plain, &self.behind_tls] {
             let started = Instant::now();
             loop {
                 if let Ok((last, _)) = self.feed(pingsix.plane).await
@@ -131,7 +132,7 @@ impl Scene {
                     }
                 }
                 assert!(
-                    started.elapsed() < PATIENCE,
+                    started.elapsed() < WAIT_TIMEOUT,
                     "{} is not published: {:?}\n{}\n{}",
                     pingsix.plane,
                     pingsix.page().await,
@@ -145,7 +146,7 @@ impl Scene {
 
     /// The faults of PingSIX's status. The feed may, or must, be absent.
     pub(crate) async fn refusal(&self, may_be_alone: bool) -> Option<String> {
-        for pingsix in [&self.plain, &self.secure] {
+        for pingsix in [&self.plain, &self.behind_tls] {
             if let Some(Page { error_kind: Some(kind), last_error, .. }) = pingsix.page().await
                 && !(may_be_alone && kind == "etcd_unavailable")
             {
@@ -157,7 +158,7 @@ impl Scene {
 
     /// Ends all processes; PingSIX must have run throughout.
     pub(crate) async fn stop(self) {
-        for pingsix in [&self.plain, &self.secure] {
+        for pingsix in [&self.plain, &self.behind_tls] {
             assert_eq!(pingsix.process.pid().await, pingsix.pid, "{} has ended", pingsix.plane);
             pingsix.process.kill().await.unwrap();
         }
@@ -170,7 +171,7 @@ async fn start_controller(
     feed: SocketAddr,
     responder: SocketAddr,
     health: SocketAddr,
-    [plain, secure]: [SocketAddr; 2],
+    [plain, behind_tls]: [SocketAddr; 2],
 ) -> Process {
     let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
     let revisions = cluster.folder().join("revisions");
@@ -184,7 +185,7 @@ async fn start_controller(
             format!("--health-address={health}"),
             format!("--kube-config={}", kubeconfig.display()),
             format!("--status-url=default/web:80=http://{plain}"),
-            format!("--status-url=default/web:443=http://{secure}"),
+            format!("--status-url=default/web:443=http://{behind_tls}"),
             "--debug-address=off".to_owned(),
             "--leader-namespace=default".to_owned(),
             "--leader-duration=4s".to_owned(),
@@ -201,15 +202,15 @@ impl PingSix {
     async fn start(
         cluster: &TestCluster,
         binary: &OsString,
-        door: Door,
+        listener: Listener,
         feed: SocketAddr,
         address: SocketAddr,
         status: SocketAddr,
     ) -> Self {
         let folder = cluster.folder().display().to_string();
-        let (name, plane, listener) = match door {
-            Door::Plain => ("plain", "/pingsix/default/web:80", "offer_h2c: true".to_owned()),
-            Door::Secure => {
+        let (name, plane, listener) = match listener {
+            Listener::Plain => ("plain", "/pingsix/default/web:80", "offer_h2c: true".to_owned()),
+            Listener::Secure => {
                 let (certificate, key) = shop::pair("default.example");
                 fs::write(cluster.folder().join("default.crt"), certificate).unwrap();
                 fs::write(cluster.folder().join("default.key"), key).unwrap();

@@ -24,7 +24,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::subjects::Probe;
 
 /// The time limit of an answer, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -44,15 +44,15 @@ pub(crate) struct Reply {
 impl Reply {
     /// The checked parts in one line: the backend's text, the redirect's target, and headers of filters.
     pub(crate) fn answer(&self) -> String {
-        let mut said = self.status.to_string();
+        let mut answer = self.status.to_string();
         let body = (self.status == 200).then_some(self.body.as_str());
         for text in [body, self.location.as_deref()].into_iter().flatten() {
-            said = format!("{said} {text}");
+            answer = format!("{answer} {text}");
         }
         if let Some(marked) = &self.marked {
-            said = format!("{said} marked {marked}");
+            answer = format!("{answer} marked {marked}");
         }
-        said
+        answer
     }
 }
 
@@ -71,30 +71,30 @@ impl Failure {
 }
 
 /// A connection, which is opened when it is needed.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     address: SocketAddr,
     tls: bool,
     http2: bool,
     open: Option<Open>,
     /// The number of repeated requests after the end of a kept connection.
-    pub(crate) again: usize,
+    pub(crate) retried: usize,
 }
 
 struct Open {
     /// The user of the connection: over TLS, requests of other subjects need other connections.
     host: String,
     certificate: Option<Vec<u8>>,
-    speech: Speech,
+    http: HttpConnection,
 }
 
-enum Speech {
+enum HttpConnection {
     Http1(BufReader<Box<dyn Stream>>),
     Http2(http2::SendRequest<Empty<Bytes>>),
 }
 
-impl Line {
+impl Connection {
     pub(crate) fn new(address: SocketAddr, tls: bool, http2: bool) -> Self {
-        Self { address, tls, http2, open: None, again: 0 }
+        Self { address, tls, http2, open: None, retried: 0 }
     }
 
     /// Closes the connection, so that the next request has another.
@@ -111,7 +111,7 @@ impl Line {
         match self.ask_once(probe).await {
             Ok(reply) => Ok(reply),
             Err(failure) if is_kept && failure.is_unread => {
-                self.again += 1;
+                self.retried += 1;
                 self.ask_once(probe).await.map_err(|failure| failure.what)
             }
             Err(failure) => Err(failure.what),
@@ -124,9 +124,9 @@ impl Line {
                 Some(open) => open,
                 None => self.open(&probe.host).await?,
             };
-            let (mut reply, keep) = match &mut open.speech {
-                Speech::Http1(stream) => ask_http1(stream, probe).await?,
-                Speech::Http2(sender) => (ask_http2(sender, probe, self.tls).await?, true),
+            let (mut reply, keep) = match &mut open.http {
+                HttpConnection::Http1(stream) => ask_http1(stream, probe).await?,
+                HttpConnection::Http2(sender) => (ask_http2(sender, probe, self.tls).await?, true),
             };
             reply.certificate.clone_from(&open.certificate);
             if keep {
@@ -134,7 +134,9 @@ impl Line {
             }
             Ok(reply)
         };
-        timeout(LONGEST, asking).await.map_err(|_| Failure::of(format!("no answer within {LONGEST:?}")))?
+        timeout(RESPONSE_TIMEOUT, asking)
+            .await
+            .map_err(|_| Failure::of(format!("no answer within {RESPONSE_TIMEOUT:?}")))?
     }
 
     async fn open(&mut self, host: &str) -> Result<Open, Failure> {
@@ -151,16 +153,16 @@ impl Line {
         } else {
             (Box::new(stream), None)
         };
-        let speech = if self.http2 {
+        let http = if self.http2 {
             let io = TokioIo::new(stream);
             let (sender, connection) =
                 http2::handshake(TokioExecutor::new(), io).await.map_err(Failure::of)?;
             tokio::spawn(connection);
-            Speech::Http2(sender)
+            HttpConnection::Http2(sender)
         } else {
-            Speech::Http1(BufReader::new(stream))
+            HttpConnection::Http1(BufReader::new(stream))
         };
-        Ok(Open { host: host.to_owned(), certificate, speech })
+        Ok(Open { host: host.to_owned(), certificate, http })
     }
 }
 
@@ -176,13 +178,13 @@ async fn ask_http1(stream: &mut BufReader<Box<dyn Stream>>, probe: &Probe) -> Re
     if stream.fill_buf().await.map_err(unread)?.is_empty() {
         return Err(Failure { what: "closed without an answer".to_owned(), is_unread: true });
     }
-    let line = line(stream).await?;
+    let line = read_line(stream).await?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| Failure::of(format!("no status line: {line}")))?;
     let mut reply = Reply { status, location: None, marked: None, body: String::new(), certificate: None };
     let (mut length, mut keep) = (None, true);
     loop {
-        let line = self::line(stream).await?;
+        let line = read_line(stream).await?;
         let Some((name, value)) = line.split_once(':') else { break };
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
@@ -201,7 +203,7 @@ async fn ask_http1(stream: &mut BufReader<Box<dyn Stream>>, probe: &Probe) -> Re
     Ok((reply, keep))
 }
 
-async fn line(stream: &mut BufReader<Box<dyn Stream>>) -> Result<String, Failure> {
+async fn read_line(stream: &mut BufReader<Box<dyn Stream>>) -> Result<String, Failure> {
     let mut line = String::new();
     stream.read_line(&mut line).await.map_err(Failure::of)?;
     if line.ends_with('\n') { Ok(line) } else { Err(Failure::of("an answer that breaks off")) }

@@ -2,36 +2,36 @@
 
 use pingsix_translate::Kind;
 
-use crate::lab::shop;
+use crate::test_env::shop;
 
 /// A visible effect. An object without an explicit namespace is in `default`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sight {
+pub(super) enum Effect {
     /// A document has this text.
     Served(&'static str),
     /// No object has the effect.
     NotServed(&'static str),
     /// An object's status has this condition under a path.
-    Says(Kind, &'static str, &'static str, &'static str),
+    HasCondition(Kind, &'static str, &'static str, &'static str),
     /// An object's status has the address of the controller's options.
     HasAddress(Kind, &'static str),
     /// An object has only conditions that wait for a controller.
-    SaysNothing(Kind, &'static str),
+    HasNoCondition(Kind, &'static str),
     /// An object's status has no entry of ours.
     HasNoEntry(Kind, &'static str),
 }
 
-use Sight::{HasAddress, HasNoEntry, NotServed, Says, SaysNothing, Served};
+use Effect::{HasAddress, HasCondition, HasNoCondition, HasNoEntry, NotServed, Served};
 
 /// The life cycle of an object: manifests and their effects.
-pub(super) struct Story {
+pub(super) struct LifeCycle {
     pub(super) name: &'static str,
-    pub(super) created: (String, Vec<Sight>),
-    pub(super) changed: (String, Vec<Sight>),
-    pub(super) deleted: Vec<Sight>,
+    pub(super) created: (String, Vec<Effect>),
+    pub(super) changed: (String, Vec<Effect>),
+    pub(super) deleted: Vec<Effect>,
 }
 
-/// The objects that stay during the stories, and refer to their subjects.
+/// The objects that stay during all life cycles, and refer to the objects under test.
 ///
 /// Each Service has an endpoint of its own, which identifies the Service in documents. `cart` (10.1.0.1) is served;
 /// `pay` (10.1.0.2) is not, because no grant allows its only route.
@@ -55,11 +55,11 @@ spec:
     })
 }
 
-fn story_of_a_route(kind: Kind, section: &str, hostnames: &str) -> Story {
+fn life_cycle_of_a_route(kind: Kind, section: &str, hostnames: &str) -> LifeCycle {
     let [created, changed] = route(kind, section, hostnames);
-    let accepted = Says(kind, "told", "/parents/0", "Accepted=True/Accepted");
-    let resolved = Says(kind, "told", "/parents/0", "ResolvedRefs=True/ResolvedRefs");
-    Story {
+    let accepted = HasCondition(kind, "told", "/parents/0", "Accepted=True/Accepted");
+    let resolved = HasCondition(kind, "told", "/parents/0", "ResolvedRefs=True/ResolvedRefs");
+    LifeCycle {
         name: "told",
         created: (created, vec![Served("10.1.0.2"), accepted, resolved]),
         changed: (changed, vec![NotServed("10.1.0.2"), accepted, resolved]),
@@ -240,31 +240,34 @@ spec:
 
 /// The life of an object of a kind.
 #[allow(clippy::too_many_lines, clippy::wildcard_enum_match_arm, reason = "one arm for each kind")]
-pub(super) fn story(kind: Kind) -> Story {
+pub(super) fn life_cycle(kind: Kind) -> LifeCycle {
     match kind {
         Kind::GatewayClass => {
             let odd = ", parametersRef: {group: example.test, kind: Parameters, name: none}";
-            Story {
+            LifeCycle {
                 name: "told",
                 created: (
                     class(""),
                     vec![
-                        Says(kind, "told", "", "Accepted=True/Accepted"),
-                        Says(Kind::Gateway, "classless", "", "Accepted=True/Accepted"),
+                        HasCondition(kind, "told", "", "Accepted=True/Accepted"),
+                        HasCondition(Kind::Gateway, "classless", "", "Accepted=True/Accepted"),
                     ],
                 ),
-                changed: (class(odd), vec![Says(kind, "told", "", "Accepted=False/InvalidParameters")]),
-                deleted: vec![SaysNothing(Kind::Gateway, "classless")],
+                changed: (
+                    class(odd),
+                    vec![HasCondition(kind, "told", "", "Accepted=False/InvalidParameters")],
+                ),
+                deleted: vec![HasNoCondition(Kind::Gateway, "classless")],
             }
         }
-        Kind::Gateway => Story {
+        Kind::Gateway => LifeCycle {
             name: "told",
             created: (
                 gateway("'*.waiting.example'"),
                 vec![
                     Served("one.waiting.example"),
-                    Says(kind, "told", "", "Accepted=True/Accepted"),
-                    Says(Kind::HttpRoute, "waiting", "/parents/0", "Accepted=True/Accepted"),
+                    HasCondition(kind, "told", "", "Accepted=True/Accepted"),
+                    HasCondition(Kind::HttpRoute, "waiting", "/parents/0", "Accepted=True/Accepted"),
                     HasAddress(kind, "told"),
                 ],
             ),
@@ -272,7 +275,7 @@ pub(super) fn story(kind: Kind) -> Story {
                 gateway("'*.other.example'"),
                 vec![
                     NotServed("one.waiting.example"),
-                    Says(
+                    HasCondition(
                         Kind::HttpRoute,
                         "waiting",
                         "/parents/0",
@@ -282,53 +285,61 @@ pub(super) fn story(kind: Kind) -> Story {
             ),
             deleted: vec![HasNoEntry(Kind::HttpRoute, "waiting")],
         },
-        Kind::ListenerSet => Story {
+        Kind::ListenerSet => LifeCycle {
             name: "told",
             created: (
                 listener_set("'*.more.example'"),
                 vec![
                     Served("one.more.example"),
-                    Says(kind, "told", "", "Accepted=True/Accepted"),
-                    Says(Kind::HttpRoute, "more", "/parents/0", "Accepted=True/Accepted"),
+                    HasCondition(kind, "told", "", "Accepted=True/Accepted"),
+                    HasCondition(Kind::HttpRoute, "more", "/parents/0", "Accepted=True/Accepted"),
                 ],
             ),
             changed: (
                 listener_set("'*.other.example'"),
                 vec![
                     NotServed("one.more.example"),
-                    Says(Kind::HttpRoute, "more", "/parents/0", "Accepted=False/NoMatchingListenerHostname"),
+                    HasCondition(
+                        Kind::HttpRoute,
+                        "more",
+                        "/parents/0",
+                        "Accepted=False/NoMatchingListenerHostname",
+                    ),
                 ],
             ),
             deleted: vec![HasNoEntry(Kind::HttpRoute, "more")],
         },
-        kind if kind.has_requests() => story_of_a_route(kind, "plain", "hostnames: [told.example]"),
-        Kind::TlsRoute => story_of_a_route(kind, "tls", "hostnames: [told.example]"),
+        kind if kind.has_requests() => life_cycle_of_a_route(kind, "plain", "hostnames: [told.example]"),
+        Kind::TlsRoute => life_cycle_of_a_route(kind, "tls", "hostnames: [told.example]"),
         kind if kind.is_route() => {
             let protocol = kind.as_str().trim_end_matches("Route").to_ascii_lowercase();
-            story_of_a_route(kind, &protocol, "")
+            life_cycle_of_a_route(kind, &protocol, "")
         }
-        Kind::BackendTlsPolicy => Story {
+        Kind::BackendTlsPolicy => LifeCycle {
             name: "told",
             created: (
                 policy("wellKnownCACertificates: System"),
-                vec![Served("10.1.0.1"), Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted")],
+                vec![
+                    Served("10.1.0.1"),
+                    HasCondition(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
+                ],
             ),
             changed: (
                 policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: none}]"),
                 vec![
                     NotServed("10.1.0.1"),
-                    Says(kind, "told", "/ancestors/0", "ResolvedRefs=False/InvalidCACertificateRef"),
+                    HasCondition(kind, "told", "/ancestors/0", "ResolvedRefs=False/InvalidCACertificateRef"),
                 ],
             ),
             deleted: vec![Served("10.1.0.1")],
         },
-        Kind::BackendTrafficPolicy => Story {
+        Kind::BackendTrafficPolicy => LifeCycle {
             name: "told",
             created: (
                 traffic_policy("Random"),
                 vec![
                     Served("\"type\":\"random\""),
-                    Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
+                    HasCondition(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
                 ],
             ),
             changed: (
@@ -336,40 +347,44 @@ pub(super) fn story(kind: Kind) -> Story {
                 vec![
                     NotServed("\"type\":\"random\""),
                     Served("10.1.0.1"),
-                    Says(kind, "told", "/ancestors/0", "Accepted=False/UnsupportedValue"),
+                    HasCondition(kind, "told", "/ancestors/0", "Accepted=False/UnsupportedValue"),
                 ],
             ),
             deleted: vec![Served("10.1.0.1")],
         },
-        Kind::SecurityPolicy => Story {
+        Kind::SecurityPolicy => LifeCycle {
             name: "told",
             created: (
                 security_policy("127.0.0.0/8"),
-                vec![Served("ip-restriction"), Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted")],
+                vec![
+                    Served("ip-restriction"),
+                    HasCondition(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
+                ],
             ),
             changed: (
                 security_policy("127.0.0.1/8"),
                 vec![
                     NotServed("ip-restriction"),
-                    Says(kind, "told", "/ancestors/0", "Accepted=False/Invalid"),
+                    HasCondition(kind, "told", "/ancestors/0", "Accepted=False/Invalid"),
                 ],
             ),
             deleted: vec![NotServed("ip-restriction")],
         },
         Kind::ReferenceGrant => {
-            let says = |condition| Says(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);
-            let refused = vec![NotServed("10.1.0.2"), says("ResolvedRefs=False/RefNotPermitted")];
-            Story {
+            let with_condition =
+                |condition| HasCondition(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);
+            let refused = vec![NotServed("10.1.0.2"), with_condition("ResolvedRefs=False/RefNotPermitted")];
+            LifeCycle {
                 name: "told",
                 created: (grant("GRPCRoute"), refused.clone()),
                 changed: (
                     grant("HTTPRoute"),
-                    vec![Served("10.1.0.2"), says("ResolvedRefs=True/ResolvedRefs")],
+                    vec![Served("10.1.0.2"), with_condition("ResolvedRefs=True/ResolvedRefs")],
                 ),
                 deleted: refused,
             }
         }
-        Kind::IngressClass => Story {
+        Kind::IngressClass => LifeCycle {
             name: "told",
             created: (
                 ingress_class(false),
@@ -385,7 +400,7 @@ pub(super) fn story(kind: Kind) -> Story {
             ),
             deleted: vec![NotServed("of-told.example"), NotServed("of-none.example")],
         },
-        Kind::Ingress => Story {
+        Kind::Ingress => LifeCycle {
             name: "told",
             created: (
                 ingress("one.told.example"),
@@ -398,21 +413,22 @@ pub(super) fn story(kind: Kind) -> Story {
             deleted: vec![NotServed("two.told.example")],
         },
         Kind::Service => {
-            let missing = Says(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=False/BackendNotFound");
-            Story {
+            let missing =
+                HasCondition(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=False/BackendNotFound");
+            LifeCycle {
                 name: "told",
                 created: (service(81), vec![NotServed("10.1.0.3"), missing]),
                 changed: (
                     service(80),
                     vec![
                         Served("10.1.0.3"),
-                        Says(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=True/ResolvedRefs"),
+                        HasCondition(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=True/ResolvedRefs"),
                     ],
                 ),
                 deleted: vec![NotServed("10.1.0.3"), missing],
             }
         }
-        Kind::EndpointSlice => Story {
+        Kind::EndpointSlice => LifeCycle {
             name: "told",
             created: (slice("10.1.0.4"), vec![Served("10.1.0.1"), Served("10.1.0.4")]),
             changed: (slice("10.1.0.5"), vec![Served("10.1.0.5"), NotServed("10.1.0.4")]),
@@ -420,10 +436,15 @@ pub(super) fn story(kind: Kind) -> Story {
         },
         Kind::Secret => {
             let (certificate, key) = shop::pair("secure.example");
-            let resolved = Says(Kind::Gateway, "web", "/listeners/1", "ResolvedRefs=True/ResolvedRefs");
-            let unresolved =
-                Says(Kind::Gateway, "web", "/listeners/1", "ResolvedRefs=False/InvalidCertificateRef");
-            Story {
+            let resolved =
+                HasCondition(Kind::Gateway, "web", "/listeners/1", "ResolvedRefs=True/ResolvedRefs");
+            let unresolved = HasCondition(
+                Kind::Gateway,
+                "web",
+                "/listeners/1",
+                "ResolvedRefs=False/InvalidCertificateRef",
+            );
+            LifeCycle {
                 name: "told",
                 created: (
                     shop::secret("told", &certificate, "no key"),
@@ -438,13 +459,14 @@ pub(super) fn story(kind: Kind) -> Story {
         }
         Kind::ConfigMap => {
             let (certificate, _) = shop::pair("authority.example");
-            let says = |condition| Says(Kind::BackendTlsPolicy, "checked", "/ancestors/0", condition);
-            let invalid = says("ResolvedRefs=False/InvalidCACertificateRef");
-            Story {
+            let with_condition =
+                |condition| HasCondition(Kind::BackendTlsPolicy, "checked", "/ancestors/0", condition);
+            let invalid = with_condition("ResolvedRefs=False/InvalidCACertificateRef");
+            LifeCycle {
                 name: "told",
                 created: (config_map("no certificate"), vec![invalid]),
                 // PingSIX has one set of CAs for all backends, so the bundle is found and not used.
-                changed: (config_map(&certificate), vec![says("ResolvedRefs=True/ResolvedRefs")]),
+                changed: (config_map(&certificate), vec![with_condition("ResolvedRefs=True/ResolvedRefs")]),
                 deleted: vec![invalid],
             }
         }
@@ -459,28 +481,32 @@ spec: {{directResponse: {{statusCode: 503, body: {body}}}}}
 "
                 )
             };
-            let says = |condition| Says(Kind::HttpRoute, "filtered", "/parents/0", condition);
-            let resolved = says("ResolvedRefs=True/ResolvedRefs");
-            Story {
+            let with_condition =
+                |condition| HasCondition(Kind::HttpRoute, "filtered", "/parents/0", condition);
+            let resolved = with_condition("ResolvedRefs=True/ResolvedRefs");
+            LifeCycle {
                 name: "told",
                 created: (filter("closed-for-now"), vec![resolved, Served("closed-for-now")]),
                 changed: (
                     filter("closed-for-good"),
                     vec![resolved, Served("closed-for-good"), NotServed("closed-for-now")],
                 ),
-                deleted: vec![says("ResolvedRefs=False/BackendNotFound"), NotServed("closed-for-good")],
+                deleted: vec![
+                    with_condition("ResolvedRefs=False/BackendNotFound"),
+                    NotServed("closed-for-good"),
+                ],
             }
         }
         Kind::PingsixProxy => {
-            let parametrised = |condition| Says(Kind::Gateway, "parametrised", "", condition);
+            let parametrised = |condition| HasCondition(Kind::Gateway, "parametrised", "", condition);
             let refused = parametrised("Accepted=False/InvalidParameters");
-            Story {
+            LifeCycle {
                 name: "told",
                 created: (
                     // Without status pages, because the progress of their poller does not follow from objects.
                     proxy("layout: Shared"),
                     vec![
-                        Says(kind, "told", "", "Accepted=True/Accepted"),
+                        HasCondition(kind, "told", "", "Accepted=True/Accepted"),
                         parametrised("Accepted=True/Accepted"),
                         HasAddress(Kind::Gateway, "parametrised"),
                     ],
@@ -490,12 +516,12 @@ spec: {{directResponse: {{statusCode: 503, body: {body}}}}}
                 deleted: vec![refused],
             }
         }
-        Kind::Namespace => Story {
+        Kind::Namespace => LifeCycle {
             name: "told",
             created: (namespace("other"), vec![NotServed("guest.chosen.example")]),
             changed: (namespace("chosen"), vec![Served("guest.chosen.example")]),
             deleted: vec![NotServed("guest.chosen.example")],
         },
-        _ => panic!("{kind} has no story"),
+        _ => panic!("{kind} has no life cycle"),
     }
 }

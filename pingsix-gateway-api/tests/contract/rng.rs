@@ -5,9 +5,9 @@ use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
 /// A source of chance.
-pub(crate) struct Dice(StdRng);
+pub(crate) struct SeededRng(StdRng);
 
-impl Dice {
+impl SeededRng {
     /// The same seed and case give the same throws.
     pub(crate) fn new(seed: u64, case: usize) -> Self {
         Self(StdRng::seed_from_u64(seed.wrapping_mul(1_000_003).wrapping_add(case as u64)))

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 
 /// A running controller.
 pub(crate) struct Running {
@@ -25,21 +25,21 @@ pub(crate) struct Running {
 impl Running {
     /// Runs a controller that publishes to this server.
     pub(crate) fn start(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
-        Self::publishing_to(Arc::new(etcd.clone()), client, options)
+        Self::with_feed(Arc::new(etcd.clone()), client, options)
     }
 
     /// One of several replicas, of the election that the options name.
-    pub(crate) fn among(
+    pub(crate) fn replica(
         client: Client,
         etcd: &EmbeddedEtcd,
         replicas: Replicas,
         options: ControllerOptions,
     ) -> Self {
-        Self::publishing_among(Arc::new(etcd.clone()), client, replicas, options)
+        Self::replica_with_feed(Arc::new(etcd.clone()), client, replicas, options)
     }
 
     /// The same, with another feed.
-    pub(crate) fn publishing_among(
+    pub(crate) fn replica_with_feed(
         sinks: impl Into<SinkRouter>,
         client: Client,
         replicas: Replicas,
@@ -49,7 +49,11 @@ impl Running {
     }
 
     /// A controller that also publishes to the sinks of parameters.
-    pub(crate) fn opening_sinks(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
+    pub(crate) fn with_attached_sinks(
+        client: Client,
+        etcd: &EmbeddedEtcd,
+        options: ControllerOptions,
+    ) -> Self {
         Self::run(
             Controller::new(client, Arc::new(etcd.clone()), options)
                 .with_attached_sinks(SinkOpener::of_servers()),
@@ -57,7 +61,7 @@ impl Running {
     }
 
     /// The same, with another feed.
-    pub(crate) fn publishing_to(
+    pub(crate) fn with_feed(
         sinks: impl Into<SinkRouter>,
         client: Client,
         options: ControllerOptions,
@@ -73,26 +77,27 @@ impl Running {
     }
 
     /// Waits until all owners are published once.
-    pub(crate) async fn is_ready(&mut self) {
-        self.comes_to(Progress::is_ready).await;
+    pub(crate) async fn wait_until_ready(&mut self) {
+        self.wait_for(Progress::is_ready).await;
     }
 
     /// Waits for this progress.
-    pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
-        let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
+    pub(crate) async fn wait_for(&mut self, far: impl FnMut(&Progress) -> bool) {
+        let has_come =
+            timeout(WAIT_TIMEOUT, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
         assert!(has_come, "not so far: {:?}", self.progress.borrow());
     }
 
     /// Ends the task at once, as SIGKILL would, without releasing its resources.
     pub(crate) async fn kill(self) {
         self.run.abort();
-        let ended = timeout(PATIENCE, self.run).await.unwrap();
+        let ended = timeout(WAIT_TIMEOUT, self.run).await.unwrap();
         assert!(ended.is_err_and(|error| error.is_cancelled()), "it had ended before");
     }
 
     /// Stops it, as at the end of a process.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
+        timeout(WAIT_TIMEOUT, self.run).await.unwrap().unwrap().unwrap();
     }
 }

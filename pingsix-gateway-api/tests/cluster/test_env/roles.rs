@@ -6,18 +6,18 @@ use pingsix_gateway_api::permissions::permissions;
 use serde_json::json;
 
 /// The role of everything that a controller asks for but one resource.
-pub(crate) const REST: &str = "rest";
+pub(crate) const OTHER_RESOURCES_ROLE: &str = "rest";
 /// The role of that resource.
-pub(crate) const APART: &str = "apart";
+pub(crate) const SINGLE_RESOURCE_ROLE: &str = "apart";
 
-/// Both roles, [`REST`] and [`APART`], for the whole cluster.
-pub(crate) fn apart(resource: &str, options: &ControllerOptions) -> String {
-    let (mut rest, mut apart) = (Vec::new(), Vec::new());
+/// Both roles, [`OTHER_RESOURCES_ROLE`] and [`SINGLE_RESOURCE_ROLE`], for the whole cluster.
+pub(crate) fn split_roles(resource: &str, options: &ControllerOptions) -> String {
+    let (mut rest, mut split_roles) = (Vec::new(), Vec::new());
     for rule in permissions(options).cluster {
         for named in rule.resources.iter().flatten() {
             let is_apart = named.split('/').next() == Some(resource);
             let one = PolicyRule { resources: Some(vec![named.clone()]), ..rule.clone() };
-            if is_apart { apart.push(one) } else { rest.push(one) }
+            if is_apart { split_roles.push(one) } else { rest.push(one) }
         }
     }
     let role = |name: &str, rules: &[PolicyRule]| {
@@ -26,5 +26,5 @@ pub(crate) fn apart(resource: &str, options: &ControllerOptions) -> String {
             "metadata": {"name": name}, "rules": rules,
         })
     };
-    format!("{}\n---\n{}", role(REST, &rest), role(APART, &apart))
+    format!("{}\n---\n{}", role(OTHER_RESOURCES_ROLE, &rest), role(SINGLE_RESOURCE_ROLE, &split_roles))
 }

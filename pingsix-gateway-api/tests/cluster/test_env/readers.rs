@@ -63,7 +63,7 @@ pub(crate) async fn list(address: SocketAddr, prefix: &str) -> Result<RangeRespo
 
 /// Two readers of a prefix with a permanent document: one watches and lists again after each end, and one lists
 /// repeatedly.
-pub(crate) struct Spies {
+pub(crate) struct FeedObservers {
     seen: Arc<Observations>,
     is_over: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
@@ -99,7 +99,7 @@ impl Observations {
     }
 }
 
-impl Spies {
+impl FeedObservers {
     /// `stays` is part of a document that must not disappear.
     pub(crate) fn start(address: SocketAddr, prefix: &str, stays: &str) -> Self {
         let seen = Arc::new(Observations::default());
@@ -123,7 +123,7 @@ impl Spies {
     }
 }
 
-impl Drop for Spies {
+impl Drop for FeedObservers {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.tasks.iter().for_each(JoinHandle::abort);

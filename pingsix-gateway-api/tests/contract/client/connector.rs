@@ -18,14 +18,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// An address, and how a connection to it begins.
 #[derive(Clone, Debug)]
-pub(super) struct Door {
+pub(super) struct Connector {
     pub(super) address: SocketAddr,
-    pub(super) tls: Option<Hello>,
+    pub(super) tls: Option<TlsHello>,
 }
 
 /// The first bytes of a client before TLS.
 #[derive(Clone, Debug)]
-pub(super) struct Hello {
+pub(super) struct TlsHello {
     /// The name it asks for, or `None` for a client that does not say.
     pub(super) sni: Option<String>,
     /// The protocol it wants to speak, by its ALPN name.
@@ -33,25 +33,25 @@ pub(super) struct Hello {
 }
 
 /// A connection that stands.
-pub(super) struct Opened {
+pub(super) struct OpenStream {
     pub(super) stream: Box<dyn Stream>,
     /// The first certificate that was shown.
     pub(super) certificate: Option<Vec<u8>>,
 }
 
-impl Door {
-    pub(super) async fn open(&self) -> io::Result<Opened> {
+impl Connector {
+    pub(super) async fn open(&self) -> io::Result<OpenStream> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         match &self.tls {
-            None => Ok(Opened { stream: Box::new(stream), certificate: None }),
-            Some(hello) => hello.shake(stream).await,
+            None => Ok(OpenStream { stream: Box::new(stream), certificate: None }),
+            Some(hello) => hello.handshake(stream).await,
         }
     }
 }
 
-impl Hello {
-    async fn shake(&self, stream: TcpStream) -> io::Result<Opened> {
+impl TlsHello {
+    async fn handshake(&self, stream: TcpStream) -> io::Result<OpenStream> {
         let mut config = credulous::client(self.alpn);
         config.enable_sni = self.sni.is_some();
         // A name is needed even when it is not sent.
@@ -64,6 +64,6 @@ impl Hello {
         }
         let shown = session.peer_certificates().and_then(<[_]>::first);
         let certificate = shown.map(|certificate| certificate.as_ref().to_vec());
-        Ok(Opened { stream: Box::new(stream), certificate })
+        Ok(OpenStream { stream: Box::new(stream), certificate })
     }
 }

@@ -4,13 +4,13 @@ use pingsix_translate::Kind;
 use serde_json::{Value, json};
 
 use super::backends::{Backends, NAMES};
-use super::judge::{Answers, Book, State, only};
+use super::checker::{Answers, State, SubjectStates, only};
 use super::objects::{
-    AWAY, backend_ref, certificate_data, der, gateway, grant, listeners, prefix, route, secret, service,
+    ABSENT, backend_ref, certificate_data, der, gateway, grant, listeners, prefix, route, secret, service,
     slice,
 };
-use super::subjects::{Door, Probe, Sort, Subject, Write};
-use crate::lab::shop;
+use super::subjects::{Listener, Probe, Sort, Subject, Write};
+use crate::test_env::shop;
 
 /// The number of listeners of the Gateway that come and go.
 pub(super) const LISTENERS: usize = 3;
@@ -19,45 +19,45 @@ pub(super) const LISTENERS: usize = 3;
 const PAIRS: usize = 3;
 
 /// The number of subjects of each changing sort, except listeners, which share one Gateway.
-pub(super) const OF_EACH: usize = 6;
+pub(super) const COUNT: usize = 6;
 
 /// The objects that are there at the start, and the subjects.
-pub(crate) struct Cast {
+pub(crate) struct Fixtures {
     pub(crate) objects: Vec<(Kind, Value)>,
     pub(crate) subjects: Vec<Subject>,
 }
 
-impl Cast {
+impl Fixtures {
     pub(crate) fn new(backends: &Backends) -> Self {
-        let mut cast = Self { objects: Vec::new(), subjects: Vec::new() };
+        let mut fixtures = Self { objects: Vec::new(), subjects: Vec::new() };
         for name in NAMES {
-            cast.objects.push((Kind::Service, service("default", name, name)));
+            fixtures.objects.push((Kind::Service, service("default", name, name)));
             let slice = slice("default", name, backends, &[(name, name)]);
-            cast.objects.push((Kind::EndpointSlice, slice));
+            fixtures.objects.push((Kind::EndpointSlice, slice));
         }
-        cast.stay();
-        for index in 0..OF_EACH {
-            cast.switch_backends(index);
-            cast.switch_matches(index);
-            cast.come_and_go(index);
-            cast.shift_weights(index);
-            cast.switch_filters(index);
-            cast.move_endpoints(index, backends);
-            cast.switch_ports(index, backends);
-            cast.give_grants(index, backends);
-            cast.rotate_certificate(index);
+        fixtures.add_constant_subjects();
+        for index in 0..COUNT {
+            fixtures.switch_backends(index);
+            fixtures.switch_matches(index);
+            fixtures.add_changing_route(index);
+            fixtures.shift_weights(index);
+            fixtures.switch_filters(index);
+            fixtures.move_endpoints(index, backends);
+            fixtures.switch_ports(index, backends);
+            fixtures.give_grants(index, backends);
+            fixtures.rotate_certificate(index);
         }
-        cast.switch_listeners();
-        cast
+        fixtures.switch_listeners();
+        fixtures
     }
 
     fn push(&mut self, sort: Sort, index: usize, probes: Vec<Probe>, variants: Vec<(Write, State)>) {
         let state = variants[0].1.clone();
         self.subjects.push(Subject {
             name: format!("{sort:?}-{index}"),
-            door: Door::Plain,
+            listener: Listener::Plain,
             probes,
-            book: Book::new(state),
+            states: SubjectStates::new(state),
             sort,
             certificates: Vec::new(),
             variants,
@@ -65,17 +65,17 @@ impl Cast {
     }
 
     /// The constant subjects, which share hosts, Services and the Gateway with changing ones.
-    fn stay(&mut self) {
+    fn add_constant_subjects(&mut self) {
         let routes = [
             ("stable", "stable.example", "a", "/", "stable.example", "/", "200 a /"),
             ("deep", "stable.example", "b", "/deep", "stable.example", "/deep/er", "200 b /deep/er"),
             ("shared", "shared.example", "a", "/", "shared.example", "/other", "200 a /other"),
             ("wild", "*.wild.example", "c", "/", "any.wild.example", "/w", "200 c /w"),
         ];
-        for (index, (name, host, backend, path, asked, at, right)) in routes.into_iter().enumerate() {
+        for (index, (name, host, backend, path, asked, at, valid)) in routes.into_iter().enumerate() {
             let rules = json!([{"matches": [prefix(path)], "backendRefs": [backend_ref(backend)]}]);
             self.objects.push((Kind::HttpRoute, route(name, host, &rules)));
-            let variants = vec![(Write::Nothing, vec![only(right)])];
+            let variants = vec![(Write::Nothing, vec![only(valid)])];
             self.push(Sort::Stable, index, vec![Probe::new(asked, at)], variants);
         }
         let nobody = vec![(Write::Nothing, vec![only("404")])];
@@ -84,15 +84,15 @@ impl Cast {
         self.objects.push((Kind::HttpRoute, route("safe", "safe.example", &rules)));
         let safe = vec![(Write::Nothing, vec![only("200 b /s")])];
         self.push(Sort::Stable, routes.len() + 1, vec![Probe::new("safe.example", "/s")], safe);
-        self.secure();
+        self.behind_tls();
         let (certificate, key) = shop::pair("safe.example");
         self.objects.push((Kind::Secret, secret("safe", &certificate, &key)));
     }
 
     /// The subject that was pushed last is behind TLS.
-    fn secure(&mut self) -> &mut Subject {
+    fn behind_tls(&mut self) -> &mut Subject {
         let subject = self.subjects.last_mut().unwrap();
-        subject.door = Door::Secure;
+        subject.listener = Listener::Secure;
         subject
     }
 
@@ -148,7 +148,7 @@ impl Cast {
     }
 
     /// Beside nothing, beside a broader path of the same host, below a broader host.
-    fn come_and_go(&mut self, index: usize) {
+    fn add_changing_route(&mut self, index: usize) {
         let name = format!("life-{index}");
         let (host, otherwise) = match index % 3 {
             0 => (format!("{name}.example"), "404".to_owned()),
@@ -221,9 +221,9 @@ impl Cast {
             let backends = if redirects { json!([]) } else { json!([backend_ref("a")]) };
             json!([{"matches": [prefix("/")], "filters": filters, "backendRefs": backends}])
         };
-        let variants = all.iter().map(|(filters, right)| {
+        let variants = all.iter().map(|(filters, valid)| {
             let rules = json!({"spec": {"rules": rules(filters)}});
-            (Write::Merge(Kind::HttpRoute, name.clone(), rules), vec![only(*right)])
+            (Write::Merge(Kind::HttpRoute, name.clone(), rules), vec![only(*valid)])
         });
         let variants = variants.collect();
         self.objects.push((Kind::HttpRoute, route(&name, &host, &rules(&all[0].0))));
@@ -272,14 +272,14 @@ impl Cast {
 
     fn give_grants(&mut self, index: usize, backends: &Backends) {
         let (name, host) = (format!("grant-{index}"), format!("grant-{index}.example"));
-        self.objects.push((Kind::Service, service(AWAY, &name, "web")));
-        self.objects.push((Kind::EndpointSlice, slice(AWAY, &name, backends, &[("web", "b")])));
+        self.objects.push((Kind::Service, service(ABSENT, &name, "web")));
+        self.objects.push((Kind::EndpointSlice, slice(ABSENT, &name, backends, &[("web", "b")])));
         let mut backend = backend_ref(&name);
-        backend["namespace"] = AWAY.into();
+        backend["namespace"] = ABSENT.into();
         self.objects.push((Kind::HttpRoute, route(&name, &host, &json!([{"backendRefs": [backend]}]))));
         let grant = grant(&name);
         let variants = vec![
-            (Write::Delete(Kind::ReferenceGrant, AWAY, name), vec![only("500")]),
+            (Write::Delete(Kind::ReferenceGrant, ABSENT, name), vec![only("500")]),
             (Write::Create(Kind::ReferenceGrant, grant), vec![only("200 b /g")]),
         ];
         self.push(Sort::Grant, index, vec![Probe::new(&host, "/g")], variants);
@@ -297,7 +297,7 @@ impl Cast {
         let rules = json!([{"backendRefs": [backend_ref("c")]}]);
         self.objects.push((Kind::HttpRoute, route(&name, &host, &rules)));
         self.push(Sort::Certificate, index, vec![Probe::new(&host, "/c")], variants);
-        self.secure().certificates = pairs.iter().map(|(certificate, _)| der(certificate)).collect();
+        self.behind_tls().certificates = pairs.iter().map(|(certificate, _)| der(certificate)).collect();
     }
 
     /// Each is present with its route's hostname, with another, or absent.

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::client::{Client, Protocol, Reply, ask_all};
 use crate::etcd::Etcd;
 use crate::mirror::Mirror;
-use crate::process::{PATIENCE, Pair, Verdict};
+use crate::process::{Pair, Verdict, WAIT_TIMEOUT};
 
 /// PingSIX with the routes, over every protocol.
-pub(crate) struct Bench {
+pub(crate) struct Harness {
     pair: Pair,
     config: Config,
     _etcd: Etcd,
     _mirror: Mirror,
 }
 
-impl Bench {
+impl Harness {
     /// Serves routes with these plugins, and with these fields in their upstreams.
     pub(crate) async fn start<'r>(
         binary: &Path,
@@ -42,7 +42,7 @@ impl Bench {
             pairs.push((format!("routes/{index}"), Bytes::from(route.to_string())));
         }
         let revision = etcd.publish_raw(scope, &pairs).await;
-        assert_eq!(pair.verdict(revision, PATIENCE).await, Verdict::Accepted);
+        assert_eq!(pair.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
         let pairs = pairs.into_iter().map(|(key, value)| (format!("{scope}/{key}"), value));
         let config = Config::from_pairs(scope, pairs).unwrap();
         Self { pair, config, _etcd: etcd, _mirror: mirror }
@@ -82,8 +82,13 @@ impl Bench {
     }
 
     /// As [`Self::ask`], over h2c with another `:scheme` than that of the connection.
-    pub(crate) async fn ask_claiming(&self, scheme: &'static str, route: usize, request: &Request) -> Reply {
-        let mut client = Client::claiming(scheme, self.pair.addresses().of(Protocol::H2c));
+    pub(crate) async fn ask_with_claimed_scheme(
+        &self,
+        scheme: &'static str,
+        route: usize,
+        request: &Request,
+    ) -> Reply {
+        let mut client = Client::with_claimed_scheme(scheme, self.pair.addresses().of(Protocol::H2c));
         client.ask(&on(route, request)).await.unwrap()
     }
 }

@@ -13,10 +13,10 @@ use pingsix_translate::Kind;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::traffic::{RIGHT, Target, Traffic};
+use super::traffic::{EXPECTED_RESPONSE, Target, Traffic};
 use crate::deploy::manifests::Manifests;
-use crate::lab::programs::program;
-use crate::lab::{OWN_KINDS, PATIENCE, conditions, eventually_found, objects, pingsix, shop};
+use crate::test_env::programs::program;
+use crate::test_env::{OWN_KINDS, WAIT_TIMEOUT, conditions, eventually_async, objects, pingsix, shop};
 
 /// The controller's name, which is that of its Deployment and of its objects.
 pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";
@@ -55,20 +55,20 @@ spec: {selector: {app: backend}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
 /// The Gateway that nothing is done to.
-pub(super) const CALM: &str = "calm";
+pub(super) const UNDISTURBED: &str = "calm";
 
-const CALM_LISTENERS: &str = "[{name: plain, port: 80, protocol: HTTP}, \
+const UNDISTURBED_LISTENERS: &str = "[{name: plain, port: 80, protocol: HTTP}, \
     {name: secure, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: calm}]}}]";
 
 /// The containers of Pods: by Pod and name, which start of which container it is.
 pub(super) type Containers = Vec<(String, Vec<(String, String, i32)>)>;
 
 /// The running processes.
-pub(super) struct Stage {
+pub(super) struct ManagedEnv {
     pub(super) cluster: TestCluster,
 }
 
-impl Stage {
+impl ManagedEnv {
     /// Starts a cluster in a network of its own, with the controller and the undisturbed Gateway; `None`, with a
     /// message, if the test cannot run. `settings` are options of the controller, as variables without their common
     /// prefix.
@@ -93,16 +93,16 @@ impl Stage {
             manifests.set("ConfigMap", CONTROLLER, &pointer, json!(value));
         }
         cluster.apply(&manifests.text()).await.unwrap();
-        let stage = Self { cluster };
-        eventually_found("the kind PingsixProxy", async || stage.cluster.apply(BASE).await.is_ok()).await;
+        let env = Self { cluster };
+        eventually_async("the kind PingsixProxy", async || env.cluster.apply(BASE).await.is_ok()).await;
         let (certificate, key) = shop::pair("calm.example");
-        stage.apply(&shop::secret(CALM, &certificate, &key)).await;
-        stage.apply(&gateway(CALM, CALM_LISTENERS)).await;
-        stage.apply(&route("calm.example", CALM)).await;
-        for target in stage.calm().await {
-            stage.is_served(&target).await;
+        env.apply(&shop::secret(UNDISTURBED, &certificate, &key)).await;
+        env.apply(&gateway(UNDISTURBED, UNDISTURBED_LISTENERS)).await;
+        env.apply(&route("calm.example", UNDISTURBED)).await;
+        for target in env.undisturbed().await {
+            env.is_served(&target).await;
         }
-        Some(stage)
+        Some(env)
     }
 
     pub(super) async fn apply(&self, manifests: &str) {
@@ -110,16 +110,16 @@ impl Stage {
     }
 
     /// The requests to the calm Gateway.
-    async fn calm(&self) -> Vec<Target> {
-        let address = self.address(CALM).await;
+    async fn undisturbed(&self) -> Vec<Target> {
+        let address = self.address(UNDISTURBED).await;
         [80, 443].map(|port| Target::new(address, port, "calm.example")).to_vec()
     }
 
     /// Starts requests to the undisturbed Gateway, and records its processes.
-    pub(super) async fn watch_the_calm(&self) -> Watch {
-        let containers = self.containers(CALM).await;
+    pub(super) async fn watch_undisturbed(&self) -> Watch {
+        let containers = self.containers(UNDISTURBED).await;
         assert_eq!(containers.len(), 1, "{containers:?}");
-        Watch { containers, traffic: Traffic::start(&self.calm().await) }
+        Watch { containers, traffic: Traffic::start(&self.undisturbed().await) }
     }
 
     /// The address of a Gateway, once it is programmed as it is now.
@@ -145,7 +145,7 @@ impl Stage {
     }
 
     pub(super) async fn is_served(&self, target: &Target) {
-        let asked = async || target.ask().await.is_ok_and(|answer| answer == RIGHT);
+        let asked = async || target.ask().await.is_ok_and(|answer| answer == EXPECTED_RESPONSE);
         self.until(&format!("an answer of {target:?}"), asked).await;
     }
 
@@ -155,8 +155,8 @@ impl Stage {
 
     /// A route that is made now is served by the calm Gateway.
     pub(super) async fn a_change_arrives(&self, host: &str) {
-        self.apply(&route(host, CALM)).await;
-        self.is_served(&Target::new(self.address(CALM).await, 80, host)).await;
+        self.apply(&route(host, UNDISTURBED)).await;
+        self.is_served(&Target::new(self.address(UNDISTURBED).await, 80, host)).await;
     }
 
     /// The running Pods of a Gateway; terminating Pods do not count.
@@ -188,26 +188,30 @@ impl Stage {
     pub(super) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = std::time::Instant::now();
         while !holds().await {
-            assert!(started.elapsed() < PATIENCE, "{what} does not come about\n{}", self.story().await);
+            assert!(
+                started.elapsed() < WAIT_TIMEOUT,
+                "{what} does not come about\n{}",
+                self.statuses_and_log().await
+            );
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
 
     /// The statuses of all Gateways, and the end of the controller's log.
-    async fn story(&self) -> String {
-        let mut story = Vec::new();
+    async fn statuses_and_log(&self) -> String {
+        let mut statuses_and_log = Vec::new();
         let gateways = objects(&self.cluster.admin(), Kind::Gateway, "default");
         for gateway in gateways.list(&ListParams::default()).await.unwrap() {
-            story.push(format!("{} {:#}", gateway.name_any(), gateway.data["status"]));
+            statuses_and_log.push(format!("{} {:#}", gateway.name_any(), gateway.data["status"]));
         }
         let logs = self.cluster.folder().join("node/logs").join(SYSTEM);
         for pod in std::fs::read_dir(logs).into_iter().flatten().flatten() {
             let text = std::fs::read_to_string(pod.path().join("controller.log")).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let end = lines[lines.len().saturating_sub(30)..].join("\n");
-            story.push(format!("{}\n{end}", pod.path().display()));
+            statuses_and_log.push(format!("{}\n{end}", pod.path().display()));
         }
-        story.join("\n")
+        statuses_and_log.join("\n")
     }
 }
 
@@ -219,9 +223,9 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Clients saw no fault, and all processes still run.
-    pub(super) async fn saw_nothing(self, stage: &Stage) {
+    pub(super) async fn assert_undisturbed(self, env: &ManagedEnv) {
         self.traffic.was_not_disturbed("the calm Gateway").await;
-        assert_eq!(stage.containers(CALM).await, self.containers);
+        assert_eq!(env.containers(UNDISTURBED).await, self.containers);
     }
 }
 

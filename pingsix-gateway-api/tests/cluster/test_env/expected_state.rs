@@ -74,9 +74,9 @@ impl Dump {
 
 /// The addresses of an owner's data planes.
 #[derive(Clone, Debug)]
-enum Reached {
+enum PlaneAddresses {
     /// The addresses of the options.
-    AsOptionsSay,
+    FromOptions,
     /// The addresses of its parameters.
     At(Vec<Address>),
     /// The addresses are unknown: the controller runs the data planes.
@@ -84,11 +84,11 @@ enum Reached {
 }
 
 /// The message of a Gateway whose parameters cannot be used.
-const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
+const KEPT_MESSAGE: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
 
 /// The expected documents and statuses.
 #[derive(Debug)]
-pub(crate) struct Truth {
+pub(crate) struct ExpectedState {
     options: Options,
     addresses: Vec<Address>,
     planes: Vec<Desired>,
@@ -96,17 +96,17 @@ pub(crate) struct Truth {
     kept: BTreeSet<String>,
     proxies: Proxies,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
-    owners: Vec<(Verdicts, Reached)>,
+    owners: Vec<(Verdicts, PlaneAddresses)>,
     routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
 }
 
-impl Truth {
+impl ExpectedState {
     /// The expected state of a cluster whose controller runs no data planes, and has no reader.
     pub(crate) fn of(dump: &Dump, options: &Options, addresses: &[Address]) -> Self {
         let proxies: Proxies =
             dump.objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
-        let mut truth = Self {
+        let mut expected_state = Self {
             proxies: proxies.clone(),
             options: options.clone(),
             addresses: addresses.to_vec(),
@@ -120,34 +120,36 @@ impl Truth {
         for (name, class) in dump.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, &proxies, options) {
                 let verdict = verdict.without_data_planes().with_bundles(Some(&dump.bundles));
-                truth.classes.insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
+                expected_state
+                    .classes
+                    .insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
             }
         }
         for (name, gateway) in dump.objects.gateways() {
             let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
-            if truth.classes.contains_key(&class) {
+            if expected_state.classes.contains_key(&class) {
                 let snapshot = dump.objects.snapshot(name).unwrap();
-                truth.add(translate(&snapshot, options));
+                expected_state.add(translate(&snapshot, options));
             }
         }
         for (name, class) in dump.objects.ingress_classes() {
             if judge_ingress_class(class, &proxies, options).is_some() {
                 let snapshot = dump.objects.ingress_snapshot(&name.name).unwrap();
-                truth.add(translate_ingress(&snapshot, options));
+                expected_state.add(translate_ingress(&snapshot, options));
             }
         }
-        truth
+        expected_state
     }
 
     fn add(&mut self, translation: Translation) {
         let is_kept = translation.has_unusable_parameters;
         let reached = match (&translation.infrastructure, &translation.attached) {
-            _ if is_kept => Reached::Nowhere,
-            (Some(_), _) => Reached::At(Vec::new()),
+            _ if is_kept => PlaneAddresses::Nowhere,
+            (Some(_), _) => PlaneAddresses::At(Vec::new()),
             (None, Some(attached)) if !attached.addresses.is_empty() => {
-                Reached::At(attached.addresses.clone())
+                PlaneAddresses::At(attached.addresses.clone())
             }
-            (None, _) => Reached::AsOptionsSay,
+            (None, _) => PlaneAddresses::FromOptions,
         };
         let mut delivery = BTreeMap::new();
         for key in translation.data_planes.keys().chain(translation.stream_planes.keys()) {
@@ -167,7 +169,7 @@ impl Truth {
         if let Some(gateway) = verdicts.gateway.as_mut().filter(|_| is_kept)
             && let Some(programmed) = gateway.conditions.get(ConditionType::Programmed).cloned()
         {
-            gateway.conditions.set(Condition { message: KEPT.to_owned(), ..programmed });
+            gateway.conditions.set(Condition { message: KEPT_MESSAGE.to_owned(), ..programmed });
         }
         for (key, verdict) in &verdicts.routes {
             let merged = match self.routes.remove(key) {
@@ -192,13 +194,13 @@ impl Truth {
     }
 
     /// The expected documents of each data plane.
-    pub(crate) fn wanted(&self) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
+    pub(crate) fn expected_documents(&self) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
         let pairs = |plane: &Desired| (plane.scope().clone(), pairs(Some(plane.documents())));
         self.planes.iter().map(pairs).collect()
     }
 
     /// The differences between the documents of a server and the expected ones.
-    pub(crate) fn unserved(&self, etcd: &EmbeddedEtcd) -> Vec<String> {
+    pub(crate) fn wrong_documents(&self, etcd: &EmbeddedEtcd) -> Vec<String> {
         let mut wrong = Vec::new();
         for plane in &self.planes {
             let held = etcd.documents(plane.scope());
@@ -232,7 +234,7 @@ impl Truth {
     }
 
     /// The statuses that differ from the expectation.
-    pub(crate) fn unsaid(&self, dump: &Dump) -> Vec<String> {
+    pub(crate) fn wrong_statuses(&self, dump: &Dump) -> Vec<String> {
         // The time of no transition: it may only stand where a condition is missing.
         let merge = StatusMerge::new(&self.options.controller_name, &Time(jiff::Timestamp::UNIX_EPOCH));
         let mut wrong = Vec::new();
@@ -250,10 +252,10 @@ impl Truth {
         let owner_and_place =
             |found: &dyn Fn(&Verdicts) -> bool| self.owners.iter().find(|(owner, _)| found(owner));
         let owner = |found: &dyn Fn(&Verdicts) -> bool| owner_and_place(found).map(|(owner, _)| owner);
-        let addresses = |reached: &Reached| match reached {
-            Reached::AsOptionsSay => Some(self.addresses.clone()),
-            Reached::At(addresses) => Some(addresses.clone()),
-            Reached::Nowhere => None,
+        let addresses = |reached: &PlaneAddresses| match reached {
+            PlaneAddresses::FromOptions => Some(self.addresses.clone()),
+            PlaneAddresses::At(addresses) => Some(addresses.clone()),
+            PlaneAddresses::Nowhere => None,
         };
         #[allow(clippy::wildcard_enum_match_arm, reason = "nobody writes statuses of other kinds")]
         match key.kind {

@@ -15,11 +15,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::shop::PLANE;
 
 /// Prints a message past the test harness, which would capture it.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_message(text: &str) {
     // In one piece, because other tests speak at the same time.
     let _ = std::io::stderr().write_all(format!("\n{text}\n").as_bytes());
 }
@@ -28,7 +28,7 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn binary(test: &str) -> Option<OsString> {
     let named = std::env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty());
     if named.is_none() {
-        say(&format!("{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
+        print_message(&format!("{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
     }
     named
 }
@@ -99,15 +99,15 @@ pub(crate) async fn page(port: u16, path: &str) -> Option<Value> {
 }
 
 /// Repeats a request until the lower-case head of its response satisfies a condition.
-pub(crate) async fn until(port: u16, host: &str, path: &str, log: &Path, is_it: impl Fn(&str) -> bool) {
+pub(crate) async fn until(port: u16, host: &str, path: &str, log: &Path, is_expected: impl Fn(&str) -> bool) {
     let started = Instant::now();
     loop {
         let head = get(port, host, path).await.unwrap_or_default();
-        if is_it(&head) {
+        if is_expected(&head) {
             return;
         }
         let log = || fs::read_to_string(log).unwrap_or_default();
-        assert!(started.elapsed() < PATIENCE, "{host}{path} is answered {head:?}\n{}", log());
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{host}{path} is answered {head:?}\n{}", log());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

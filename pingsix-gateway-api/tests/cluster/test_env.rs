@@ -1,12 +1,12 @@
 //! A cluster with a controller that publishes to an embedded etcd server.
 
+pub(crate) mod expected_state;
 pub(crate) mod pingsix;
 pub(crate) mod programs;
 pub(crate) mod readers;
 pub(crate) mod roles;
 pub(crate) mod running;
 pub(crate) mod shop;
-pub(crate) mod truth;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub(crate) use running::Running;
 
 /// The time limit of an effect; an idle machine needs a moment.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The definitions of our own kinds.
 pub(crate) const OWN_KINDS: &str = concat!(
@@ -39,17 +39,17 @@ pub(crate) const OWN_KINDS: &str = concat!(
 );
 
 /// A cluster, and the server that its controllers publish to.
-pub(crate) struct Lab {
+pub(crate) struct TestEnv {
     pub(crate) cluster: TestCluster,
     pub(crate) etcd: EmbeddedEtcd,
 }
 
-impl Lab {
+impl TestEnv {
     /// A cluster with the standard CRDs and a class, or nothing if the test cannot run.
     pub(crate) async fn start() -> Option<Self> {
-        let lab = Self::of(TestCluster::builder().start_or_skip().await?).await;
-        lab.apply(shop::CLASS).await;
-        Some(lab)
+        let test_env = Self::of(TestCluster::builder().start_or_skip().await?).await;
+        test_env.apply(shop::CLASS).await;
+        Some(test_env)
     }
 
     /// A cluster that is made otherwise.
@@ -69,7 +69,7 @@ impl Lab {
     /// Runs a controller until everything is published once.
     pub(crate) async fn ready(&self, options: ControllerOptions) -> Running {
         let mut running = self.run(options);
-        running.is_ready().await;
+        running.wait_until_ready().await;
         running
     }
 
@@ -112,7 +112,7 @@ impl Lab {
         what: &str,
         has: impl Fn(&Value) -> bool,
     ) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let object = self.object(kind, namespace, name).await;
             if has(&object) {
@@ -128,10 +128,18 @@ impl Lab {
     }
 
     /// Waits until a status has a condition.
-    pub(crate) async fn says(&self, kind: Kind, namespace: &str, name: &str, path: &str, expected: &str) {
+    pub(crate) async fn wait_for_condition(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        path: &str,
+        expected: &str,
+    ) {
         let what = format!("{expected} at {path:?}");
-        let says = |object: &Value| conditions(&object["status"], path).iter().any(|said| said == expected);
-        self.until(kind, namespace, name, &what, says).await;
+        let has_condition =
+            |object: &Value| conditions(&object["status"], path).iter().any(|one| one == expected);
+        self.until(kind, namespace, name, &what, has_condition).await;
     }
 }
 
@@ -162,7 +170,7 @@ pub(crate) fn options() -> ControllerOptions {
 }
 
 /// Options with short retry delays.
-pub(crate) fn hasty() -> ControllerOptions {
+pub(crate) fn fast_retries() -> ControllerOptions {
     let mut options = options();
     options.watch.backoff = BackoffBounds {
         min: Duration::from_millis(200),
@@ -175,13 +183,13 @@ pub(crate) fn hasty() -> ControllerOptions {
 
 /// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    eventually_found(what, async || holds()).await;
+    eventually_async(what, async || holds()).await;
 }
 
 /// Waits until an asynchronous condition holds, with a timeout.
-pub(crate) async fn eventually_found(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !timeout(PATIENCE, holds()).await.unwrap_or(false) {
+pub(crate) async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    while !timeout(WAIT_TIMEOUT, holds()).await.unwrap_or(false) {
         assert!(Instant::now() < deadline, "{what} does not come about");
         sleep(Duration::from_millis(10)).await;
     }
