@@ -35,10 +35,10 @@ pub use explanation::{
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};
 
-/// A data plane with the objects it was translated from.
+/// A data plane with its provenance and verdicts.
 #[derive(Clone, Copy, Debug)]
 pub struct Plane<'a> {
-    /// Which data plane it is.
+    /// The data plane.
     pub key: &'a DataPlaneKey,
     /// The published documents: [`crate::Bridged::config`], or the translation's own configuration.
     pub config: &'a Config,
@@ -48,7 +48,7 @@ pub struct Plane<'a> {
     pub verdicts: &'a Verdicts,
 }
 
-/// The documents could not be put into a router.
+/// The router could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration of data plane {data_plane} cannot be inserted")]
 pub struct ExplainError {
@@ -59,11 +59,11 @@ pub struct ExplainError {
     pub source: Box<InsertionError>,
 }
 
-/// Explains a request; see [`mod@crate::explain`]. `port` is the port it arrives at, if it is known.
+/// Explains a request; see [`mod@crate::explain`]. `port` is the port of its arrival, if known.
 ///
 /// # Errors
 ///
-/// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge lets none pass.
+/// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge emits none.
 pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Result<Explanation, ExplainError> {
     let router = Router::build(plane.config, 0..plane.config.routes().count())
         .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
@@ -89,7 +89,7 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         more_losers: 0,
     };
     if let Some(Closed { why, may_be_open: false }) = closed {
-        // The documents know nothing of ports, but nobody could send this request to the data plane.
+        // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
         return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
@@ -150,7 +150,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
     }
 }
 
-/// The plugins of the service of a Route, which policies ask for; without those that the Route replaces.
+/// The plugins that policies add to a Route by its service, without those that the Route replaces.
 fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     let Some(id) = route.service_id.as_deref() else { return Vec::new() };
     let key = DocumentKey::new(ResourceKind::Service, id);
@@ -173,7 +173,7 @@ fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
 /// The suffix of a pattern that matches all paths below its literal part.
 const CATCH_ALL: &str = "/{*";
 
-/// The path a Route stands for. It lists narrower patterns of other Routes before its own.
+/// The own path of a Route, in words. The Route lists it after the narrower patterns of other Routes.
 fn path_in_words(route: &Route) -> String {
     let widest = route.path_patterns().last().map(String::as_str).unwrap_or_default();
     match widest.split_once(CATCH_ALL) {
@@ -297,7 +297,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
     Backend { weight, target, upstream: id, endpoints: nodes }
 }
 
-/// `is_served` says whether a listener is for the host.
+/// The answer to an unmatched request. `is_served` is whether a listener serves the host.
 fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     let has = |loss: &dyn Fn(&Loss) -> bool| losers.iter().find(|loser| loss(&loser.loss));
     let (cause, why) = if !is_served {
@@ -315,14 +315,14 @@ fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     Answer::NotFound { cause, why }
 }
 
-/// The verdicts on the deciding object. For a failed request also those on its attachment; for a request without an
-/// answer, those on routes that are not accepted.
+/// The problems of the deciding object. For a failed request, they include those of its attachment. For an unmatched
+/// request, the result has the messages of routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
-        // Of a route, the whole rule; of an Ingress, each of whose paths has a backend of its own, the path.
+        // The scope is the rule of a route, or the path of an Ingress, because each path has its own backend.
         let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
         for problem in &plane.verdicts.problems {
             let field = problem.field.as_str();
