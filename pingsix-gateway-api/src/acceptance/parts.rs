@@ -17,15 +17,15 @@ use crate::world::OwnerSnapshot;
 /// A part of a snapshot that can be compared with another version.
 trait Part: Clone {
     /// Whether both have equal content. One of them may be a new reading.
-    fn says_the_same(&self, other: &Self) -> bool;
+    fn has_equal_content(&self, other: &Self) -> bool;
 
     /// The content as a text, equal for equal content in every process. The text may be secret.
     fn text(&self) -> String;
 }
 
 impl<K: Identified> Part for Arc<K> {
-    fn says_the_same(&self, other: &Self) -> bool {
-        Self::ptr_eq(self, other) || K::says_the_same(self, other)
+    fn has_equal_content(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) || K::has_equal_content(self, other)
     }
 
     fn text(&self) -> String {
@@ -34,8 +34,8 @@ impl<K: Identified> Part for Arc<K> {
 }
 
 impl Part for AnyRoute {
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.says_the_same(other)
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.has_equal_content(other)
     }
 
     fn text(&self) -> String {
@@ -44,8 +44,8 @@ impl Part for AnyRoute {
 }
 
 impl Part for Vec<Arc<EndpointSlice>> {
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.says_the_same(other))
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.has_equal_content(other))
     }
 
     fn text(&self) -> String {
@@ -69,11 +69,11 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 security_policies,
                 referents,
             } = &**now;
-            if !gateway.says_the_same(&before.gateway) {
+            if !gateway.has_equal_content(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
             let is_same_class = match (class, &before.class) {
-                (Some(now), Some(before)) => now.says_the_same(before),
+                (Some(now), Some(before)) => now.has_equal_content(before),
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
@@ -90,7 +90,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
-            if !now.class.says_the_same(&before.class) || now.default_classes != before.default_classes {
+            if !now.class.has_equal_content(&before.class) || now.default_classes != before.default_classes {
                 parts.insert(key_of_class(now));
             }
             add(&mut parts, Kind::Ingress, &now.ingresses, &before.ingresses);
@@ -139,7 +139,7 @@ fn add<V: Part>(
 
 fn is_difference<N, V: Part>(change: &Change<'_, N, V>) -> bool {
     match change {
-        Change::Replaced(_, before, now) => !now.says_the_same(before),
+        Change::Replaced(_, before, now) => !now.has_equal_content(before),
         Change::Added(..) | Change::Removed(..) => true,
     }
 }

@@ -42,17 +42,17 @@ impl OwnerSnapshot {
     }
 }
 
-/// A snapshot, and what has to be watched by name for it.
+/// A snapshot, and the objects to watch by name for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extract {
     /// The objects that the owner may use.
     pub snapshot: OwnerSnapshot,
-    /// The Secrets and ConfigMaps it refers to and may use, whether they exist or not. What it may not use is not watched.
+    /// The permitted references to Secrets and ConfigMaps, whether the objects exist or not.
     pub referenced: BTreeSet<ObjectKey>,
 }
 
-/// Names that a snapshot refers to.
+/// The names of a snapshot's references.
 #[derive(Debug, Default)]
 struct Names {
     services: BTreeSet<ObjectName>,
@@ -61,12 +61,12 @@ struct Names {
     namespaces: BTreeSet<Arc<str>>,
     proxies: BTreeSet<ObjectName>,
     http_route_filters: BTreeSet<ObjectName>,
-    /// The permissions that references into other namespaces take.
+    /// The permissions for references into other namespaces.
     crossings: BTreeSet<Target>,
 }
 
 impl World {
-    /// Cuts what an owner may see; `None` when it is not there, or cannot be decoded.
+    /// The extract of an owner; `None` if the owner is absent or undecodable.
     pub fn extract(&self, owner: &ObjectKey) -> Option<Extract> {
         if owner.kind == Kind::Gateway {
             self.extract_gateway(&owner.name)
@@ -127,7 +127,7 @@ impl World {
             names.cross(Kind::SecurityPolicy, name, &config_map);
         }
         let mut referents = self.referents(&names);
-        // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
+        // The permissions depend on ReferenceGrants and on labels of Namespaces, so they follow the other referents.
         let permitted = permitted_references(
             &gateway,
             &listener_sets,
@@ -177,7 +177,7 @@ impl World {
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
     }
 
-    /// The classes that are marked as the default, the one that counts first.
+    /// The classes with the mark of the default, in the order of precedence.
     pub(super) fn default_classes(&self) -> Vec<Arc<str>> {
         let marked = self.ingress_classes.dependents(&Target::DefaultIngressClass);
         let marked = picked(&self.ingress_classes, marked);
@@ -223,7 +223,7 @@ impl World {
     }
 }
 
-/// The objects with these names that are there and can be decoded, by the names that they hold themselves.
+/// The existing, decodable objects with these names. The keys share the names of the objects.
 pub(super) fn picked<'a, K: Stored>(
     store: &KindStore<K>,
     names: impl IntoIterator<Item = &'a ObjectName>,
@@ -236,7 +236,7 @@ pub(super) fn picked<'a, K: Stored>(
 }
 
 impl Names {
-    /// The routes with one of these parents; what they refer to is added.
+    /// The routes with one of these parents. Adds the references of the routes.
     fn routes(&mut self, world: &World, parents: &[Target]) -> SharedMap<ObjectKey, AnyRoute> {
         let mut routes = Vec::new();
         for (kind, parent) in Kind::routes().flat_map(|kind| parents.iter().map(move |parent| (kind, parent)))
@@ -255,7 +255,7 @@ impl Names {
         routes
     }
 
-    /// Adds Secrets and ConfigMaps that may be used.
+    /// Adds permitted Secrets and ConfigMaps.
     fn permit(&mut self, references: BTreeSet<ObjectKey>) {
         for ObjectKey { kind, name } in references {
             let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
@@ -263,7 +263,7 @@ impl Names {
         }
     }
 
-    /// Notes which permissions these references of an object take.
+    /// Adds the permissions for references of an object into other namespaces.
     fn cross<'a>(&mut self, kind: Kind, from: &ObjectName, to: impl IntoIterator<Item = &'a ObjectName>) {
         let foreign = to.into_iter().filter(|to| to.namespace != from.namespace);
         let crossings = foreign.map(|to| crossing(kind, from.namespace.clone(), to.namespace.clone()));

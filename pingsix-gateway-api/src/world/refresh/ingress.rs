@@ -1,4 +1,4 @@
-//! An extract of an IngressClass brought up to date.
+//! Incremental updates of the extract of an IngressClass.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl World {
         referenced: &mut BTreeSet<ObjectKey>,
         changed: &Changed,
     ) -> bool {
-        // A class without the mark is not told of those that have it, and has no Ingresses because of it.
+        // A class without the mark gets no changes of marked classes, and its Ingresses do not depend on marks.
         snapshot.default_classes = self.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
@@ -43,7 +43,7 @@ impl World {
                 }
                 // Parameters name Secrets, and another default class may have other Ingresses.
                 Kind::IngressClass | Kind::PingsixProxy => return false,
-                // The Service says what is to be done for an EndpointSlice.
+                // The Service of an EndpointSlice determines the update.
                 _ => {}
             }
         }
@@ -73,7 +73,7 @@ impl World {
         true
     }
 
-    /// Takes in how an Ingress is now, and notes what it does not refer to any more.
+    /// Updates an Ingress, and adds its former references to `left`.
     fn refresh_ingress(
         &self,
         snapshot: &mut IngressSnapshot,
@@ -101,7 +101,8 @@ impl World {
         snapshot.ingresses.insert(name.clone(), ingress);
     }
 
-    /// Whether an Ingress of the snapshot refers to a Service or a Secret. It looks at the Ingresses of all classes that do.
+    /// Whether an Ingress of the snapshot refers to a Service or a Secret. The cost is proportional to the referring
+    /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
         let target = Target::Object(to.clone());
         self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))

@@ -1,4 +1,4 @@
-//! A consumer, as the controller has one.
+//! A consumer of watches, in place of the controller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::fixture::api_server::ApiServer;
 use crate::watch::{Answer, Availability, Input, WatchOptions, Watches};
 use crate::world::{Stored, World};
 
-/// Takes in what watches tell.
-pub(super) struct Feed {
+/// A consumer of watches, which applies their inputs to a world.
+pub(super) struct Consumer {
     pub(super) watches: Watches,
     pub(super) inputs: mpsc::Receiver<Input>,
     pub(super) stop: CancellationToken,
@@ -25,12 +25,12 @@ pub(super) struct Feed {
     pub(super) log: Vec<String>,
 }
 
-impl Feed {
+impl Consumer {
     pub(super) fn of(server: &ApiServer, options: WatchOptions) -> Self {
-        Self::through(server.client(), options, CancellationToken::new())
+        Self::with_client(server.client(), options, CancellationToken::new())
     }
 
-    pub(super) fn through(client: Client, options: WatchOptions, stop: CancellationToken) -> Self {
+    pub(super) fn with_client(client: Client, options: WatchOptions, stop: CancellationToken) -> Self {
         let (watches, inputs) = Watches::start(client, options, &stop);
         Self {
             watches,
@@ -43,35 +43,35 @@ impl Feed {
         }
     }
 
-    /// Takes in until something holds; fails when it still does not after long.
+    /// Applies inputs until a condition holds, with a timeout.
     pub(super) async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let deadline = tokio::time::Instant::now() + Duration::from_mins(10);
         while !holds(self) {
             let Ok(input) = tokio::time::timeout_at(deadline, self.inputs.recv()).await else {
                 panic!("not within ten minutes: {what}\n{}", self.log.join("\n"));
             };
-            self.take(input.unwrap_or_else(|| panic!("the watches ended before {what}")));
+            self.apply(input.unwrap_or_else(|| panic!("the watches ended before {what}")));
         }
     }
 
-    /// Takes in whatever comes within a time.
+    /// Applies the inputs of a period.
     pub(super) async fn during(&mut self, time: Duration) {
         let deadline = tokio::time::Instant::now() + time;
         while let Ok(Some(input)) = tokio::time::timeout_at(deadline, self.inputs.recv()).await {
-            self.take(input);
+            self.apply(input);
         }
     }
 
-    /// Takes in until every kind but Secrets and ConfigMaps is known.
+    /// Applies inputs until every kind but Secrets and ConfigMaps is complete.
     pub(super) async fn complete(&mut self) {
-        self.until("everything is known", |feed| {
+        self.until("everything is known", |consumer| {
             let mut kinds = Kind::ALL.iter().filter(|kind| !matches!(kind, Kind::Secret | Kind::ConfigMap));
-            kinds.all(|kind| feed.world.is_complete(*kind))
+            kinds.all(|kind| consumer.world.is_complete(*kind))
         })
         .await;
     }
 
-    pub(super) fn take(&mut self, input: Input) {
+    pub(super) fn apply(&mut self, input: Input) {
         self.log.push(format!("{input:?}"));
         match input {
             Input::Event(event) => drop(self.world.apply(event)),
@@ -98,7 +98,7 @@ impl Feed {
     }
 
     /// The number of inputs that contain a text.
-    pub(super) fn told(&self, text: &str) -> usize {
+    pub(super) fn count_logged(&self, text: &str) -> usize {
         self.log.iter().filter(|line| line.contains(text)).count()
     }
 }

@@ -1,7 +1,7 @@
-//! Texts that come with every object, in little room.
+//! Compact forms of texts that every object has.
 //!
-//! There are thousands of objects, and what they say of themselves is mostly numbers written as text, or what others say as
-//! well. What has another shape is kept as it is: nothing is lost.
+//! There are thousands of objects. Most of their versions are numbers, their uids are UUIDs, and their statuses differ
+//! in times alone. Other texts are stored unchanged, so every form is lossless.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pingsix_translate::snapshot::Pool;
 use serde_json::Value;
 
-/// A `resourceVersion`, empty when there is none. API servers count; whoever does not is taken at their word.
+/// A `resourceVersion`, or an empty text. The API server's versions are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Number(u64),
@@ -33,7 +33,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A `uid`. API servers give UUIDs.
+/// A `uid`. The API server's uids are UUIDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Uid {
     Uuid([u8; 16]),
@@ -69,21 +69,21 @@ impl fmt::Display for Uid {
     }
 }
 
-/// A status as it was sent, in two parts. The routes of a Gateway mostly say the same and differ in when they came to say
-/// it, so the first part is one text for all of them.
+/// A status in two parts. The statuses of a Gateway's routes mostly differ in their times, so they share the first
+/// part.
 #[derive(Clone, Debug)]
-pub(super) struct KeptStatus {
-    /// With the numbers of `times` in their place.
+pub(super) struct CompactStatus {
+    /// The status as JSON, with an index of `times` in place of each time.
     shape: Arc<str>,
     times: Times,
 }
 
-/// In seconds, each once.
+/// Distinct times, in Unix seconds.
 #[derive(Clone, Debug)]
 enum Times {
-    /// All at once, as most are.
+    /// One time for all conditions, the usual case.
     One(i64),
-    /// The text is missing when the shape is the status.
+    /// Several times, or none.
     Many(Box<[i64]>),
 }
 
@@ -105,10 +105,10 @@ impl From<Vec<i64>> for Times {
 /// The field with the time of a condition.
 const TIME: &str = "lastTransitionTime";
 
-impl KeptStatus {
+impl CompactStatus {
     pub(super) fn new(mut status: Value) -> Self {
         let mut times = Vec::new();
-        // A number there would be taken for one of ours.
+        // A number in place of a time would look like an index.
         if !any_time(&mut status, &mut |time| time.is_number()) {
             any_time(&mut status, &mut |time| {
                 if let Some(second) = time.as_str().and_then(second_of) {
@@ -141,14 +141,14 @@ impl KeptStatus {
     }
 }
 
-/// A time that is a whole second and written as the API server does.
+/// The Unix second of a time in the form of the API server.
 fn second_of(text: &str) -> Option<i64> {
     let time: Timestamp = text.parse().ok()?;
     let second = Timestamp::from_second(time.as_second()).ok()?;
     (second.to_string() == text).then(|| second.as_second())
 }
 
-/// Calls a function with everything that stands where a time does, until it says yes.
+/// Calls a function with the value of every time field, until the function returns `true`.
 fn any_time(value: &mut Value, visit: &mut dyn FnMut(&mut Value) -> bool) -> bool {
     match value {
         Value::Object(fields) => fields
@@ -159,7 +159,7 @@ fn any_time(value: &mut Value, visit: &mut dyn FnMut(&mut Value) -> bool) -> boo
     }
 }
 
-impl KeptStatus {
+impl CompactStatus {
     pub(super) fn share(&mut self, pool: &mut Pool) {
         pool.text(&mut self.shape);
     }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_the_usual_shape_is_small_and_what_has_not_is_kept() {
+    fn usual_texts_are_compact_and_other_texts_are_kept() {
         for text in ["1", "18446744073709551615", "007", "", "a"] {
             assert_eq!(Version::from(text).to_string(), text);
         }
@@ -204,15 +204,16 @@ mod tests {
             [json!("-002026-01-01T00:00:00Z"), json!({"lastTransitionTime": 0}), json!(["soon"])],
         ] {
             let status = status(times);
-            assert_eq!(KeptStatus::new(status.clone()).read().to_string(), status.to_string());
+            assert_eq!(CompactStatus::new(status.clone()).read().to_string(), status.to_string());
         }
-        assert_eq!(KeptStatus::new(Value::Null).read(), Value::Null);
+        assert_eq!(CompactStatus::new(Value::Null).read(), Value::Null);
     }
 
     #[test]
     fn statuses_that_differ_in_time_share_a_text() {
-        let (mut pool, at) =
-            (Pool::default(), |time: &str| KeptStatus::new(status([time.into(), time.into(), time.into()])));
+        let (mut pool, at) = (Pool::default(), |time: &str| {
+            CompactStatus::new(status([time.into(), time.into(), time.into()]))
+        });
         let (mut one, mut other) = (at("2026-01-01T00:00:00Z"), at("2026-01-02T00:00:00Z"));
         one.share(&mut pool);
         other.share(&mut pool);

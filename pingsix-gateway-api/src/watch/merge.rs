@@ -1,6 +1,6 @@
-//! One view of a kind, from one watch or from several.
+//! The merge of a kind's watches into one list and its events.
 //!
-//! Kept apart from the watches themselves: it is a plain value, which turns their events into those of one list.
+//! The merge is a plain value without I/O.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -12,38 +12,38 @@ use super::input::{Input, WorldKind};
 use super::object::Watched;
 use super::stream::Selection;
 
-/// The state of a kind that was passed to the world. `parts` are its watches.
-pub(super) struct View<K> {
-    parts: Vec<Part<K>>,
+/// Merges the events of a kind's watches.
+pub(super) struct EventMerger<K> {
+    /// The watches, one for each selection.
+    parts: Vec<NamespacePart<K>>,
     /// Whether the world has a complete list.
     is_complete: bool,
     /// Whether the last input was an empty list.
     is_empty: bool,
 }
 
-/// The state of one namespace. With a single part the state stays empty, because its events are complete.
-struct Part<K> {
-    /// The version of every object that is there; how a list that is read anew finds out what vanished meanwhile, in
-    /// this namespace alone.
+/// The state of one watch. The events of a single watch need no merge, so its state stays empty.
+struct NamespacePart<K> {
+    /// The versions of all objects of the namespace. Comparison with a new list reveals deleted objects.
     known: BTreeMap<ObjectName, Option<String>>,
-    /// The list that is being read.
+    /// The unfinished list.
     listing: BTreeMap<ObjectName, Watched<K>>,
-    /// The objects, until all namespaces have been listed and the world gets them all at once.
-    held: Option<BTreeMap<ObjectName, Watched<K>>>,
+    /// The objects of a complete list, until all other namespaces are listed.
+    buffered: Option<BTreeMap<ObjectName, Watched<K>>>,
     is_listed: bool,
 }
 
-impl<K> Default for Part<K> {
+impl<K> Default for NamespacePart<K> {
     fn default() -> Self {
-        Self { known: BTreeMap::new(), listing: BTreeMap::new(), held: None, is_listed: false }
+        Self { known: BTreeMap::new(), listing: BTreeMap::new(), buffered: None, is_listed: false }
     }
 }
 
-impl<K: WorldKind> View<K> {
-    /// A view of as many parts as there are selections.
+impl<K: WorldKind> EventMerger<K> {
+    /// A merge of one watch for each selection.
     pub(super) fn of(selections: &[Selection]) -> Self {
         Self {
-            parts: selections.iter().map(|_| Part::default()).collect(),
+            parts: selections.iter().map(|_| NamespacePart::default()).collect(),
             is_complete: false,
             is_empty: false,
         }
@@ -54,26 +54,25 @@ impl<K: WorldKind> View<K> {
         self.is_complete
     }
 
-    /// The kind has no objects: none is left in the world, and it knows that. Says nothing if that was the last it was
-    /// told.
-    pub(super) fn empty(&mut self) -> Vec<Input> {
+    /// The inputs that remove all objects of the kind. The result is empty if the last input was such a removal.
+    pub(super) fn clear(&mut self) -> Vec<Input> {
         if mem::replace(&mut self.is_empty, true) {
             return Vec::new();
         }
-        self.parts.iter_mut().for_each(|part| *part = Part::default());
+        self.parts.iter_mut().for_each(|part| *part = NamespacePart::default());
         self.is_complete = true;
         vec![K::input(watcher::Event::Init), K::input(watcher::Event::InitDone)]
     }
 
-    /// Takes an event of one part in, and says what the world has to take in.
-    pub(super) fn take(&mut self, part: usize, event: watcher::Event<Watched<K>>) -> Vec<Input> {
+    /// The inputs for the world after an event of one watch.
+    pub(super) fn apply(&mut self, part: usize, event: watcher::Event<Watched<K>>) -> Vec<Input> {
         self.is_empty = false;
         if self.parts.len() == 1 {
             self.is_complete |= matches!(event, watcher::Event::InitDone);
             return vec![K::input(event)];
         }
         let Some(part) = self.parts.get_mut(part) else { return Vec::new() };
-        // After the kind was absent, the world has a list, and the parts begin anew.
+        // After an absence of the kind, `is_complete` is set, but each watch starts with a first list again.
         let is_first = !part.is_listed;
         match event {
             watcher::Event::Init => {
@@ -86,7 +85,7 @@ impl<K: WorldKind> View<K> {
             }
             watcher::Event::InitDone if is_first => {
                 part.is_listed = true;
-                part.held = Some(mem::take(&mut part.listing));
+                part.buffered = Some(mem::take(&mut part.listing));
                 self.release()
             }
             watcher::Event::InitDone => part.relisted(),
@@ -95,7 +94,7 @@ impl<K: WorldKind> View<K> {
         }
     }
 
-    /// Once every part has been listed, all of them together are one list.
+    /// The whole list, after every watch has been listed.
     fn release(&mut self) -> Vec<Input> {
         if !self.parts.iter().all(|part| part.is_listed) {
             return Vec::new();
@@ -103,20 +102,20 @@ impl<K: WorldKind> View<K> {
         self.is_complete = true;
         let mut inputs = vec![K::input(watcher::Event::Init)];
         for part in &mut self.parts {
-            let held = part.held.take().unwrap_or_default();
-            part.known = held.iter().map(|(name, object)| (name.clone(), object.version())).collect();
-            inputs.extend(held.into_values().map(|object| K::input(watcher::Event::InitApply(object))));
+            let buffered = part.buffered.take().unwrap_or_default();
+            part.known = buffered.iter().map(|(name, object)| (name.clone(), object.version())).collect();
+            inputs.extend(buffered.into_values().map(|object| K::input(watcher::Event::InitApply(object))));
         }
         inputs.push(K::input(watcher::Event::InitDone));
         inputs
     }
 }
 
-impl<K: WorldKind> Part<K> {
+impl<K: WorldKind> NamespacePart<K> {
     fn applied(&mut self, object: Watched<K>) -> Option<Input> {
         let name = object.name();
-        if let Some(held) = &mut self.held {
-            held.insert(name, object);
+        if let Some(buffered) = &mut self.buffered {
+            buffered.insert(name, object);
             return None;
         }
         self.known.insert(name, object.version());
@@ -125,19 +124,19 @@ impl<K: WorldKind> Part<K> {
 
     fn deleted(&mut self, object: Watched<K>) -> Option<Input> {
         let name = object.name();
-        if let Some(held) = &mut self.held {
-            held.remove(&name);
+        if let Some(buffered) = &mut self.buffered {
+            buffered.remove(&name);
             return None;
         }
         self.known.remove(&name);
         Some(K::input(watcher::Event::Delete(object)))
     }
 
-    /// The changes by a new list.
+    /// The changes since the previous list.
     fn relisted(&mut self) -> Vec<Input> {
         let listing = mem::take(&mut self.listing);
-        if let Some(held) = &mut self.held {
-            *held = listing;
+        if let Some(buffered) = &mut self.buffered {
+            *buffered = listing;
             return Vec::new();
         }
         let mut gone = mem::take(&mut self.known);
