@@ -208,11 +208,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     )?;
     page.counter("feed_handshakes_failed", "Failed TLS handshakes", stats.handshakes_failed)?;
     page.counter("feed_tls_rotations", "Applied TLS rotations", stats.tls_rotations)?;
-    page.counter(
-        "feed_tls_rotations_refused",
-        "Refused TLS rotations",
-        stats.tls_rotations_refused,
-    )?;
+    page.counter("feed_tls_rotations_refused", "Refused TLS rotations", stats.tls_rotations_refused)?;
     page.counter("feed_publications", "Publications with changes", stats.publications)?;
     page.counter("feed_reservations", "Reserved blocks of revisions", stats.reservations)?;
     page.counter("feed_reservations_failed", "Failed reservations", stats.reservations_failed)?;
@@ -221,11 +217,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         "Blocks of revisions that the shared time supplied while reservations failed",
         stats.revisions_unreserved,
     )?;
-    page.gauge(
-        "feed_store_away",
-        "Whether the last reservation failed",
-        stats.store_away.into(),
-    )?;
+    page.gauge("feed_store_away", "Whether the last reservation failed", stats.store_away.into())?;
     page.gauge("feed_revision", "The highest issued revision", stats.revision)?;
     page.gauge(
         "feed_compacted_revision",
