@@ -2,8 +2,8 @@
 //!
 //! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
 //! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
-//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets and routes that count for
-//! a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
+//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets, routes and Ingresses that
+//! count for a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
 //! connection to that backend.
 
 mod attached;
@@ -32,7 +32,7 @@ use crate::model::{ObjectKey, PolicyPlugins};
 use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{IngressSnapshot, Snapshot};
 
 /// The policies of a snapshot: a field for each kind. Methods name each field, so that the compiler finds all of them.
 #[derive(Debug, Default)]
@@ -49,6 +49,11 @@ impl Policies {
             backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
             security: AttachedPolicies::new(&snapshot.security_policies, references),
         }
+    }
+
+    /// The policies of Ingresses.
+    pub(crate) fn of_ingresses(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
+        Self { security: AttachedPolicies::new(&snapshot.security_policies, references), ..Self::default() }
     }
 
     /// The objects that policies target.
@@ -98,6 +103,23 @@ impl Policies {
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
             (index, self.chain(&levels).map(|chain| chain.map(&mut share)))
         }))
+    }
+
+    /// The chains of a rule of an Ingress: the same on each of these ports. No target is wider than an Ingress.
+    pub(crate) fn chains_of_ingress(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        ports: impl Iterator<Item = usize>,
+        share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
+    ) -> RuleChains {
+        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        if security.is_empty() {
+            return RuleChains::default();
+        }
+        let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();
+        let inheritance = self.chain(&levels).map(|chain| chain.map(share));
+        RuleChains::new(ports.map(|port| (port, inheritance.clone())))
     }
 
     /// The plugins of a chain.

@@ -5,6 +5,8 @@
 mod hostile;
 #[path = "effort/ingress.rs"]
 mod ingress;
+#[path = "effort/ingress_policies.rs"]
+mod ingress_policies;
 
 use std::sync::Arc;
 

@@ -250,10 +250,15 @@ impl Translated {
                 }
             }
         }
+        self.add_policies(&verdicts);
+        self.gateways.push(verdicts);
+    }
+
+    /// Adds the verdicts of an owner on policies.
+    fn add_policies(&mut self, verdicts: &Verdicts) {
         for (key, verdict) in &verdicts.policies {
             self.policies.entry(key.clone()).or_default().push(verdict.clone());
         }
-        self.gateways.push(verdicts);
     }
 
     /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
@@ -384,8 +389,8 @@ impl Translated {
                 reason: reason::NO_TARGET,
                 message: if kind == Kind::SecurityPolicy {
                     format!(
-                        "The policy has no effect: no Gateway served here, ListenerSet or attached route is a target of \
-                         it ({targets})."
+                        "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
+                         target of it ({targets})."
                     )
                 } else {
                     format!(

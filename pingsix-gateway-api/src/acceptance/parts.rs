@@ -94,6 +94,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 parts.insert(key_of_class(now));
             }
             add(&mut parts, Kind::Ingress, &now.ingresses, &before.ingresses);
+            add(&mut parts, Kind::SecurityPolicy, &now.security_policies, &before.security_policies);
             add_referents(&mut parts, &now.referents, &before.referents);
         }
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
@@ -197,6 +198,8 @@ pub(crate) fn put<'k>(
                     into.default_classes.clone_from(&from.default_classes);
                 } else if *kind == Kind::Ingress {
                     copy(&mut into.ingresses, &from.ingresses, name);
+                } else if *kind == Kind::SecurityPolicy {
+                    copy(&mut into.security_policies, &from.security_policies, name);
                 } else {
                     put_referent(&mut into.referents, &from.referents, *kind, name);
                 }
@@ -258,6 +261,7 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
         OwnerSnapshot::Ingress(of) => match kind {
             Kind::IngressClass => Some(format!("{} {:?}", of.class.text(), of.default_classes)),
             Kind::Ingress => text_at(&of.ingresses, name),
+            Kind::SecurityPolicy => text_at(&of.security_policies, name),
             _ => text_of_referent(&of.referents, key),
         },
     }
@@ -299,6 +303,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             class: of.class.clone(),
             default_classes: of.default_classes.clone(),
             ingresses: SharedMap::new(),
+            security_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
     };

@@ -28,12 +28,14 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
                 return of(part, (0..rules).map(Section::Rule).collect());
             }
             if part.kind == Kind::SecurityPolicy {
-                let is_there = snapshot.security_policies.contains_key(name);
-                return if is_there { of(part, vec![Section::Whole]) } else { Vec::new() };
+                return of(part, whole(snapshot.security_policies.contains_key(name)));
             }
             &snapshot.referents
         }
         OwnerSnapshot::Ingress(snapshot) => {
+            if part.kind == Kind::SecurityPolicy {
+                return of(part, whole(snapshot.security_policies.contains_key(name)));
+            }
             if part.kind == Kind::Ingress {
                 let sections = snapshot.ingresses.get(name).map(|ingress| sections(ingress));
                 return of(part, sections.unwrap_or_default());
@@ -47,8 +49,13 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
     } else {
         matches!(part.kind, Kind::Service | Kind::EndpointSlice) && referents.services.contains_key(name)
     };
-    let whole = if part.kind == Kind::Secret { part } else { &service };
-    if is_there { of(whole, vec![Section::Whole]) } else { Vec::new() }
+    let object = if part.kind == Kind::Secret { part } else { &service };
+    of(object, whole(is_there))
+}
+
+/// The sections of an object that is a source as a whole.
+fn whole(is_there: bool) -> Vec<Section> {
+    if is_there { vec![Section::Whole] } else { Vec::new() }
 }
 
 /// The sections of an Ingress that ask for something.

@@ -16,6 +16,7 @@ use super::waits::ANSWER_TIMEOUT;
 use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
+mod security;
 mod waiting;
 
 /// The documents of each data plane that is not empty.

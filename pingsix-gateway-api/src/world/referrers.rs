@@ -40,6 +40,8 @@ impl World {
                 }
                 OwnerSnapshot::Ingress(snapshot) => {
                     add(Kind::Ingress, &mut those(&self.ingresses, &target, &snapshot.ingresses));
+                    let policies = &snapshot.security_policies;
+                    add(Kind::SecurityPolicy, &mut those(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
             };

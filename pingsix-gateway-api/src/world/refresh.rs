@@ -33,8 +33,8 @@ impl World {
     /// Updates an extract if that is possible without a scan. With the result `false`, the extract is invalid.
     ///
     /// The update covers frequent changes: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps,
-    /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass.
-    /// References into other namespaces and to Services with policies need a new extract.
+    /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices, Secrets and ConfigMaps of an
+    /// IngressClass. References into other namespaces and to Services with policies need a new extract.
     pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
         let Extract { snapshot, referenced } = extract;
         let snapshot = match snapshot {

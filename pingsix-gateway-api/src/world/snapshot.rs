@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
-    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    services_of_ingress,
+    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, SecurityPolicy, Snapshot,
+    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
+    default_ingress_classes, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
+    secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
+use pingsix_translate::{
+    Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
+    permitted_references_of_policies,
+};
 
 use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};
@@ -117,15 +120,7 @@ impl World {
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
         let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
-        let security_policies: BTreeSet<ObjectName> =
-            targeted.flat_map(|target| self.security_policies_of(&target)).collect();
-        let security_policies = picked(&self.security_policies, &security_policies);
-        for (name, policy) in &security_policies {
-            let secrets = secrets_of_security_policy(policy, &name.namespace);
-            names.cross(Kind::SecurityPolicy, name, &secrets);
-            let config_map = config_map_of_security_policy(policy, &name.namespace);
-            names.cross(Kind::SecurityPolicy, name, &config_map);
-        }
+        let security_policies = names.security_policies(self, targeted);
         let mut referents = self.referents(&names);
         // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
         let permitted = permitted_references(
@@ -172,8 +167,14 @@ impl World {
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let referents = self.referents(&names);
-        let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
+        let targeted = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
+        let security_policies = names.security_policies(self, targeted.map(Target::Object));
+        let mut referents = self.referents(&names);
+        // Permission takes the ReferenceGrants.
+        names.permit(permitted_references_of_policies(&security_policies, &referents));
+        referents.secrets = picked(&self.secrets, &names.secrets);
+        referents.config_maps = picked(&self.config_maps, &names.config_maps);
+        let snapshot = IngressSnapshot { class, default_classes, ingresses, security_policies, referents };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
     }
 
@@ -253,6 +254,22 @@ impl Names {
             self.http_route_filters.extend(route.filters().iter().cloned());
         }
         routes
+    }
+
+    /// The SecurityPolicies with one of these targets; the permissions that their references take are added.
+    fn security_policies(
+        &mut self,
+        world: &World,
+        targets: impl Iterator<Item = Target>,
+    ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
+        let policies: BTreeSet<ObjectName> =
+            targets.flat_map(|target| world.security_policies_of(&target)).collect();
+        let policies = picked(&world.security_policies, &policies);
+        for (name, policy) in &policies {
+            self.cross(Kind::SecurityPolicy, name, &secrets_of_security_policy(policy, &name.namespace));
+            self.cross(Kind::SecurityPolicy, name, &config_map_of_security_policy(policy, &name.namespace));
+        }
+        policies
     }
 
     /// Adds Secrets and ConfigMaps that may be used.

@@ -46,12 +46,34 @@ pub fn permitted_references(
         let secret = secret_of_traffic_policy(policy, &name.namespace).into_iter().collect();
         references.extend(permitted(&key, Kind::Secret, secret));
     }
-    for (name, policy) in security_policies {
+    references.extend(of_security_policies(security_policies, &grants));
+    references
+}
+
+/// The Secrets and ConfigMaps that policies of Ingresses name and may use, existing or not. A controller reads no other object
+/// for them.
+///
+/// The function uses the ReferenceGrants of `referents`.
+pub fn permitted_references_of_policies(
+    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    referents: &Referents,
+) -> BTreeSet<ObjectKey> {
+    of_security_policies(security_policies, &Grants::new(referents.reference_grants.values()))
+}
+
+fn of_security_policies(
+    policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    grants: &Grants,
+) -> BTreeSet<ObjectKey> {
+    let mut references = BTreeSet::new();
+    for (name, policy) in policies {
         let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
-        let secrets = secrets_of_security_policy(policy, &name.namespace);
-        references.extend(permitted(&key, Kind::Secret, secrets));
-        let config_map = config_map_of_security_policy(policy, &name.namespace).into_iter().collect();
-        references.extend(permitted(&key, Kind::ConfigMap, config_map));
+        let secrets = secrets_of_security_policy(policy, &name.namespace).into_iter();
+        let secrets = secrets.map(|name| ObjectKey { kind: Kind::Secret, name });
+        let config_map = config_map_of_security_policy(policy, &name.namespace);
+        let config_map = config_map.map(|name| ObjectKey { kind: Kind::ConfigMap, name });
+        let named = secrets.chain(config_map);
+        references.extend(named.filter(|target| grants.permit(&key, target.kind, &target.name)));
     }
     references
 }

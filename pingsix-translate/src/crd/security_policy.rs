@@ -28,9 +28,10 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     status = "PolicyStatus",
     derive = "PartialEq",
     label("gateway.networking.k8s.io/policy", "Inherited"),
-    doc = "Who may send requests through Gateways, ListenerSets and routes: authentication, addresses, origins. The policy \
-           of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route for its rules. Of \
-           several policies, each top-level field counts for itself, and the four authentications count as one field.",
+    doc = "Who may send requests through Gateways, ListenerSets and routes, or to Ingresses: authentication, addresses, \
+           origins. The policy of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route \
+           for its rules. Of several policies, each top-level field counts for itself, and the four authentications count \
+           as one field.",
     printcolumn(
         name = "Accepted",
         type_ = "string",
@@ -55,8 +56,11 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     ).message("a policy has to set a field beside targetRefs"),
     validation = Rule::new(
         "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
-         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute'])"
-    ).message("the targets have to be Gateways and ListenerSets, or routes"),
+         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute']) || \
+         self.targetRefs.all(target, target.kind == 'Ingress')"
+    ).message("the targets have to be Gateways and ListenerSets, or routes, or Ingresses"),
+    validation = Rule::new("self.targetRefs.all(target, target.kind != 'Ingress' || !has(target.sectionName))")
+        .message("an Ingress has no sections"),
     validation = Rule::new(
         "!has(self.strategy) || self.strategy != 'Overrides' || \
          self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])"
@@ -66,7 +70,7 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     ).message("anonymous overrides no authentication")
 )]
 pub struct SecurityPolicySpec {
-    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes.
+    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes, or Ingresses.
     #[schemars(length(min = 1, max = 16))]
     pub target_refs: Vec<PolicyTargetReference>,
 

@@ -22,7 +22,7 @@ use crate::snapshot::{
     AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents,
     SecurityPolicy, Snapshot,
 };
-use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
+use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(super) struct OfGateway {
     last: LastGateway,
     extensions: Extensions,
     context: GatewayContext,
+    policies: JudgedPolicies,
 }
 
 impl Owner for OfGateway {
@@ -44,6 +45,7 @@ impl Owner for OfGateway {
             last: LastGateway::new(snapshot),
             extensions: Extensions::new(&snapshot.referents.http_route_filters),
             context: GatewayContext::new(snapshot, references, options),
+            policies: JudgedPolicies::default(),
         }
     }
 
@@ -85,6 +87,15 @@ impl Owner for OfGateway {
         self.context.attach(route, references, backends_and_shared, problems)
     }
 
+    fn judge_policies(
+        &mut self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> BTreeSet<ObjectKey> {
+        let before = std::mem::replace(&mut self.policies, self.context.judge_policies(inputs, references));
+        self.policies.affected.changed(&before.affected)
+    }
+
     fn judge(
         &self,
         index: usize,
@@ -93,7 +104,8 @@ impl Owner for OfGateway {
         shared: &mut Shared,
     ) -> (Option<RouteVerdict>, JudgedRoute) {
         let mut problems = Vec::new();
-        let mut verdict = judge_route(index, input, refusals, &mut problems);
+        let policies = self.policies.affected.of_route(&input.route.key);
+        let mut verdict = judge_route(index, input, refusals, policies.as_deref(), &mut problems);
         verdict.parents = shared.parents.share(verdict.parents);
         let counted = attached_to(index, input, &verdict, refusals);
         (Some(verdict), JudgedRoute { problems, counted })
@@ -130,9 +142,9 @@ impl Owner for OfGateway {
         references: &References<'_>,
         served: Served<'_>,
     ) -> Translation {
-        let Served { data_planes, stream_planes, inputs, counts, verdicts, problems } = served;
-        let judged = JudgedBefore { counts, routes: verdicts, problems };
-        let verdicts = self.context.judge(snapshot, references, inputs, judged);
+        let Served { data_planes, stream_planes, counts, verdicts, problems } = served;
+        let judged = JudgedBefore { counts, routes: verdicts, policies: &self.policies, problems };
+        let verdicts = self.context.judge(snapshot, references, judged);
         Translation {
             data_planes,
             stream_planes,

@@ -96,7 +96,7 @@ impl PolicyTarget {
         let Some(kind) = kind.filter(|kind| P::TARGETS.contains(kind)) else {
             let is_known = P::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
             let group = if target.group.is_empty() { "the core group" } else { target.group };
-            let targets: Vec<String> = P::TARGETS.iter().map(|kind| format!("{kind}s")).collect();
+            let targets: Vec<String> = P::TARGETS.iter().map(|kind| plural(*kind)).collect();
             return Err(Refusal::new(
                 at.child(if is_known { "group" } else { "kind" }),
                 Reason::Invalid,
@@ -110,10 +110,20 @@ impl PolicyTarget {
         };
         Ok(Self {
             object: ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name) },
-            // Empty is as good as not written.
-            section: target.section_name.filter(|name| !name.is_empty()).map(str::to_owned),
+            // Empty is as good as not written. An Ingress has no sections, so a policy for one counts for the whole Ingress,
+            // and is invalid: no part of the Ingress is open by mistake.
+            section: target
+                .section_name
+                .filter(|name| !name.is_empty() && kind != Kind::Ingress)
+                .map(str::to_owned),
         })
     }
+}
+
+/// Objects of a kind, in words.
+fn plural(kind: Kind) -> String {
+    let ending = if kind.as_str().ends_with('s') { "es" } else { "s" };
+    format!("{kind}{ending}")
 }
 
 /// A policy with its targets.

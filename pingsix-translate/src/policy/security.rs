@@ -38,7 +38,8 @@ const CSRF: &str = "csrf";
 impl PolicyKind for Security {
     type Object = SecurityPolicy;
 
-    const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute];
+    const TARGETS: &'static [Kind] =
+        &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress];
 
     fn target_refs(policy: &SecurityPolicy) -> impl Iterator<Item = TargetRef<'_>> {
         policy.spec.target_refs.iter().map(|target| TargetRef {
@@ -199,14 +200,25 @@ impl<'r> Reader<'r> {
 
     /// The rules on targets, which the API server checks, too.
     fn check_targets(&mut self, spec: &SecurityPolicySpec, at: &FieldPath) {
-        let is_wide =
-            |kind: &str| [Kind::Gateway, Kind::ListenerSet].iter().any(|wide| wide.as_str() == kind);
-        let wide = spec.target_refs.iter().filter(|target| is_wide(&target.kind)).count();
+        let of_kinds = |kinds: &[Kind]| {
+            let is_one =
+                |target: &&crd::PolicyTargetReference| kinds.iter().any(|kind| kind.as_str() == target.kind);
+            spec.target_refs.iter().filter(is_one).count()
+        };
+        let wide = of_kinds(&[Kind::Gateway, Kind::ListenerSet]);
+        let ingresses = of_kinds(&[Kind::Ingress]);
         if spec.target_refs.is_empty() || spec.target_refs.len() > 16 {
             self.flaw(at.clone(), format!("A policy has 1 to 16 targets, not {}.", spec.target_refs.len()));
         }
-        if wide > 0 && wide < spec.target_refs.len() {
-            self.flaw(at.clone(), "The targets have to be Gateways and ListenerSets, or routes, not both.");
+        if [wide, ingresses].iter().any(|count| (1..spec.target_refs.len()).contains(count)) {
+            let message = "The targets have to be Gateways and ListenerSets, or routes, or Ingresses.";
+            self.flaw(at.clone(), message);
+        }
+        for (index, target) in spec.target_refs.iter().enumerate() {
+            let has_section = target.section_name.as_deref().is_some_and(|name| !name.is_empty());
+            if has_section && target.kind == Kind::Ingress.as_str() {
+                self.flaw(at.index(index).child("sectionName"), "An Ingress has no sections.");
+            }
         }
         if spec.strategy == MergeStrategy::Overrides {
             let at = FieldPath::new("spec").child("strategy");

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::affected;
 use super::limited::limited;
 use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
 use crate::attach::{Attachment, Listener};
@@ -79,11 +80,13 @@ impl Refusals {
     }
 }
 
-/// Judges a route with respect to each parentRef to the Gateway or its ListenerSets.
+/// Judges a route with respect to each parentRef to the Gateway or its ListenerSets. `policies` says which policies apply to
+/// the route.
 pub(crate) fn judge_route(
     index: usize,
     input: &RouteInput,
     refusals: &Refusals,
+    policies: Option<&str>,
     problems: &mut Vec<Problem>,
 ) -> RouteVerdict {
     let route = &input.route;
@@ -179,6 +182,9 @@ pub(crate) fn judge_route(
                 first.reason,
                 joined(unresolved.iter().copied()),
             ),
+        }
+        if let (Ok(_), Some(policies)) = (outcome, policies) {
+            conditions.set(affected::condition(policies.to_owned(), route.generation));
         }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }

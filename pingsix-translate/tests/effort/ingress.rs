@@ -13,7 +13,7 @@ use super::{
     ROUTES, TEAMS, add_secret_of, add_service, assert_same, change_slices, difference, object, part, with,
 };
 
-fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
+pub(super) fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
     let path = |path: &str| {
         let service = json!({"name": "own", "port": {"number": 80}});
         json!({"path": path, "pathType": "Prefix", "backend": {"service": service}})
@@ -66,19 +66,19 @@ fn world(parameters: &Value) -> IngressSnapshot {
 }
 
 /// A translator that has seen the world.
-struct Lab {
-    world: IngressSnapshot,
+pub(super) struct Lab {
+    pub(super) world: IngressSnapshot,
     before: Translation,
     translator: Translator,
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(&json!({"attached": {}}))
     }
 
     /// Hosts belong to namespaces.
-    fn owned() -> Self {
+    pub(super) fn owned() -> Self {
         Self::of(&json!({"attached": {}, "ingress": {"hostOwnership": "OldestNamespace"}}))
     }
 
@@ -96,7 +96,7 @@ impl Lab {
     }
 
     /// Changes the world, and back: what the change took, and how many documents came out different.
-    fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
         let mut world = self.world.clone();
         change(&mut world);
         let got = self.translator.translate_ingress(&world);
@@ -109,7 +109,7 @@ impl Lab {
     }
 }
 
-fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<Ingress>) {
+pub(super) fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<Ingress>) {
     world.ingresses.insert(ObjectName::new(namespace, name), ingress);
 }
 

@@ -124,11 +124,11 @@ fn bytes_of_answers(plane: &DataPlane, probes: &[&Probe]) -> Result<Vec<String>,
 
 /// Requests to backends behind the guard, by what became of them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Judged {
+pub(crate) struct Judged {
     /// The backend asks for the key of the moment.
-    guarded: u64,
+    pub(crate) guarded: u64,
     /// An error, while the guard cannot be honoured.
-    closed: u64,
+    pub(crate) closed: u64,
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn guard(rng: &mut SmallRng) -> Value {
     })
 }
 
-fn secret_of_guard(namespace: &str, key: &str) -> Value {
+pub(crate) fn secret_of_guard(namespace: &str, key: &str) -> Value {
     json!({
         "kind": "Secret", "metadata": { "namespace": namespace, "name": "guard" },
         "data": { "key": BASE64_STANDARD.encode(key) },
     })
 }
 
-fn grant_of_guard(rng: &mut SmallRng) -> Value {
+pub(crate) fn grant_of_guard(rng: &mut SmallRng) -> Value {
     let mut grant = grant(rng, "app");
     grant["metadata"]["name"] = json!("guard");
     grant["spec"]["from"][0]["namespace"] = json!("infra");
@@ -191,7 +191,11 @@ fn grants_guard(object: &Value) -> bool {
 }
 
 /// The keys that the guard asks for; `None` while it cannot be honoured.
-fn keys_of_guard(objects: &Present, quarantine: &Quarantine, pending: &Pending) -> Option<BTreeSet<String>> {
+pub(crate) fn keys_of_guard(
+    objects: &Present,
+    quarantine: &Quarantine,
+    pending: &Pending,
+) -> Option<BTreeSet<String>> {
     let (guard, _) = &objects["SecurityPolicy infra/guard"];
     let spec = &guard["spec"];
     let known = ["targetRefs", "strategy", "apiKeyAuth"];
@@ -216,12 +220,13 @@ fn keys_of_guard(objects: &Present, quarantine: &Quarantine, pending: &Pending) 
     keys.collect::<Option<BTreeSet<String>>>().filter(|keys| !keys.is_empty())
 }
 
-/// Changes the guard or a thing that it depends on.
-fn change_guard(
+/// Changes the guard or a thing that it depends on. `guard` makes a new guard.
+pub(crate) fn change_guard(
     rng: &mut SmallRng,
     objects: &mut Present,
     quarantine: &mut Quarantine,
     pending: &mut Pending,
+    guard: impl FnOnce(&mut SmallRng) -> Value,
 ) {
     let namespace = if rng.random() { "app" } else { "infra" };
     let secret = format!("Secret {namespace}/guard");
@@ -329,7 +334,7 @@ fn guarded_history(seed: u64) -> Result<Judged, String> {
         }
         for _ in 0..rng.random_range(1..4) {
             if rng.random() {
-                change_guard(&mut rng, &mut objects, &mut quarantine, &mut pending);
+                change_guard(&mut rng, &mut objects, &mut quarantine, &mut pending, guard);
             } else {
                 change_rest(&mut rng, &mut objects, &others);
             }

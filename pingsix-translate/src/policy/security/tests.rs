@@ -1,5 +1,7 @@
 //! From SecurityPolicies to services, answers and verdicts.
 
+mod ingress;
+
 use serde_json::{Value, json};
 
 use crate::fixture::{self, add_listener_set, add_service, allow_listener_sets, gateway, object, run};

@@ -82,7 +82,7 @@ fn is_target(object: &Value) -> bool {
 }
 
 /// Secrets of every namespace, of which some are missing.
-fn credentials(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn credentials(rng: &mut SmallRng) -> Vec<Value> {
     let names = NAMESPACES.iter().flat_map(|namespace| SECRETS.iter().map(move |name| (*namespace, *name)));
     let present: Vec<(&str, &str)> = names.filter(|_| !one_in(rng, 24)).collect();
     present.into_iter().map(|(namespace, name)| credential(rng, namespace, name)).collect()
@@ -108,7 +108,7 @@ pub(crate) fn credential(rng: &mut SmallRng, namespace: &str, name: &str) -> Val
     })
 }
 
-fn grants(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn grants(rng: &mut SmallRng) -> Vec<Value> {
     let namespaces: Vec<&str> = NAMESPACES.into_iter().filter(|_| !one_in(rng, 3)).collect();
     namespaces.into_iter().map(|namespace| grant(rng, namespace)).collect()
 }

@@ -13,6 +13,7 @@ use super::generate::CERTIFIED;
 use crate::effect::Way;
 use crate::oracle::{Speech, Target, World};
 use crate::probe::Probe;
+use crate::protection::Protection;
 
 /// Who decides about a request, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,15 @@ pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.
     pub(crate) origin: Option<(String, String)>,
     pub(crate) target: Target,
+    /// The demands of a policy, if a backend gets the request.
+    pub(crate) protection: Protection,
+}
+
+impl Decided {
+    /// Without a demand.
+    pub(super) fn freely(origin: Option<(String, String)>, target: Target) -> Self {
+        Self { origin, target, protection: Protection::default() }
+    }
 }
 
 /// How many labels a wildcard stands for.
@@ -121,6 +131,12 @@ impl Ingresses {
             .and_then(|(_, written)| Some((written, self.owner(Some(written))?)))
     }
 
+    /// Namespaces and names.
+    pub(super) fn names(&self) -> BTreeSet<(String, String)> {
+        let metadata = self.oldest_first.iter().map(|ingress| &ingress.metadata);
+        metadata.map(|metadata| (metadata.namespace.clone(), metadata.name.clone())).collect()
+    }
+
     pub(super) fn served(&self) -> BTreeSet<String> {
         self.oldest_first.iter().map(Ingress::name).collect()
     }
@@ -156,9 +172,17 @@ impl Ingresses {
             }
         }
         match best {
-            None => Decided { origin: None, target: Target::Status(404) },
+            None => Decided::freely(None, Target::Status(404)),
             Some(Candidate { origin, namespace, backend, .. }) => {
-                Decided { origin: Some(origin), target: backend.target(world, namespace) }
+                let target = backend.target(world, namespace);
+                if !matches!(target, Target::Service { .. }) {
+                    return Decided::freely(Some(origin), target);
+                }
+                let name = origin.0.split_once('/').expect("a namespace and a name").1;
+                match world.protection_of_ingress(&(namespace.to_owned(), name.to_owned())) {
+                    Some(protection) => Decided { origin: Some(origin), target, protection },
+                    None => Decided::freely(Some(origin), Target::Status(500)),
+                }
             }
         }
     }

@@ -182,13 +182,49 @@ impl World {
         levels
     }
 
+    /// The demands on requests that an Ingress takes; `None` if its policy cannot be honoured.
+    pub(crate) fn protection_of_ingress(&self, ingress: &Name) -> Option<Protection> {
+        match self.oldest_for(&("Ingress", ingress.clone(), None)) {
+            None => Some(Protection::default()),
+            Some(policy) => {
+                let mut protection = self.demands(policy)?.protection;
+                if let Some(addresses) = &mut protection.addresses {
+                    addresses.proxies = policy.proxies();
+                }
+                Some(protection)
+            }
+        }
+    }
+
+    /// Whether each policy with one of these Ingresses as a target is honoured and counts for all of them.
+    pub(crate) fn verdicts_on_policies(&self, ingresses: &BTreeSet<Name>) -> BTreeMap<Name, bool> {
+        let mut verdicts = BTreeMap::new();
+        for policy in &self.policies {
+            let of_ingresses = ingresses.iter().filter(|ingress| policy.targets_object("Ingress", ingress));
+            let counts: Vec<bool> = of_ingresses
+                .map(|ingress| {
+                    let oldest = self.oldest_for(&("Ingress", ingress.clone(), None));
+                    oldest.is_some_and(|oldest| oldest.metadata.key() == policy.metadata.key())
+                })
+                .collect();
+            if !counts.is_empty() {
+                let is_accepted = counts.into_iter().all(|counts| counts) && self.demands(policy).is_some();
+                verdicts.insert(policy.metadata.key(), is_accepted);
+            }
+        }
+        verdicts
+    }
+
     /// Of the policies with a target, the one that counts.
     fn oldest_for(&self, (kind, (namespace, name), section): &Target<'_>) -> Option<&Policy> {
+        let is_ingress = *kind == "Ingress";
+        let group = if is_ingress { "networking.k8s.io" } else { "gateway.networking.k8s.io" };
         let is_target = |target: &Value| {
-            target["group"] == "gateway.networking.k8s.io"
+            target["group"] == group
                 && target["kind"] == *kind
                 && target["name"] == **name
-                && target["sectionName"].as_str() == *section
+                // An Ingress has no sections; a policy that names one closes all of it.
+                && (is_ingress || target["sectionName"].as_str() == *section)
         };
         let with_target = self.policies.iter().filter(|policy| {
             policy.metadata.namespace == *namespace && policy.targets().iter().any(is_target)
@@ -205,7 +241,11 @@ impl World {
         let authentications = AUTHENTICATIONS.iter().filter(|field| spec.get(field).is_some()).count();
         let is_wide = |target: &Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
         let wide = policy.targets().iter().filter(|target| is_wide(target)).count();
-        let is_mixed = wide > 0 && wide < policy.targets().len();
+        let of_ingresses = policy.targets().iter().filter(|target| target["kind"] == "Ingress");
+        let names_section = of_ingresses.clone().any(|target| !target["sectionName"].is_null());
+        let classes = [wide, of_ingresses.count()];
+        let is_mixed =
+            names_section || classes.iter().any(|count| *count > 0 && *count < policy.targets().len());
         let overrides_wrongly = policy.overrides() && (wide == 0 || spec.get("anonymous").is_some());
         let mut fields = spec.as_object().unwrap().keys();
         if !fields.all(is_known) || authentications > 1 || is_mixed || overrides_wrongly {
