@@ -1,5 +1,7 @@
 //! The picture against one that is made anew after every event.
 
+mod security;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
