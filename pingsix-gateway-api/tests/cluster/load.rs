@@ -13,6 +13,7 @@ pub(crate) mod lines;
 mod namespace;
 mod objects;
 mod scene;
+mod security;
 pub(crate) mod subjects;
 mod traffic;
 

@@ -29,6 +29,7 @@ mod quarantine;
 mod quickstart;
 mod replicas;
 mod secrets;
+mod security;
 mod sinks;
 mod status;
 mod watch;

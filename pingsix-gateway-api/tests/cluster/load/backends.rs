@@ -56,12 +56,16 @@ async fn serve(name: &'static str, listener: TcpListener) {
     }
 }
 
-/// The answering backend, the requested path, and the header of a filter.
+/// The answering backend, the requested path, the header of a filter, and the key of the client if it came this far.
 fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let mut said = format!("{name} {}", request.uri().path());
     if let Some(asked) = request.headers().get("x-asked") {
         said.push_str(" asked ");
         said.push_str(&String::from_utf8_lossy(asked.as_bytes()));
+    }
+    if let Some(key) = request.headers().get("apikey") {
+        said.push_str(" key ");
+        said.push_str(&String::from_utf8_lossy(key.as_bytes()));
     }
     Response::new(Full::new(said.into()))
 }

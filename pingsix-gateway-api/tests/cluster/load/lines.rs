@@ -23,6 +23,11 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::subjects::Probe;
 
+/// A client that takes any certificate.
+pub(super) fn connector(alpn: &str) -> TlsConnector {
+    TlsConnector::from(Arc::new(credulous::client(alpn)))
+}
+
 /// The time limit of an answer, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(20);
 
@@ -142,7 +147,7 @@ impl Line {
         stream.set_nodelay(true).map_err(Failure::of)?;
         let (stream, certificate): (Box<dyn Stream>, _) = if self.tls {
             let alpn = if self.http2 { "h2" } else { "http/1.1" };
-            let connector = TlsConnector::from(Arc::new(credulous::client(alpn)));
+            let connector = connector(alpn);
             let name = ServerName::try_from(host.to_owned()).map_err(Failure::of)?;
             let stream = connector.connect(name, stream).await.map_err(Failure::of)?;
             let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);

@@ -33,6 +33,7 @@ pub(crate) struct Scene {
     pub(crate) subjects: Arc<Vec<Subject>>,
     pub(crate) controller: Process,
     pub(crate) responder: SocketAddr,
+    pub(crate) debug: SocketAddr,
     feed: SocketAddr,
     plain: PingSix,
     secure: PingSix,
@@ -70,11 +71,11 @@ impl Scene {
         for (kind, object) in &cast.objects {
             changes::create(&cluster.admin(), *kind, object).await;
         }
-        let [feed, health, plain, plain_status, secure, secure_status] =
+        let [feed, health, debug, plain, plain_status, secure, secure_status] =
             std::array::from_fn(|_| free_address());
         let (responder, responds) = pingsix::responder().await;
         let statuses = [plain_status, secure_status];
-        let controller = start_controller(&cluster, feed, responder, health, statuses).await;
+        let controller = start_controller(&cluster, [feed, responder, health, debug], statuses).await;
         let plain = PingSix::start(&cluster, &binary, Door::Plain, feed, plain, plain_status).await;
         let secure = PingSix::start(&cluster, &binary, Door::Secure, feed, secure, secure_status).await;
         let scene = Self {
@@ -82,6 +83,7 @@ impl Scene {
             subjects: Arc::new(cast.subjects),
             controller,
             responder,
+            debug,
             feed,
             plain,
             secure,
@@ -94,6 +96,12 @@ impl Scene {
 
     pub(crate) fn doors(&self) -> Doors {
         Doors { plain: self.plain.address, secure: self.secure.address }
+    }
+
+    /// The logs of the controller and of PingSIX.
+    pub(crate) fn logs(&self) -> String {
+        let processes = [&self.controller, &self.plain.process, &self.secure.process];
+        processes.map(|process| fs::read_to_string(process.log()).unwrap()).concat()
     }
 
     /// The content of the feed, by data plane, with its revision.
@@ -167,9 +175,7 @@ impl Scene {
 
 async fn start_controller(
     cluster: &TestCluster,
-    feed: SocketAddr,
-    responder: SocketAddr,
-    health: SocketAddr,
+    [feed, responder, health, debug]: [SocketAddr; 4],
     [plain, secure]: [SocketAddr; 2],
 ) -> Process {
     let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
@@ -185,7 +191,7 @@ async fn start_controller(
             format!("--kube-config={}", kubeconfig.display()),
             format!("--status-url=default/web:80=http://{plain}"),
             format!("--status-url=default/web:443=http://{secure}"),
-            "--debug-address=off".to_owned(),
+            format!("--debug-address={debug}"),
             "--leader-namespace=default".to_owned(),
             "--leader-duration=4s".to_owned(),
             "--leader-renew-deadline=3s".to_owned(),

@@ -1,0 +1,98 @@
+//! A judge of the answers to requests without credentials, or with wrong ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::super::scene::Scene;
+use super::super::subjects::Door;
+use super::client::Client;
+use super::scene::ORDERS;
+
+/// The answers so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// The number of answers by status.
+    pub(super) statuses: BTreeMap<u16, usize>,
+    /// Answers that a request without credentials must not get, and requests without an answer.
+    pub(super) wrong: Vec<String>,
+}
+
+/// Clients that ask until they are stopped.
+pub(super) struct Judge {
+    seen: Arc<Mutex<Seen>>,
+    clients: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// The pause of each client between two requests, on an idle machine.
+const PACE: Duration = Duration::from_millis(3);
+
+/// The statuses with which a protected request may be answered.
+const RIGHT: [u16; 3] = [401, 403, 500];
+
+impl Judge {
+    /// Judges requests for a protected route on both ports.
+    pub(super) fn start(scene: &Scene) -> Self {
+        let mut judge =
+            Self { seen: Arc::default(), clients: JoinSet::new(), stop: CancellationToken::new() };
+        for door in [Door::Plain, Door::Secure] {
+            for header in [None, Some(("apikey", "wrong")), Some(("authorization", "Basic d3Jvbmc6d3Jvbmc="))]
+            {
+                judge.ask(scene, door, ORDERS.to_owned(), (header, &RIGHT));
+            }
+        }
+        judge
+    }
+
+    /// Judges requests for a route that comes: before, there is no such route. The result belongs to this judge.
+    pub(super) fn watch_new(&self, scene: &Scene, path: &str) -> Self {
+        let mut judge =
+            Self { seen: self.seen.clone(), clients: JoinSet::new(), stop: CancellationToken::new() };
+        for door in [Door::Plain, Door::Secure] {
+            judge.ask(scene, door, path.to_owned(), (None, &[404, 401, 403, 500]));
+        }
+        judge
+    }
+
+    fn ask(
+        &mut self,
+        scene: &Scene,
+        door: Door,
+        path: String,
+        (header, right): (Option<(&'static str, &'static str)>, &'static [u16]),
+    ) {
+        let (seen, stop, doors) = (self.seen.clone(), self.stop.clone(), scene.doors());
+        self.clients.spawn(async move {
+            let client = Client { door, path: &path, header };
+            while !stop.is_cancelled() {
+                sleep(PACE).await;
+                let answer = client.ask_at(&doors).await;
+                let mut seen = seen.lock();
+                match answer {
+                    Ok(answer) if right.contains(&answer.status) => {
+                        *seen.statuses.entry(answer.status).or_default() += 1;
+                    }
+                    Ok(answer) => {
+                        seen.wrong.push(format!("{client:?}: {} {}", answer.status, answer.body));
+                    }
+                    Err(error) => seen.wrong.push(format!("{client:?}: {error}")),
+                }
+            }
+        });
+    }
+
+    /// Ends the clients.
+    pub(super) async fn stop(mut self) -> Seen {
+        self.stop.cancel();
+        while let Some(ended) = self.clients.join_next().await {
+            ended.unwrap();
+        }
+        self.seen.lock().clone()
+    }
+}
