@@ -159,30 +159,8 @@ pub(crate) fn judge_route(
         {
             conditions.set(condition);
         }
-        let mut set = |kind, status, reason, message: String| {
-            conditions.set(Condition {
-                kind,
-                status,
-                reason,
-                message,
-                observed_generation: route.generation,
-            });
-        };
         // A route that is not accepted has this condition, too.
-        match unresolved.first() {
-            None => set(
-                ConditionType::ResolvedRefs,
-                ConditionStatus::True,
-                Reason::ResolvedRefs,
-                "All references are resolved.".to_owned(),
-            ),
-            Some(first) => set(
-                ConditionType::ResolvedRefs,
-                ConditionStatus::False,
-                first.reason,
-                joined(unresolved.iter().copied()),
-            ),
-        }
+        conditions.set(resolved_refs(&unresolved, route.generation));
         if let (Ok(_), Some(policies)) = (outcome, policies) {
             conditions.set(affected::condition(policies.to_owned(), route.generation));
         }
@@ -199,6 +177,15 @@ pub(crate) fn judge_route(
         );
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
+}
+
+/// `ResolvedRefs` of a route with these references that lead nowhere.
+fn resolved_refs(unresolved: &[&Refusal], observed_generation: i64) -> Condition {
+    let (status, reason, message) = match unresolved.first() {
+        None => (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned()),
+        Some(first) => (ConditionStatus::False, first.reason, joined(unresolved.iter().copied())),
+    };
+    Condition { kind: ConditionType::ResolvedRefs, status, reason, message, observed_generation }
 }
 
 /// Refusals of backends.

@@ -34,7 +34,8 @@ impl World {
             #[allow(clippy::wildcard_enum_match_arm, reason = "all others are in no such extract")]
             match kind {
                 Kind::Ingress => {
-                    if !self.refresh_ingress(snapshot, referenced, key, &mut left) {
+                    let is_done = self.refresh_ingress(snapshot, referenced, key, &mut left);
+                    if !is_done {
                         return false;
                     }
                 }
