@@ -31,9 +31,9 @@ pub use pool::Pool;
 pub(crate) use references::named_referent;
 pub use references::{
     config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
+    proxy_of_gateway, proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway,
     secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    service_of_slice, services_of_ingress, services_of_policy, services_of_traffic_policy,
+    service_of_slice, services_of_backend_traffic_policy, services_of_ingress, services_of_policy,
     targets_of_security_policy,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
@@ -183,7 +183,7 @@ impl Objects {
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
         for (name, policy) in &backend_traffic_policies {
-            names.secrets.extend(secret_of_traffic_policy(policy, &name.namespace));
+            names.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
         }
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     IngressSnapshot, Referents, Snapshot, config_map_of_security_policy, config_maps_of_gateway,
-    config_maps_of_policy, proxy_of_class, proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    services_of_ingress,
+    config_maps_of_policy, proxy_of_class, proxy_of_gateway, secret_of_backend_traffic_policy,
+    secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
+    secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -70,7 +70,7 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
         } else if let Some(policy) =
             now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
         {
-            let secret = secret_of_traffic_policy(policy, namespace).into_iter().collect();
+            let secret = secret_of_backend_traffic_policy(policy, namespace).into_iter().collect();
             permit(world, &mut now.referents, key, &secret);
             secrets.extend(secret);
         } else if let Some(policy) =

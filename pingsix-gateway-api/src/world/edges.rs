@@ -7,9 +7,9 @@ use pingsix_translate::snapshot::{
     ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
     class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
     default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, service_of_slice,
-    services_of_ingress, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
+    services_of_backend_traffic_policy, services_of_ingress, services_of_policy, targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -200,13 +200,13 @@ impl Edges for BackendTrafficPolicy {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
         Edge::concerns("target", |policy, targets| {
             each(policy, |policy, name| {
-                let services = services_of_traffic_policy(policy, &name.namespace);
+                let services = services_of_backend_traffic_policy(policy, &name.namespace);
                 targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
             });
         }),
         Edge::depends_on("certificate", |policy, targets| {
             each(policy, |policy, name| {
-                let secret = secret_of_traffic_policy(policy, &name.namespace);
+                let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
                 refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret);
             });
         }),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
+    secrets_of_proxy, services_of_backend_traffic_policy, services_of_policy, targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -120,7 +120,7 @@ impl World {
         let is_simple = |service: &ObjectName| {
             service.namespace == name.namespace
                 && self.policies_of(service).next().is_none()
-                && self.traffic_policies_of(service).next().is_none()
+                && self.backend_traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
         // A route that comes or goes may bring its SecurityPolicies along, or leave them to no one.
@@ -219,7 +219,10 @@ impl World {
     }
 
     /// The BackendTrafficPolicies that target a Service, by name.
-    pub(super) fn traffic_policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
+    pub(super) fn backend_traffic_policies_of(
+        &self,
+        service: &ObjectName,
+    ) -> impl Iterator<Item = &ObjectName> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
         self.backend_traffic_policies.members(&target).collect::<Vec<_>>().into_iter()
     }
@@ -267,8 +270,9 @@ fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     let mut policies = snapshot.backend_tls_policies.iter();
     let mut traffic_policies = snapshot.backend_traffic_policies.iter();
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
-        || traffic_policies
-            .any(|(name, policy)| services_of_traffic_policy(policy, &name.namespace).contains(service))
+        || traffic_policies.any(|(name, policy)| {
+            services_of_backend_traffic_policy(policy, &name.namespace).contains(service)
+        })
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
     config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    services_of_ingress,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_backend_traffic_policy,
+    secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
+    secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
@@ -109,11 +109,11 @@ impl World {
         let policies = names
             .services
             .iter()
-            .flat_map(|service| self.traffic_policies_of(service))
+            .flat_map(|service| self.backend_traffic_policies_of(service))
             .collect::<BTreeSet<_>>();
         let backend_traffic_policies = picked(&self.backend_traffic_policies, policies);
         for (name, policy) in &backend_traffic_policies {
-            let secret = secret_of_traffic_policy(policy, &name.namespace);
+            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
         let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));

@@ -94,7 +94,10 @@ pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BT
 }
 
 /// The Secret with a client certificate that a policy names, existing or not.
-pub fn secret_of_traffic_policy(policy: &BackendTrafficPolicy, namespace: &str) -> Option<ObjectName> {
+pub fn secret_of_backend_traffic_policy(
+    policy: &BackendTrafficPolicy,
+    namespace: &str,
+) -> Option<ObjectName> {
     let secret = &policy.spec.tls.as_ref()?.client_certificate_ref;
     named_secret(secret, namespace)
 }
@@ -118,7 +121,7 @@ pub(crate) fn named_referent(reference: &SecretObjectReference, namespace: &str)
 }
 
 /// The Services that a policy targets, existing or not.
-pub fn services_of_traffic_policy(
+pub fn services_of_backend_traffic_policy(
     policy: &BackendTrafficPolicy,
     namespace: &Arc<str>,
 ) -> BTreeSet<ObjectName> {
