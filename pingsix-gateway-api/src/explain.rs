@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName};
-use pingsix_translate::pingsix::plugin::ProxyRewrite;
+use pingsix_translate::pingsix::plugin::{FaultInjection, ProxyRewrite};
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{
-    Config, DocumentKey, Outcome, Request, ResourceKind, Route, Router, Upstream,
+    Config, DocumentKey, Outcome, PluginConfig as _, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Verdicts};
@@ -93,7 +93,12 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
-    let native = matches!(outcome, Outcome::Static { .. } | Outcome::Redirect { .. });
+    let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
+    let native = match &outcome {
+        Outcome::Static { .. } => !matched.is_some_and(injects),
+        Outcome::Redirect { .. } => true,
+        Outcome::NotFound | Outcome::Preflight { .. } | Outcome::Forward { .. } => false,
+    };
     let steps =
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
     let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
@@ -170,6 +175,12 @@ fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     policies.iter().map(of_policy).collect()
 }
 
+/// The policy whose fault PingSIX injects into the requests of a Route.
+fn fault_of_policy(plane: &Plane<'_>, route: &Route) -> Option<String> {
+    let has_fault = |policy: &PolicyPlugins| policy.plugins.iter().any(|name| name == FaultInjection::NAME);
+    policies(plane, route).into_iter().find(has_fault).map(|policy| policy.policy)
+}
+
 /// The suffix of a pattern that matches all paths below its literal part.
 const CATCH_ALL: &str = "/{*";
 
@@ -198,14 +209,16 @@ fn answer(
         {
             not_found(plane, is_served, losers)
         }
-        Outcome::Static { status, body, .. } => {
+        Outcome::Static { route, status, body, .. } => {
+            let policy = plane.config.route(&route.id).and_then(|route| fault_of_policy(plane, route));
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
-            let why = match decided.and_then(|step| step.source.as_ref()) {
+            let why = match (policy, decided.and_then(|step| step.source.as_ref())) {
+                (Some(policy), _) => format!("{policy} injects this fault."),
                 // Errors have no body.
-                Some(source) if !body.is_empty() => {
+                (None, Some(source)) if !body.is_empty() => {
                     format!("{} {} asks for it.", source.object, source.field)
                 }
-                Some(_) | None => why_status(status, decided),
+                (None, Some(_) | None) => why_status(status, decided),
             };
             Answer::Status { status, by: "PingSIX", why }
         }

@@ -126,6 +126,10 @@ impl Translated {
             let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
             translated.check_targets(manifests, Kind::SecurityPolicy, name, targets);
         }
+        for (name, policy) in manifests.objects.traffic_policies() {
+            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
+            translated.check_targets(manifests, Kind::TrafficPolicy, name, targets);
+        }
         if !options.stream {
             translated.hint_at_streams(manifests);
         }
@@ -382,7 +386,7 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: if kind == Kind::SecurityPolicy {
+                message: if [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&kind) {
                     format!(
                         "The policy has no effect: no Gateway served here, ListenerSet or attached route is a target of \
                          it ({targets})."

@@ -67,6 +67,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 backend_tls_policies,
                 backend_traffic_policies,
                 security_policies,
+                traffic_policies,
                 referents,
             } = &**now;
             if !gateway.says_the_same(&before.gateway) {
@@ -87,6 +88,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             let before_policies = &before.backend_traffic_policies;
             add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
             add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
+            add(&mut parts, Kind::TrafficPolicy, traffic_policies, &before.traffic_policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
@@ -188,6 +190,7 @@ pub(crate) fn put<'k>(
                     copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
                 }
                 Kind::SecurityPolicy => copy(&mut into.security_policies, &from.security_policies, name),
+                Kind::TrafficPolicy => copy(&mut into.traffic_policies, &from.traffic_policies, name),
                 kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
                 _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
@@ -252,6 +255,7 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
             Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
             Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
             Kind::SecurityPolicy => text_at(&of.security_policies, name),
+            Kind::TrafficPolicy => text_at(&of.traffic_policies, name),
             kind if kind.is_route() => text_at(&of.routes, key),
             _ => text_of_referent(&of.referents, key),
         },
@@ -293,6 +297,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             backend_tls_policies: SharedMap::new(),
             backend_traffic_policies: SharedMap::new(),
             security_policies: SharedMap::new(),
+            traffic_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
         OwnerSnapshot::Ingress(of) => OwnerSnapshot::Ingress(Box::new(IngressSnapshot {

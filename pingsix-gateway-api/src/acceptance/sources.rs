@@ -8,8 +8,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
 
-/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret or a SecurityPolicy as
-/// a whole. Absent parts have none, and neither do parts on which all others depend.
+/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret, a SecurityPolicy or a
+/// TrafficPolicy as a whole. Absent parts have none, and neither do parts on which all others depend.
 pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
     let name = &part.name;
     let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
@@ -27,8 +27,12 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
             }
-            if part.kind == Kind::SecurityPolicy {
-                let is_there = snapshot.security_policies.contains_key(name);
+            if [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&part.kind) {
+                let is_there = if part.kind == Kind::SecurityPolicy {
+                    snapshot.security_policies.contains_key(name)
+                } else {
+                    snapshot.traffic_policies.contains_key(name)
+                };
                 return if is_there { of(part, vec![Section::Whole]) } else { Vec::new() };
             }
             &snapshot.referents

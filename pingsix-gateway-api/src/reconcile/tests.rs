@@ -154,7 +154,10 @@ impl Follower {
             kind if kind.is_route() => {
                 self.reconciler.route(object).map(|verdict| format!("{verdict:?}")).unwrap_or_default()
             }
-            Kind::BackendTlsPolicy | Kind::BackendTrafficPolicy | Kind::SecurityPolicy => {
+            Kind::BackendTlsPolicy
+            | Kind::BackendTrafficPolicy
+            | Kind::SecurityPolicy
+            | Kind::TrafficPolicy => {
                 let verdicts = self.reconciler.policy(object);
                 if verdicts.is_empty() { String::new() } else { format!("{verdicts:?}") }
             }

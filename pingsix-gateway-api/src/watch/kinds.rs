@@ -56,6 +56,7 @@ watched_kinds! {
     UdpRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
     BackendTlsPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
     SecurityPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
+    TrafficPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
     ReferenceGrant { Optional, Writes::Nothing, without_labels_and_annotations }
     // The annotation says which class is the default.
     IngressClass { Required, Writes::Nothing, without_labels }

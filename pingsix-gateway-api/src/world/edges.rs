@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
-    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
+    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy, TrafficPolicy,
     class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
     default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, service_of_slice,
     services_of_backend_traffic_policy, services_of_ingress, services_of_policy, targets_of_security_policy,
+    targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -235,6 +236,15 @@ impl Edges for SecurityPolicy {
             });
         }),
     ];
+}
+
+impl Edges for TrafficPolicy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("target", |policy, targets| {
+        each(policy, |policy, name| {
+            targets
+                .extend(targets_of_traffic_policy(policy, &name.namespace).into_iter().map(Target::Object));
+        });
+    })];
 }
 
 impl Edges for ReferenceGrant {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
     secrets_of_proxy, services_of_backend_traffic_policy, services_of_policy, targets_of_security_policy,
+    targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -123,13 +124,18 @@ impl World {
                 && self.backend_traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
-        // A route that comes or goes may bring its SecurityPolicies along, or leave them to no one.
+        // A route that comes or goes may bring its policies along, or leave them to no one.
         let comes_or_goes = before.is_some() != after.is_some();
         let is_target = || {
-            let mut held = snapshot.security_policies.iter();
-            self.security_policies_of(&Target::Object(key.clone())).next().is_some()
-                || held
+            let target = Target::Object(key.clone());
+            let mut security = snapshot.security_policies.iter();
+            let mut traffic = snapshot.traffic_policies.iter();
+            self.security_policies_of(&target).next().is_some()
+                || self.traffic_policies_of(&target).next().is_some()
+                || security
                     .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
+                || traffic
+                    .any(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).contains(key))
         };
         if (comes_or_goes && is_target()) || !gone.clone().chain(new).all(is_simple) {
             return false;
@@ -230,6 +236,11 @@ impl World {
     /// The SecurityPolicies with a target, by name.
     pub(super) fn security_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
         self.security_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
+    }
+
+    /// The TrafficPolicies with a target, by name.
+    pub(super) fn traffic_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
+        self.traffic_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The EndpointSlices of a Service, by name.

@@ -116,9 +116,12 @@ impl World {
             let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
-        let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let traffic_policies: BTreeSet<ObjectName> =
+            targeted().flat_map(|target| self.traffic_policies_of(&target)).collect();
+        let traffic_policies = picked(&self.traffic_policies, &traffic_policies);
         let security_policies: BTreeSet<ObjectName> =
-            targeted.flat_map(|target| self.security_policies_of(&target)).collect();
+            targeted().flat_map(|target| self.security_policies_of(&target)).collect();
         let security_policies = picked(&self.security_policies, &security_policies);
         for (name, policy) in &security_policies {
             let secrets = secrets_of_security_policy(policy, &name.namespace);
@@ -146,6 +149,7 @@ impl World {
             backend_tls_policies,
             backend_traffic_policies,
             security_policies,
+            traffic_policies,
             referents,
         };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })

@@ -212,6 +212,15 @@ fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
             ),
         ),
         (
+            Kind::TrafficPolicy,
+            versioned(
+                "traffic",
+                json!({
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "http"}],
+            "rateLimit": {"local": {"limit": {"requests": version, "unit": "Minute"}}}}),
+            ),
+        ),
+        (
             Kind::Ingress,
             versioned(
                 "ingress",

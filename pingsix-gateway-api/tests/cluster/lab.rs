@@ -36,6 +36,7 @@ pub(crate) const OWN_KINDS: &str = concat!(
     include_str!("../../../crds/pingsix.io_pingsixproxies.yaml"),
     "---\n",
     include_str!("../../../crds/pingsix.io_securitypolicies.yaml"),
+    include_str!("../../../crds/pingsix.io_trafficpolicies.yaml"),
 );
 
 /// A cluster, and the server that its controllers publish to.

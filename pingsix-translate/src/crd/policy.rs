@@ -1,9 +1,19 @@
 //! Types that the policies of our group share: targets, merging, references and status.
 
+mod reader;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub(super) use self::reader::SpecReader;
+pub use self::reader::UnreadableField;
+
+/// Whether a field has its default, which is not written.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// An object to which a policy applies, in the namespace of the policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]

@@ -6,15 +6,14 @@
 )]
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
-mod reader;
-
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::reader::UnreadableField;
-
-use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference};
+use super::policy::{
+    MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference, SpecReader, UnreadableField,
+    is_default,
+};
 
 /// `spec` of a `SecurityPolicy`.
 #[derive(CustomResource, KubeSchema, Serialize, Clone, Debug, Default, PartialEq)]
@@ -113,8 +112,25 @@ pub struct SecurityPolicySpec {
     pub unreadable: Vec<UnreadableField>,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+impl<'de> Deserialize<'de> for SecurityPolicySpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut reader = SpecReader::new(deserializer)?;
+        let mut spec = Self {
+            target_refs: reader.list("targetRefs"),
+            strategy: reader.field("strategy").unwrap_or_default(),
+            api_key_auth: reader.field("apiKeyAuth"),
+            basic_auth: reader.field("basicAuth"),
+            jwt: reader.field("jwt"),
+            anonymous: reader.field("anonymous"),
+            authorization: reader.field("authorization"),
+            client_ip: reader.field("clientIP"),
+            cors: reader.field("cors"),
+            csrf: reader.field("csrf"),
+            unreadable: Vec::new(),
+        };
+        spec.unreadable = reader.finish();
+        Ok(spec)
+    }
 }
 
 /// API keys of clients.
@@ -279,4 +295,68 @@ pub struct Cors {
 pub struct Csrf {
     /// A Secret with the secret of the tokens in the entry `key`.
     pub secret_ref: SecretObjectReference,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(spec: Value) -> (SecurityPolicySpec, Vec<String>) {
+        let spec: SecurityPolicySpec = serde_json::from_value(spec).unwrap();
+        let fields = spec.unreadable.iter().map(|fault| fault.field.clone()).collect();
+        (spec, fields)
+    }
+
+    fn targets() -> Value {
+        json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}])
+    }
+
+    #[test]
+    fn every_field_is_read_as_it_is_written() {
+        let reference = json!({"name": "secret"});
+        let written = json!({
+            "targetRefs": targets(),
+            "strategy": "Overrides",
+            "apiKeyAuth": {"credentialRefs": [reference], "extractFrom": {"headers": ["a"]}, "sanitize": true},
+            "basicAuth": {"secretRef": reference},
+            "jwt": {"algorithm": "HS256", "issuer": "i", "secretRef": reference, "clockSkew": 3},
+            "anonymous": {},
+            "authorization": {"allow": ["10.0.0.0/8"]},
+            "clientIP": {"trustedProxies": ["10.0.0.0/8"]},
+            "cors": {"allowOrigins": ["*"]},
+            "csrf": {"secretRef": reference},
+        });
+        let (spec, faults) = read(written.clone());
+        assert_eq!(faults, [""; 0]);
+        assert_eq!(serde_json::to_value(&spec).unwrap(), written);
+    }
+
+    #[test]
+    fn a_fault_in_one_field_leaves_the_targets_and_the_other_fields() {
+        let (spec, faults) = read(json!({
+            "targetRefs": [{"kind": 7}, targets()[0]],
+            "strategy": "Merge",
+            "authorization": {"allow": ["10.0.0.0/8", 4]},
+            "cors": {"allowOrigins": ["*"], "allowPrivateNetwork": true},
+            "oidc": {"issuer": "i"},
+            "csrf": null,
+            "basicAuth": "hunter2",
+        }));
+        assert_eq!(spec.target_refs.len(), 1);
+        assert!(spec.cors.is_some());
+        assert_eq!(
+            faults,
+            [
+                "targetRefs[0].kind",
+                "strategy",
+                "basicAuth",
+                "authorization.allow[1]",
+                "cors.allowPrivateNetwork",
+                "oidc"
+            ]
+        );
+        assert!(!format!("{:?}", spec.unreadable).contains("hunter2"));
+    }
 }

@@ -20,7 +20,7 @@ use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{
     AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents,
-    SecurityPolicy, Snapshot,
+    SecurityPolicy, Snapshot, TrafficPolicy,
 };
 use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 
@@ -200,7 +200,7 @@ fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.of_config_maps
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
-        || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy)
+        || diff.quarantined.iter().any(|key| [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&key.kind))
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 
@@ -214,6 +214,7 @@ struct LastGateway {
     backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
     backend_traffic_policies: LastObjects<Arc<BackendTrafficPolicy>>,
     security_policies: LastObjects<Arc<SecurityPolicy>>,
+    traffic_policies: LastObjects<Arc<TrafficPolicy>>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -234,6 +235,7 @@ impl LastGateway {
             backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
             backend_traffic_policies: LastObjects::new(&snapshot.backend_traffic_policies),
             security_policies: LastObjects::new(&snapshot.security_policies),
+            traffic_policies: LastObjects::new(&snapshot.traffic_policies),
         }
     }
 
@@ -248,6 +250,7 @@ impl LastGateway {
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
             !self.backend_traffic_policies.update(&snapshot.backend_traffic_policies).is_empty(),
             !self.security_policies.update(&snapshot.security_policies).is_empty(),
+            !self.traffic_policies.update(&snapshot.traffic_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 
+use crate::crd::PolicyTargetReference;
 use crate::model::{
     Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
@@ -46,11 +47,24 @@ pub(crate) struct TargetRef<'a> {
     pub(crate) section_name: Option<&'a str>,
 }
 
+impl<'a> From<&'a PolicyTargetReference> for TargetRef<'a> {
+    fn from(target: &'a PolicyTargetReference) -> Self {
+        Self {
+            group: &target.group,
+            kind: &target.kind,
+            name: &target.name,
+            section_name: target.section_name.as_deref(),
+        }
+    }
+}
+
 /// The spec of a policy apart from its targets.
 #[derive(Debug)]
 pub(crate) struct PolicySpec<P> {
     /// The effect; or why PingSIX can honour the policy nowhere, at least one reason.
     pub(crate) effect: Result<P, Vec<Refusal>>,
+    /// Invalid fields. They are not applied, and the effect has all others.
+    pub(crate) unapplied: Vec<Refusal>,
     /// References that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
     pub(crate) limits: Vec<Limit>,
@@ -149,9 +163,9 @@ impl<P: PolicyKind> AttachedPolicy<P> {
         }
     }
 
-    /// Why PingSIX can honour the policy nowhere.
-    pub(crate) fn flaws(&self) -> &[Refusal] {
-        self.spec.effect.as_ref().err().map(Vec::as_slice).unwrap_or_default()
+    /// Why PingSIX can honour the policy nowhere, or some of its fields.
+    pub(crate) fn flaws(&self) -> impl Iterator<Item = &Refusal> {
+        self.spec.effect.as_ref().err().into_iter().flatten().chain(&self.spec.unapplied)
     }
 }
 

@@ -10,7 +10,7 @@ use super::frontend::FrontendValidation;
 use super::kinds::{
     BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
 };
-use crate::crd::{PingsixProxy, SecretObjectReference, SecurityPolicy};
+use crate::crd::{PingsixProxy, PolicyTargetReference, SecretObjectReference, SecurityPolicy, TrafficPolicy};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// The Services that the backends of an Ingress name, existing or not.
@@ -134,13 +134,20 @@ pub fn services_of_backend_traffic_policy(
 
 /// The objects that a SecurityPolicy targets, existing or not.
 pub fn targets_of_security_policy(policy: &SecurityPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
-    let targets = policy.spec.target_refs.iter();
-    targets
-        .filter_map(|target| {
-            let kind = Kind::from_group_kind(&target.group, &target.kind)?;
-            Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
-        })
-        .collect()
+    targets(&policy.spec.target_refs, namespace)
+}
+
+/// The objects that a TrafficPolicy targets, existing or not.
+pub fn targets_of_traffic_policy(policy: &TrafficPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
+    targets(&policy.spec.target_refs, namespace)
+}
+
+fn targets(target_refs: &[PolicyTargetReference], namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
+    let targets = target_refs.iter().filter_map(|target| {
+        let kind = Kind::from_group_kind(&target.group, &target.kind)?;
+        Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
+    });
+    targets.collect()
 }
 
 /// The Secrets that a SecurityPolicy names, existing or not.

@@ -25,7 +25,7 @@ pub(crate) fn judge_policies(
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
     let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls, backend_traffic, security } = policies;
+    let Policies { backend_tls, backend_traffic, security, traffic } = policies;
     if policies.targets().next().is_some() {
         let mut targets = targets_in_use(routes, references);
         targets.insert((**gateway).clone());
@@ -38,6 +38,8 @@ pub(crate) fn judge_policies(
         ancestor.judge(backend_traffic, references, |_| Vec::new(), &mut verdicts, problems);
         let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, security);
         ancestor.judge(security, references, overridden, &mut verdicts, problems);
+        let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, traffic);
+        ancestor.judge(traffic, references, overridden, &mut verdicts, problems);
     }
     verdicts
 }

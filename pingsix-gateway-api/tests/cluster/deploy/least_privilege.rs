@@ -40,7 +40,12 @@ spec:
 
 /// Kinds in whose statuses each controller has entries of its own.
 fn kinds_with_entries() -> impl Iterator<Item = Kind> {
-    Kind::routes().chain([Kind::BackendTlsPolicy, Kind::BackendTrafficPolicy, Kind::SecurityPolicy])
+    Kind::routes().chain([
+        Kind::BackendTlsPolicy,
+        Kind::BackendTrafficPolicy,
+        Kind::SecurityPolicy,
+        Kind::TrafficPolicy,
+    ])
 }
 
 /// Whether a route or a policy has our entry.

@@ -106,7 +106,7 @@ spec:
     )
 }
 
-fn traffic_policy(balancer: &str) -> String {
+fn backend_traffic_policy(balancer: &str) -> String {
     format!(
         "
 apiVersion: pingsix.io/v1alpha1
@@ -128,6 +128,19 @@ metadata: {{name: told, namespace: default}}
 spec:
   targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: web}}]
   authorization: {{allow: [{network}]}}
+"
+    )
+}
+
+fn traffic_policy(header: &str) -> String {
+    format!(
+        "
+apiVersion: pingsix.io/v1alpha1
+kind: TrafficPolicy
+metadata: {{name: told, namespace: default}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: web}}]
+  requestID: {{headerName: {header}}}
 "
     )
 }
@@ -325,14 +338,14 @@ pub(super) fn story(kind: Kind) -> Story {
         Kind::BackendTrafficPolicy => Story {
             name: "told",
             created: (
-                traffic_policy("Random"),
+                backend_traffic_policy("Random"),
                 vec![
                     Served("\"type\":\"random\""),
                     Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
                 ],
             ),
             changed: (
-                traffic_policy("LeastRequest"),
+                backend_traffic_policy("LeastRequest"),
                 vec![
                     NotServed("\"type\":\"random\""),
                     Served("10.1.0.1"),
@@ -355,6 +368,18 @@ pub(super) fn story(kind: Kind) -> Story {
                 ],
             ),
             deleted: vec![NotServed("ip-restriction")],
+        },
+        Kind::TrafficPolicy => Story {
+            name: "told",
+            created: (
+                traffic_policy("X-Trace"),
+                vec![Served("request-id"), Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted")],
+            ),
+            changed: (
+                traffic_policy("Host"),
+                vec![NotServed("request-id"), Says(kind, "told", "/ancestors/0", "Accepted=False/Invalid")],
+            ),
+            deleted: vec![NotServed("request-id")],
         },
         Kind::ReferenceGrant => {
             let says = |condition| Says(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);

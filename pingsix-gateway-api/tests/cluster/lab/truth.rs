@@ -290,12 +290,13 @@ impl Truth {
                 Some(verdict) => merge.route(status, verdict),
                 None => merge.release_entries(status),
             },
-            Kind::BackendTlsPolicy | Kind::BackendTrafficPolicy | Kind::SecurityPolicy => {
-                match self.policies.get(key) {
-                    Some(verdicts) => merge.policy(status, verdicts),
-                    None => merge.release_entries(status),
-                }
-            }
+            Kind::BackendTlsPolicy
+            | Kind::BackendTrafficPolicy
+            | Kind::SecurityPolicy
+            | Kind::TrafficPolicy => match self.policies.get(key) {
+                Some(verdicts) => merge.policy(status, verdicts),
+                None => merge.release_entries(status),
+            },
             Kind::PingsixProxy => match self.proxies.get(&key.name) {
                 Some(proxy) => merge.pingsix_proxy(status, &judge_pingsix_proxy(proxy)),
                 None => status.clone(),
