@@ -14,7 +14,7 @@ use crate::probe::Probe;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filters {
     request: Changes,
-    response: Changes,
+    pub(super) response: Changes,
     path: Option<NewPath>,
     pub(super) cors: Option<Cors>,
     pub(super) redirect: Option<Redirect>,
@@ -22,7 +22,7 @@ pub(crate) struct Filters {
 
 /// Changes to headers, by lower-case name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Changes {
+pub(super) struct Changes {
     set: BTreeMap<String, String>,
     add: BTreeMap<String, Vec<String>>,
     remove: BTreeSet<String>,
@@ -183,7 +183,7 @@ impl Read {
 
 impl Changes {
     /// `None` when PingSIX cannot make them.
-    fn read(modifier: &Value, of_request: bool) -> Option<Self> {
+    pub(super) fn read(modifier: &Value, of_request: bool) -> Option<Self> {
         let mut changes = Self::default();
         let list = |name: &str| modifier[name].as_array().cloned().unwrap_or_default();
         let read = |header: &Value| {
