@@ -40,8 +40,10 @@ mod routing;
 mod run;
 mod scenarios;
 mod security;
+mod stage;
 mod telemetry;
 mod tls;
+mod traffic;
 mod units;
 
 /// The oracle and the random tables of translation's own property tests.
