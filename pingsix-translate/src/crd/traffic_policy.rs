@@ -387,6 +387,8 @@ pub enum CacheMethod {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -440,12 +442,24 @@ mod tests {
             "targetRefs": [],
             "rateLimit": {"global": {}},
             "compression": [{"type": "Zstd"}],
+            "responseHeaders": {"set": [{"name": "A", "value": "1", "append": true}]},
             "cache": {"ttl": "5s", "scope": "cluster"},
             "requestID": {},
             "mirror": {},
         }));
         assert!(spec.request_id.is_some() && spec.rate_limit.is_none());
-        let fields: Vec<&str> = spec.unreadable.iter().map(UnreadableField::top_level).collect();
-        assert_eq!(fields, ["rateLimit", "compression", "cache", "mirror"], "{faults:?}");
+        assert_eq!(
+            faults,
+            [
+                "rateLimit.global",
+                "rateLimit",
+                "compression[0].type",
+                "responseHeaders.set[0].append",
+                "cache.scope",
+                "mirror"
+            ]
+        );
+        let fields: BTreeSet<&str> = spec.unreadable.iter().map(UnreadableField::top_level).collect();
+        assert_eq!(fields, ["cache", "compression", "mirror", "rateLimit", "responseHeaders"].into());
     }
 }

@@ -57,12 +57,12 @@ impl SpecReader {
         let mut unknown = Vec::new();
         let mut note = |path: serde_ignored::Path<'_>| unknown.push(path.to_string());
         let read = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(value, &mut note));
-        self.unreadable.extend(unknown.into_iter().map(|path| unknown_field(format!("{at}.{path}"))));
+        self.unreadable.extend(unknown.into_iter().map(|path| unknown_field(below(at, &path))));
         match read {
             Ok(value) => Some(value),
             Err(error) => {
                 let path = error.path().to_string();
-                let field = if path == "." { at.to_owned() } else { format!("{at}.{path}") };
+                let field = if path == "." { at.to_owned() } else { below(at, &path) };
                 let message = "its value has a form that this version of the controller does not know";
                 self.unreadable.push(UnreadableField { field, message });
                 None
@@ -75,6 +75,15 @@ impl SpecReader {
         self.unreadable.extend(self.fields.into_iter().map(|(name, _)| unknown_field(name)));
         self.unreadable
     }
+}
+
+/// A path below another one. An index stands in brackets, or between points, as `serde_ignored` has it.
+fn below(at: &str, path: &str) -> String {
+    path.split('.').fold(at.to_owned(), |at, step| match step.parse::<usize>() {
+        Ok(index) => format!("{at}[{index}]"),
+        Err(_) if step.starts_with('[') => at + step,
+        Err(_) => format!("{at}.{step}"),
+    })
 }
 
 fn unknown_field(field: String) -> UnreadableField {
