@@ -443,6 +443,7 @@ mod tests {
             "rateLimit": {"global": {}},
             "compression": [{"type": "Zstd"}],
             "responseHeaders": {"set": [{"name": "A", "value": "1", "append": true}]},
+            "faultInjection": {"delay": {"duration": "1s", "jitter": "1s"}},
             "cache": {"ttl": "5s", "scope": "cluster"},
             "requestID": {},
             "mirror": {},
@@ -454,12 +455,16 @@ mod tests {
                 "rateLimit.global",
                 "rateLimit",
                 "compression[0].type",
+                "faultInjection.delay.jitter",
                 "responseHeaders.set[0].append",
                 "cache.scope",
                 "mirror"
             ]
         );
         let fields: BTreeSet<&str> = spec.unreadable.iter().map(UnreadableField::top_level).collect();
-        assert_eq!(fields, ["cache", "compression", "mirror", "rateLimit", "responseHeaders"].into());
+        assert_eq!(
+            fields,
+            ["cache", "compression", "faultInjection", "mirror", "rateLimit", "responseHeaders"].into()
+        );
     }
 }

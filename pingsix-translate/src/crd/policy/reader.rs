@@ -77,10 +77,12 @@ impl SpecReader {
     }
 }
 
-/// A path below another one. An index stands in brackets, or between points, as `serde_ignored` has it.
+/// A path below another one. In the paths of `serde_ignored`, an index stands between points, and a question mark for a
+/// value that may be absent.
 fn below(at: &str, path: &str) -> String {
     path.split('.').fold(at.to_owned(), |at, step| match step.parse::<usize>() {
         Ok(index) => format!("{at}[{index}]"),
+        Err(_) if step == "?" => at,
         Err(_) if step.starts_with('[') => at + step,
         Err(_) => format!("{at}.{step}"),
     })
