@@ -137,24 +137,25 @@ impl<'de> Deserialize<'de> for TrafficPolicySpec {
 /// How many requests clients may send.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// A limit that each process of the data plane counts for itself. With several processes, clients may send a
-    /// multiple of it.
+    /// A limit in fixed windows that each process of the data plane counts for itself. With several processes, clients may
+    /// send a multiple of it.
+    ///
+    /// All rules with the same SecurityPolicies and TrafficPolicies share the counts. So one policy for two routes allows
+    /// both together the limit, and a route with a further policy has counts of its own. PingSIX forgets all counts when
+    /// it builds its plugins anew: after a change of a policy, or of an endpoint of any Service of the data plane. With
+    /// more than about a thousand keys in a window, PingSIX may count the requests of several keys together.
     pub local: LocalRateLimit,
 }
 
-/// A limit per process and key, in fixed windows.
-///
-/// All rules with the same SecurityPolicies and TrafficPolicies share the counts. So one policy for two routes allows both
-/// together the limit, and a route with a further policy has counts of its own. PingSIX forgets all counts when it
-/// builds its plugins anew: after a change of a policy, or of an endpoint of any Service of the data plane. With more than
-/// about a thousand keys in a window, PingSIX may count the requests of several keys together.
+/// A limit per process and key.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalRateLimit {
     /// The number of requests.
     pub limit: RequestLimit,
 
-    /// The part of a request by which clients are told apart.
+    /// The part of a request by which clients are told apart. A client that chooses another header, cookie or parameter has
+    /// another count.
     #[serde(default)]
     pub key: RateLimitKey,
 
