@@ -52,7 +52,7 @@ async fn ask_from_elsewhere(address: SocketAddr, path: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_routes_share_the_counts_of_one_policy_until_an_endpoint_changes() {
+async fn pingsix_shares_the_counts_of_a_policy_between_two_routes_until_an_endpoint_changes() {
     const TEST: &str = "rate limit";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-limit").await;
@@ -88,7 +88,7 @@ async fn two_routes_share_the_counts_of_one_policy_until_an_endpoint_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_without_the_key_of_a_limit_share_a_count_or_are_refused() {
+async fn pingsix_lets_no_request_without_the_key_of_a_limit_pass_uncounted() {
     const TEST: &str = "rate limit by header";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-header").await;
@@ -118,7 +118,7 @@ async fn requests_without_the_key_of_a_limit_share_a_count_or_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_limit_closes_its_route_alone() {
+async fn pingsix_serves_the_neighbour_of_a_route_with_a_bad_limit() {
     const TEST: &str = "bad rate limit";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-bad").await;
@@ -134,7 +134,7 @@ async fn a_bad_limit_closes_its_route_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_of_a_gateway_and_compression_of_a_route_count_together() {
+async fn pingsix_asks_for_the_token_of_a_gateway_and_compresses_for_a_route() {
     const TEST: &str = "inheritance of both kinds";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-both").await;
@@ -163,7 +163,7 @@ async fn a_token_of_a_gateway_and_compression_of_a_route_count_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn responses_are_compressed_by_the_first_coding_of_a_client() {
+async fn pingsix_compresses_by_the_first_coding_of_a_client() {
     const TEST: &str = "compression";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-compression").await;
@@ -182,7 +182,7 @@ async fn responses_are_compressed_by_the_first_coding_of_a_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_other_field_has_its_effect() {
+async fn pingsix_gives_each_other_field_its_effect() {
     const TEST: &str = "fields of TrafficPolicies";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-fields").await;
@@ -228,7 +228,7 @@ async fn each_other_field_has_its_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cache_answers_for_the_backend_unless_a_client_goes_past_it() {
+async fn pingsix_answers_from_a_cache_unless_a_client_goes_past_it() {
     const TEST: &str = "cache";
     let Some(binary) = binary(TEST) else { return };
     let mut stage = Stage::start(&binary, "/contract/traffic-cache").await;
