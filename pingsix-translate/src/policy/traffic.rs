@@ -80,7 +80,7 @@ impl PolicyKind for Traffic {
 
     fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
         let spec = &policy.spec;
-        let is_of_field = |name: &str| FIELD_NAMES.contains(&name);
+        let is_of_field = |name: &str| Self::FIELDS.iter().any(|field| field.name == name);
         let (of_whole, of_unknown) =
             spec.unreadable
                 .iter()
@@ -112,10 +112,6 @@ impl PolicyKind for Traffic {
         merge_alike(self, other)
     }
 }
-
-/// The names of the fields.
-const FIELD_NAMES: [&str; 7] =
-    [RATE_LIMIT, COMPRESSION, REQUEST_ID, FAULT_INJECTION, GRPC_WEB, RESPONSE_HEADERS, CACHE];
 
 /// A field whose plugin answers no request, and which no filter may replace.
 const fn field(
