@@ -96,7 +96,7 @@ pub struct TrafficPolicySpec {
     pub grpc_web: Option<GrpcWeb>,
 
     /// Changes to the headers of responses of backends. Answers of PingSIX itself, such as 401 and 429, stay as they are. A
-    /// rule with a ResponseHeaderModifier cannot be served under this field, because PingSIX would make the changes of
+    /// rule with a `ResponseHeaderModifier` cannot be served under this field, because PingSIX would make the changes of
     /// the rule alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_headers: Option<ResponseHeaderChanges>,
@@ -334,7 +334,7 @@ fn every_request() -> u32 {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrpcWeb {}
 
-/// Changes to the headers of responses, with the fields of the ResponseHeaderModifier of HTTPRoute.
+/// Changes to the headers of responses, with the fields of the `ResponseHeaderModifier` of HTTPRoute.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[x_kube(
     validation = Rule::new("has(self.set) || has(self.add) || has(self.remove)")

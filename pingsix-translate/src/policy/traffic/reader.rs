@@ -231,12 +231,11 @@ fn compression(list: &[crd::Compression], flaws: &mut Flaws) -> Codings {
             CompressionType::Brotli => (11, codings.brotli.is_some()),
         };
         if is_repeated {
-            flaws.add(at.child("type"), format!("The list has {:?} twice.", r#type));
+            flaws.add(at.child("type"), format!("The list has {type:?} twice."));
         }
         // With level 0, PingSIX compresses nothing.
         if let Some(level) = level.filter(|level| !(1..=most).contains(level)) {
-            flaws
-                .add(at.child("level"), format!("{level} is not a level of {:?}, from 1 to {most}.", r#type));
+            flaws.add(at.child("level"), format!("{level} is not a level of {type:?}, from 1 to {most}."));
         }
         match r#type {
             CompressionType::Gzip => codings.gzip = Some(Gzip { comp_level: *level, ..Gzip::default() }),
@@ -291,20 +290,19 @@ fn fault_injection(written: &crd::FaultInjection, flaws: &mut Flaws) -> FaultInj
 }
 
 fn response_headers(written: &crd::ResponseHeaderChanges, flaws: &mut Flaws) -> ResponseRewrite {
-    fn read<H>(headers: &[ResponseHeader], of: fn(String, String) -> H) -> Option<Vec<H>> {
-        Some(headers.iter().map(|header| of(header.name.clone(), header.value.clone())).collect())
+    fn read<H>(headers: &[ResponseHeader], of: fn(String, String) -> H) -> Vec<H> {
+        headers.iter().map(|header| of(header.name.clone(), header.value.clone())).collect()
     }
-    let filter = api::HttpRouteRulesFiltersResponseHeaderModifier {
-        set: read(&written.set, |name, value| api::HttpRouteRulesFiltersResponseHeaderModifierSet {
-            name,
-            value,
-        }),
-        add: read(&written.add, |name, value| api::HttpRouteRulesFiltersResponseHeaderModifierAdd {
-            name,
-            value,
-        }),
-        remove: Some(written.remove.clone()),
-    };
+    let filter =
+        api::HttpRouteRulesFiltersResponseHeaderModifier {
+            set: Some(read(&written.set, |name, value| {
+                api::HttpRouteRulesFiltersResponseHeaderModifierSet { name, value }
+            })),
+            add: Some(read(&written.add, |name, value| {
+                api::HttpRouteRulesFiltersResponseHeaderModifierAdd { name, value }
+            })),
+            remove: Some(written.remove.clone()),
+        };
     let changes = HeaderChanges::of_response(&filter, &flaws.at, &mut flaws.list);
     if changes.is_empty() && flaws.list.is_empty() {
         flaws.whole("One of set, add and remove has to be set.");
@@ -315,7 +313,7 @@ fn response_headers(written: &crd::ResponseHeaderChanges, flaws: &mut Flaws) -> 
 fn cache(written: &crd::ResponseCache, flaws: &mut Flaws) -> Cache {
     let default = Cache::default();
     let millis = flaws.millis("ttl", &written.ttl);
-    let is_whole = millis % 1000 == 0 && (1..=LONGEST_TTL).contains(&(millis / 1000));
+    let is_whole = millis.is_multiple_of(1000) && (1..=LONGEST_TTL).contains(&(millis / 1000));
     if !is_whole && flaws.list.is_empty() {
         let message =
             format!("\"{}\" is not a time in whole seconds from 1s to {LONGEST_TTL}s.", written.ttl);

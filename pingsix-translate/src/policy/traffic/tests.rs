@@ -242,12 +242,10 @@ fn policies_of_both_kinds_become_one_service() {
     let translation = translated(&objects);
     assert_eq!(plugins(&translation), json!({"gzip": {}, "ip-restriction": {"whitelist": ["10.0.0.0/8"]}}));
     let mut provenance = translation.data_planes.values().next().unwrap().provenance.values();
-    let named = provenance.find_map(|of| match of {
-        Provenance::Policies { policies } => Some(policies),
-        _ => None,
-    });
+    let of_service = provenance.find(|of| matches!(of, Provenance::Policies { .. }));
+    let Some(Provenance::Policies { policies }) = of_service else { panic!("no policies") };
     let named: Vec<String> =
-        named.unwrap().iter().map(|(policy, plugins)| format!("{policy} {plugins:?}")).collect();
+        policies.iter().map(|(policy, plugins)| format!("{policy} {plugins:?}")).collect();
     assert_eq!(
         named,
         ["SecurityPolicy infra/networks [\"ip-restriction\"]", "TrafficPolicy infra/gzip [\"gzip\"]"]
