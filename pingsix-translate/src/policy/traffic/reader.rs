@@ -224,20 +224,20 @@ fn compression(list: &[crd::Compression], flaws: &mut Flaws) -> Codings {
     if list.is_empty() {
         flaws.whole("The list is empty.");
     }
-    for (index, crd::Compression { r#type, level }) in list.iter().enumerate() {
+    for (index, crd::Compression { r#type: kind, level }) in list.iter().enumerate() {
         let at = flaws.at.index(index);
-        let (most, is_repeated) = match r#type {
+        let (most, is_repeated) = match kind {
             CompressionType::Gzip => (9, codings.gzip.is_some()),
             CompressionType::Brotli => (11, codings.brotli.is_some()),
         };
         if is_repeated {
-            flaws.add(at.child("type"), format!("The list has {type:?} twice."));
+            flaws.add(at.child("type"), format!("The list has {kind:?} twice."));
         }
         // With level 0, PingSIX compresses nothing.
         if let Some(level) = level.filter(|level| !(1..=most).contains(level)) {
-            flaws.add(at.child("level"), format!("{level} is not a level of {type:?}, from 1 to {most}."));
+            flaws.add(at.child("level"), format!("{level} is not a level of {kind:?}, from 1 to {most}."));
         }
-        match r#type {
+        match kind {
             CompressionType::Gzip => codings.gzip = Some(Gzip { comp_level: *level, ..Gzip::default() }),
             CompressionType::Brotli => {
                 codings.brotli = Some(Brotli { comp_level: *level, ..Brotli::default() });
