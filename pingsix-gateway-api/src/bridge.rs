@@ -1,18 +1,18 @@
 //! The conversion of a translated data plane into the documents that a sink publishes.
 //!
-//! Every document passes PingSIX's acceptance rules first, because PingSIX drops a whole update for one fault in it.
-//! Translation emits no such documents, so the guard acts only on a bug. Then the guard keeps the damage to the
-//! documents at fault. The rule, which fails closed:
+//! The bridge first checks every document by PingSIX's acceptance rules, because PingSIX drops a whole update for one
+//! invalid document. Translation emits valid documents, so the check finds a fault only after a bug. Then it limits the
+//! damage to the documents at fault, and fails closed:
 //!
-//! 1. A **Route** at fault, or one that refers to something left out, is *closed*: it keeps its hosts, paths, methods
-//!    and priority and answers 500 itself, or 503 when only rules of GRPCRoutes are behind it, whose clients take that
-//!    for `UNAVAILABLE`. Its requests never fall to another rule.
-//! 2. If its patterns are at fault, it is closed for those that are not. Only when none is left is the Route *left
-//!    out*, and the next broader Route answers: PingSIX cannot hold the pattern in any form.
-//! 3. An upstream, service or certificate at fault is left out, and rule 1 then closes the Routes that refer to it.
-//! 4. A global rule is never left out, for it may be what protects every request. When one is at fault, or the
-//!    configuration as a whole, for its size, nothing can be published: [`BridgeError::Refused`]. What was published
-//!    before then stays in force.
+//! 1. A **Route** at fault is *closed*: it keeps its hosts, paths, methods and priority, and answers 500 itself. A
+//!    Route for rules of GRPCRoutes alone answers 503, which their clients take for `UNAVAILABLE`. Its requests never
+//!    fall to another rule. A Route with a reference to an omitted document is closed, too.
+//! 2. A Route with invalid patterns is closed for its valid patterns. Without a valid pattern, the Route is *left out*,
+//!    and the next broader Route answers.
+//! 3. An upstream, service or certificate at fault is left out. Rule 1 then closes the Routes with references to it.
+//! 4. A global rule is never left out, because it may protect every request. A fault in a global rule, or a
+//!    configuration beyond its size, prevents the publication ([`BridgeError::Refused`]). The last publication stays in
+//!    force.
 //!
 //! [`Bridged::quarantined`] lists each measure, and [`Bridged::problems`] has the objects behind the documents.
 
@@ -33,8 +33,8 @@ use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Pro
 
 pub use incremental::Bridge;
 pub use order::order_hint;
-use quarantine::{Guarded, quarantine};
 pub use quarantine::{Measure, Quarantined};
+use quarantine::{QuarantineResult, quarantine};
 pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
 
 /// A data plane, ready to be published.
@@ -65,23 +65,23 @@ pub enum BridgeError {
         #[source]
         source: SinkError,
     },
-    /// PingSIX would refuse the configuration, and no document can be blamed.
+    /// PingSIX would refuse the configuration, and no single document is the cause.
     #[error("data plane {data_plane} would be refused by PingSIX: {}", sentences(violations))]
     Refused {
         /// The data plane.
         data_plane: DataPlaneKey,
-        /// Why.
+        /// The violated rules.
         violations: Vec<Violation>,
     },
 }
 
 impl BridgeError {
-    /// Whether the same call may succeed later: never, for the bridge is a function.
+    /// Whether a retry may succeed: never, because the bridge is a pure function.
     pub const fn is_retryable(&self) -> bool {
         false
     }
 
-    /// A stable name of the kind of fault, for metrics.
+    /// The category of the fault, a stable name for metrics.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::Key { .. } => "invalid_key",
@@ -94,19 +94,18 @@ fn sentences(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Makes of a translated data plane what a sink publishes; see [`mod@crate::bridge`].
+/// Converts a translated data plane into the documents of a sink; see [`mod@crate::bridge`].
 ///
 /// A pure function: equal arguments give equal bytes. `options` are those of the translation.
 ///
 /// # Errors
 ///
-/// [`BridgeError`] when nothing can be published at all. What was published before then stays the best there is.
+/// [`BridgeError`] if nothing can be published. Callers keep the last publication then.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
     bridge_and_read(key, plane, options).map(|(bridged, _)| bridged)
 }
 
-/// As [`bridge`]; the second is the configuration after quarantine once more, all of it decoded, to be looked at and
-/// dropped.
+/// As [`bridge`]. The second result is a decoded copy of the configuration after quarantine, for inspection.
 fn bridge_and_read(
     key: &DataPlaneKey,
     plane: &DataPlane,
@@ -114,7 +113,7 @@ fn bridge_and_read(
 ) -> Result<(Bridged, Config), BridgeError> {
     let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
-    let Guarded { config, quarantined, refused, remarks } =
+    let QuarantineResult { config, quarantined, refused, remarks } =
         quarantine(&plane.config.detached(), failure, |config| validate(config, &acceptance));
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
@@ -150,7 +149,7 @@ fn bridge_and_read(
     Ok((Bridged { desired, config: held, quarantined, problems }, config))
 }
 
-/// The rules a data plane is judged by.
+/// The acceptance rules of a data plane.
 fn acceptance(key: &DataPlaneKey, options: &Options) -> ValidateOptions {
     ValidateOptions {
         prefix: key.prefix(&options.root),
@@ -170,11 +169,11 @@ fn owner_of(
     Owner::shared(origins.first().map_or_else(|| owner.clone(), |origin| origin.object.clone()))
 }
 
-/// The wish that a prefix holds nothing, for a data plane that is gone.
+/// The empty set of documents, for a deleted data plane.
 ///
 /// # Errors
 ///
-/// [`BridgeError::Key`] when the prefix cannot be used.
+/// [`BridgeError::Key`] for an invalid prefix.
 pub fn withdrawn(key: &DataPlaneKey, options: &Options) -> Result<Desired, BridgeError> {
     let scope = Scope::new(key.prefix(&options.root));
     Ok(Desired::empty(scope.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?))
@@ -185,12 +184,12 @@ fn desired(
     config: &Config,
     owner: impl Fn(&DocumentKey) -> Owner,
 ) -> Result<Desired, SinkError> {
-    let documents = config.documents().iter().map(|(key, document)| delivered(key, document, owner(key)));
+    let documents = config.documents().iter().map(|(key, document)| sink_document(key, document, owner(key)));
     let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
     Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
 }
 
-fn delivered(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result<Document, SinkError> {
+fn sink_document(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result<Document, SinkError> {
     Ok(Document {
         key: Key::new(key.to_string())?,
         value: document.json(),
@@ -199,7 +198,7 @@ fn delivered(key: &DocumentKey, document: &LazyDocument, owner: Owner) -> Result
     })
 }
 
-/// The origins of a document: every rule that a Route answers for, once per object; never empty.
+/// The origins of a document, one per object and at least one: the rules of a Route.
 pub(crate) fn origins_of(
     provenance: &SharedMap<DocumentKey, Provenance>,
     key: &DocumentKey,

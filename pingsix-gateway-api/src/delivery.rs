@@ -202,7 +202,7 @@ fn by_pages(pages: &InstancePages, revision: Revision) -> Delivery {
     Delivery::Pending(message)
 }
 
-/// The first line of a fault, cut to what fits a message, without the full stop.
+/// The first line of a fault, cut to the limit of a message, without the full stop.
 fn shortened(fault: &str) -> String {
     let line = fault.lines().next().unwrap_or_default().trim_end_matches('.');
     line.chars().filter(|character| !character.is_control()).take(FAULT_LIMIT).collect()
@@ -288,7 +288,7 @@ mod tests {
             page.is_elsewhere = true;
         }
         assert_eq!(after(Some(read.clone())), Delivery::Delivered);
-        // The other replica tells that they have it.
+        // The other replica reports that its instances have the publication.
         let mut told = read.clone();
         let Instances::Pages(held) = &mut told else { unreachable!() };
         held.values_mut().flatten().for_each(|page| page.is_confirmed = page.published_revision == 3);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_published_is_pending_and_a_fault_stays_until_it_is_made() {
+    fn a_running_publication_is_pending_and_a_fault_stays_until_a_publication() {
         let mut deliveries = Deliveries::default();
         deliveries.published(&plane(), revision(7));
         deliveries.observe(&plane(), Instances::Unknown);

@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName};
-use pingsix_translate::pingsix::plugin::ProxyRewrite;
+use pingsix_translate::pingsix::plugin::{FaultInjection, ProxyRewrite};
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{
-    Config, DocumentKey, Outcome, Request, ResourceKind, Route, Router, Upstream,
+    Config, DocumentKey, Outcome, PluginConfig as _, Request, ResourceKind, Route, Router, Upstream,
 };
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Verdicts};
@@ -35,10 +35,10 @@ pub use explanation::{
 use listener::Closed;
 pub use listener::{Listener, has_port, listeners, serving_listeners};
 
-/// A data plane with the objects it was translated from.
+/// A data plane with its provenance and verdicts.
 #[derive(Clone, Copy, Debug)]
 pub struct Plane<'a> {
-    /// Which data plane it is.
+    /// The data plane.
     pub key: &'a DataPlaneKey,
     /// The published documents: [`crate::Bridged::config`], or the translation's own configuration.
     pub config: &'a Config,
@@ -48,7 +48,7 @@ pub struct Plane<'a> {
     pub verdicts: &'a Verdicts,
 }
 
-/// The documents could not be put into a router.
+/// The router could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration of data plane {data_plane} cannot be inserted")]
 pub struct ExplainError {
@@ -59,11 +59,11 @@ pub struct ExplainError {
     pub source: Box<InsertionError>,
 }
 
-/// Explains a request; see [`mod@crate::explain`]. `port` is the port it arrives at, if it is known.
+/// Explains a request; see [`mod@crate::explain`]. `port` is the port of its arrival, if known.
 ///
 /// # Errors
 ///
-/// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge lets none pass.
+/// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge emits none.
 pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Result<Explanation, ExplainError> {
     let router = Router::build(plane.config, 0..plane.config.routes().count())
         .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
@@ -89,11 +89,16 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         more_losers: 0,
     };
     if let Some(Closed { why, may_be_open: false }) = closed {
-        // The documents know nothing of ports, but nobody could send this request to the data plane.
+        // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
         return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
-    let native = matches!(outcome, Outcome::Static { .. } | Outcome::Redirect { .. });
+    let injects = |(_, route): (_, &Route)| fault_of_policy(plane, route).is_some();
+    let native = match &outcome {
+        Outcome::Static { .. } => !matched.is_some_and(injects),
+        Outcome::Redirect { .. } => true,
+        Outcome::NotFound | Outcome::Preflight { .. } | Outcome::Forward { .. } => false,
+    };
     let steps =
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
     let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
@@ -150,7 +155,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
     }
 }
 
-/// The plugins of the service of a Route, which policies ask for; without those that the Route replaces.
+/// The plugins that policies add to a Route by its service, without those that the Route replaces.
 fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     let Some(id) = route.service_id.as_deref() else { return Vec::new() };
     let key = DocumentKey::new(ResourceKind::Service, id);
@@ -170,10 +175,16 @@ fn policies(plane: &Plane<'_>, route: &Route) -> Vec<PolicyPlugins> {
     policies.iter().map(of_policy).collect()
 }
 
+/// The policy whose fault PingSIX injects into the requests of a Route.
+fn fault_of_policy(plane: &Plane<'_>, route: &Route) -> Option<String> {
+    let has_fault = |policy: &PolicyPlugins| policy.plugins.iter().any(|name| name == FaultInjection::NAME);
+    policies(plane, route).into_iter().find(has_fault).map(|policy| policy.policy)
+}
+
 /// The suffix of a pattern that matches all paths below its literal part.
 const CATCH_ALL: &str = "/{*";
 
-/// The path a Route stands for. It lists narrower patterns of other Routes before its own.
+/// The own path of a Route, in words. The Route lists it after the narrower patterns of other Routes.
 fn path_in_words(route: &Route) -> String {
     let widest = route.path_patterns().last().map(String::as_str).unwrap_or_default();
     match widest.split_once(CATCH_ALL) {
@@ -198,14 +209,16 @@ fn answer(
         {
             not_found(plane, is_served, losers)
         }
-        Outcome::Static { status, body, .. } => {
+        Outcome::Static { route, status, body, .. } => {
+            let policy = plane.config.route(&route.id).and_then(|route| fault_of_policy(plane, route));
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
-            let why = match decided.and_then(|step| step.source.as_ref()) {
+            let why = match (policy, decided.and_then(|step| step.source.as_ref())) {
+                (Some(policy), _) => format!("{policy} injects this fault."),
                 // Errors have no body.
-                Some(source) if !body.is_empty() => {
+                (None, Some(source)) if !body.is_empty() => {
                     format!("{} {} asks for it.", source.object, source.field)
                 }
-                Some(_) | None => why_status(status, decided),
+                (None, Some(_) | None) => why_status(status, decided),
             };
             Answer::Status { status, by: "PingSIX", why }
         }
@@ -297,7 +310,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
     Backend { weight, target, upstream: id, endpoints: nodes }
 }
 
-/// `is_served` says whether a listener is for the host.
+/// The answer to an unmatched request. `is_served` is whether a listener serves the host.
 fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     let has = |loss: &dyn Fn(&Loss) -> bool| losers.iter().find(|loser| loss(&loser.loss));
     let (cause, why) = if !is_served {
@@ -315,14 +328,14 @@ fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     Answer::NotFound { cause, why }
 }
 
-/// The verdicts on the deciding object. For a failed request also those on its attachment; for a request without an
-/// answer, those on routes that are not accepted.
+/// The problems of the deciding object. For a failed request, they include those of its attachment. For an unmatched
+/// request, the result has the messages of routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
-        // Of a route, the whole rule; of an Ingress, each of whose paths has a backend of its own, the path.
+        // The scope is the rule of a route, or the path of an Ingress, because each path has its own backend.
         let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
         for problem in &plane.verdicts.problems {
             let field = problem.field.as_str();

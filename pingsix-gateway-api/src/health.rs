@@ -1,8 +1,7 @@
 //! The liveness and the readiness of the controller.
 //!
-//! Readiness is a list of gates, each declared before the server answers for the first time, and closed until whoever is
-//! responsible opens it. Liveness is a heartbeat: the task that reconciles says that it still goes round, also when there
-//! is nothing to do.
+//! Readiness is a list of gates. Each gate is declared before the server responds for the first time, and closed until
+//! the responsible component opens it. Liveness is a heartbeat of the reconciling task, which also beats at rest.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -32,36 +31,36 @@ enum Condition {
     Closed { reason: Cow<'static, str> },
 }
 
-/// Something that readiness depends on. Clones are the same gate.
+/// A condition of readiness. Clones share the gate.
 #[derive(Clone, Debug)]
 pub struct Gate {
     state: Arc<Mutex<State>>,
     index: usize,
 }
 
-/// The answer to a health request.
+/// The response to a health request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether the answer is positive.
+    /// Whether the check passed.
     pub ok: bool,
-    /// A line for each thing that was looked at, and one with the conclusion.
+    /// A line for each check, and one for the result.
     pub text: String,
 }
 
 impl Health {
-    /// Without a gate, and without a heartbeat so far. From the first one on there has to be another within `limit`.
+    /// A health without gates and heartbeats. After the first heartbeat, each next one is due within `limit`.
     pub fn new(limit: Duration) -> Self {
         Self { state: Arc::default(), limit }
     }
 
-    /// Declares a gate, which is closed for a reason.
+    /// Declares a gate, closed for a reason.
     pub fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
         let mut state = self.state.lock();
         state.gates.push((name, Condition::Closed { reason: reason.into() }));
         Gate { state: Arc::clone(&self.state), index: state.gates.len() - 1 }
     }
 
-    /// The task that reconciles goes round. To be called at least every [`interval`](Self::interval), at rest too.
+    /// Records a heartbeat of the reconciling task. Call this at least every [`interval`](Self::interval), at rest too.
     pub fn beat(&self) {
         self.state.lock().heartbeat = Some(Instant::now());
     }
@@ -71,7 +70,7 @@ impl Health {
         self.limit / 4
     }
 
-    /// Whether every gate is open. Without any, nobody has said what readiness is, and it is not.
+    /// Whether every gate is open. Without gates, the controller is not ready.
     pub fn readiness(&self) -> Report {
         let state = self.state.lock();
         let ok = !state.gates.is_empty() && state.gates.iter().all(|(_, gate)| *gate == Condition::Open);
@@ -85,8 +84,8 @@ impl Health {
         conclude(ok, text, "readyz")
     }
 
-    /// Whether the heartbeat is as it should be. Before the first one, it is: a controller that waits for the API server
-    /// is not helped by being started again.
+    /// Whether the last heartbeat is recent. The check passes before the first heartbeat: a restart does not help a
+    /// controller that waits for the API server.
     pub fn liveness(&self) -> Report {
         let heartbeat = self.state.lock().heartbeat;
         let silence = heartbeat.map(|at| at.elapsed()).filter(|silence| *silence > self.limit);
@@ -129,7 +128,7 @@ impl Gate {
     }
 }
 
-/// In the words of the API server's own health pages, which operators know.
+/// Adds a line in the format of the API server's own health pages.
 fn line(text: &mut String, name: &str, reason: Option<&str>) {
     let _ = match reason {
         None => writeln!(text, "[+]{name} ok"),
@@ -149,7 +148,7 @@ mod tests {
     #[test]
     fn readiness_needs_every_gate_and_names_those_that_are_closed() {
         let health = Health::new(Duration::from_mins(1));
-        assert!(!health.readiness().ok, "nobody has said yet what readiness is");
+        assert!(!health.readiness().ok, "a health without gates is not ready");
         let watches = health.gate("watches", "Gateways are not listed yet");
         let published = health.gate("published", "nothing is published yet");
         watches.open();

@@ -1,11 +1,11 @@
-//! Every metric, by name.
+//! The metrics of the controller.
 //!
-//! All begin with `pingsix_gateway_`, and count in base units. No label has the name of an object: labels are of kinds,
-//! reasons, categories and the like, so that the number of series does not grow with the cluster. What a part of the
-//! controller counts for itself is read when somebody asks ([`Metrics::observe_feed`] and its like, each to be called once);
-//! the rest is told by one call per happening.
+//! Names begin with `pingsix_gateway_`, and values are in base units. Labels are kinds, reasons, categories and the
+//! like, and never names of objects, so the number of series does not grow with the cluster. Components with their own
+//! counters are read at each scrape ([`Metrics::observe_feed`] and the other `observe_` functions, each called once).
+//! All other metrics have a function for each occurrence.
 //!
-//! `docs/reference/operations.md` lists them; a test compares.
+//! A test compares the metrics with `docs/reference/operations.md`.
 
 mod observed;
 mod page;
@@ -32,55 +32,56 @@ use prometheus_client::registry::{Metric, Registry};
 use tokio::time::Instant;
 
 pub use observed::{ReferencedTotals, WatchTotals};
-use page::{Observed, Page};
+use page::{CallbackCollector, Page};
 
 /// The content type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Seconds from a hundredth of a blink to the time after which nobody waits any more.
-const LATENCIES: [f64; 15] =
+/// Buckets of latencies, in seconds.
+const LATENCY_BUCKETS: [f64; 15] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-const OWNERS: [f64; 10] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0];
+/// Buckets of numbers of owners.
+const OWNER_BUCKETS: [f64; 10] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0];
 
 type Gauge = AnyGauge<i64, AtomicI64>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfKind {
+struct KindLabels {
     kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfReconciliation {
+struct ReconciliationLabels {
     kind: &'static str,
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfSink {
+struct SinkLabels {
     sink: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfStep {
+struct StepLabels {
     sink: &'static str,
     step: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfFailure {
+struct FailureLabels {
     sink: &'static str,
     category: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfDelivery {
+struct DeliveryLabels {
     delivery: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct OfProblem {
+struct ProblemLabels {
     severity: &'static str,
     reason: &'static str,
 }
@@ -96,9 +97,9 @@ pub enum Outcome {
     Waiting,
     /// Another reconciliation began before the end of all publications.
     Superseded,
-    /// Something could not be published; it is tried again.
+    /// A publication failed, and is retried.
     Failed,
-    /// Its translation has panicked; what was published before stays, and it is tried again.
+    /// The translation panicked. The last publication stays, and the translation is retried.
     Panicked,
 }
 
@@ -115,28 +116,28 @@ impl Outcome {
     }
 }
 
-/// All metrics of a controller, with a registry of their own.
+/// All metrics of a controller, with their own registry.
 pub struct Metrics {
     registry: Mutex<Registry>,
     names: Vec<String>,
-    events: Family<OfKind, Counter>,
+    events: Family<KindLabels, Counter>,
     event_owners: Histogram,
     event_to_live: Histogram,
-    reconcile_duration: Histograms<OfKind>,
-    reconciliations: Family<OfReconciliation, Counter>,
+    reconcile_duration: Histograms<KindLabels>,
+    reconciliations: Family<ReconciliationLabels, Counter>,
     queue: Gauge,
     oldest: Arc<Mutex<Option<Instant>>>,
     turn_wait: Histogram,
     translations: Gauge,
-    publications: Family<OfSink, Counter>,
-    publication_failures: Family<OfFailure, Counter>,
+    publications: Family<SinkLabels, Counter>,
+    publication_failures: Family<FailureLabels, Counter>,
     trials: Counter,
-    plan_steps: Family<OfStep, Counter>,
-    published_revision: Family<OfSink, Gauge>,
+    plan_steps: Family<StepLabels, Counter>,
+    published_revision: Family<SinkLabels, Gauge>,
     confirmed_revision: Gauge,
-    data_planes: Family<OfDelivery, Gauge>,
-    problems: Family<OfProblem, Gauge>,
-    known_problems: Mutex<BTreeSet<OfProblem>>,
+    data_planes: Family<DeliveryLabels, Gauge>,
+    problems: Family<ProblemLabels, Gauge>,
+    known_problems: Mutex<BTreeSet<ProblemLabels>>,
     leader: Gauge,
     feed_authority_waits_for: Gauge,
 }
@@ -162,72 +163,73 @@ impl Registrar {
 }
 
 impl Metrics {
-    /// Metrics at zero. The version is that of the program.
+    /// Metrics at zero, with the version of the program.
     pub fn new(version: &'static str) -> Self {
         let mut add = Registrar { registry: Registry::with_prefix("pingsix_gateway"), names: Vec::new() };
-        // The crate adds the full stop behind each text, and `_total` and `_info` where they belong.
+        // The crate appends the full stop to texts, and `_total` and `_info` to names.
         add.names.push("build".to_owned());
         add.registry.register(
             "build",
             "The version of the controller",
             Info::new(vec![("version", version)]),
         );
-        let events =
-            add.add("events", "Changes that watches saw; what lists bring is none", Family::default());
+        let events = add.add("events", "Events of watches, without those of lists", Family::default());
         let event_owners = add.add(
             "event_owners",
-            "Gateways and IngressClasses that an event concerns",
-            Histogram::new(OWNERS),
+            "Gateways and IngressClasses that an event affects",
+            Histogram::new(OWNER_BUCKETS),
         );
         let event_to_live = add.add(
             "event_to_live_seconds",
-            "From an event to the publication that takes it into account",
-            Histogram::new(LATENCIES),
+            "Time from an event to the publication of its effects",
+            Histogram::new(LATENCY_BUCKETS),
         );
         let reconcile_duration = add.add(
             "reconcile_duration_seconds",
-            "How long it takes to reconsider a Gateway or an IngressClass, until all is published",
-            Histograms::new_with_constructor(|| Histogram::new(LATENCIES)),
+            "Time of the reconciliation of a Gateway or an IngressClass, publications included",
+            Histograms::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
         );
         let reconciliations =
-            add.add("reconciliations", "Gateways and IngressClasses reconsidered", Family::default());
-        let queue = add.add("queue_depth", "Gateways and IngressClasses that wait", Gauge::default());
+            add.add("reconciliations", "Reconciliations of Gateways and IngressClasses", Family::default());
+        let queue = add.add("queue_depth", "Waiting Gateways and IngressClasses", Gauge::default());
         let oldest = Arc::<Mutex<Option<Instant>>>::default();
         let turn_wait = add.add(
             "turn_wait_seconds",
-            "From when a Gateway or an IngressClass is due until its translation begins",
-            Histogram::new(LATENCIES),
+            "Time from the due time of a Gateway or an IngressClass to the start of its translation",
+            Histogram::new(LATENCY_BUCKETS),
         );
-        let translations = add.add("translations_running", "Translations that run", Gauge::default());
+        let translations = add.add("translations_running", "Running translations", Gauge::default());
         let publications =
-            add.add("publications", "Publications, also those without a change", Family::default());
-        let publication_failures =
-            add.add("publication_failures", "Publications that could not be made", Family::default());
-        let trials =
-            add.add("trials", "Publications of a part, to find out what PingSIX refuses", Counter::default());
-        let plan_steps = add.add("plan_steps", "Documents written and deleted", Family::default());
+            add.add("publications", "Publications, those without changes included", Family::default());
+        let publication_failures = add.add("publication_failures", "Failed publications", Family::default());
+        let trials = add.add(
+            "trials",
+            "Publications of a part of the changes, to find the objects that PingSIX refuses",
+            Counter::default(),
+        );
+        let plan_steps = add.add("plan_steps", "Written and deleted documents", Family::default());
         let published_revision =
-            add.add("published_revision", "The highest revision that was published", Family::default());
+            add.add("published_revision", "The highest published revision", Family::default());
         let confirmed_revision = add.add(
             "confirmed_revision",
             "The highest revision that all PingSIX instances of a data plane have confirmed",
             Gauge::default(),
         );
-        let data_planes = add.add("data_planes", "Data planes by how far they have come", Family::default());
-        let problems = add.add("problems", "What is wrong with objects", Family::default());
+        let data_planes = add.add("data_planes", "Data planes by delivery", Family::default());
+        let problems = add.add("problems", "Problems of objects", Family::default());
         let leader = add.add("leader", "Whether this replica writes statuses", Gauge::default());
         let feed_authority_waits_for = add.add(
             "feed_authority_waits_for",
-            "Owners that a rotation of the feed's authority waits for because their data planes cannot be told of it",
+            "Owners that delay a rotation of the feed's authority, because their Secrets cannot be written",
             Gauge::default(),
         );
         let Registrar { mut registry, names } = add;
         let since = Arc::clone(&oldest);
-        registry.register_collector(Observed::boxed(move |page| {
+        registry.register_collector(CallbackCollector::boxed(move |page| {
             let age = since.lock().map_or(Duration::ZERO, |due| due.elapsed());
             page.fraction(
                 "queue_age_seconds",
-                "For how long the one that waits longest is due",
+                "Time since the longest waiting Gateway or IngressClass is due",
                 age.as_secs_f64(),
             )
         }));
@@ -257,76 +259,76 @@ impl Metrics {
         }
     }
 
-    /// All of them in the text format of `OpenMetrics`, which Prometheus reads.
+    /// All metrics in the text format of `OpenMetrics`, which Prometheus reads.
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        // Writing to a text does not fail.
+        // Writes to a string cannot fail.
         let _ = text::encode(&mut text, &self.registry.lock());
         text
     }
 
-    /// A watch saw a change, and so many Gateways and IngressClasses have to be reconsidered for it.
+    /// Records an event of a watch, and the number of affected Gateways and IngressClasses.
     pub fn event(&self, kind: Kind, owners: usize) {
-        self.events.get_or_create(&OfKind { kind: kind.as_str() }).inc();
-        self.event_owners.observe(number(owners));
+        self.events.get_or_create(&KindLabels { kind: kind.as_str() }).inc();
+        self.event_owners.observe(to_float(owners));
     }
 
-    /// A publication takes an event into account that came so long ago.
+    /// Records the time from an event to the publication of its effects.
     pub fn live(&self, after: Duration) {
         self.event_to_live.observe(after.as_secs_f64());
     }
 
-    /// An owner was reconsidered. The kind is that of the owner.
+    /// Records the reconciliation of an owner of a kind.
     pub fn reconciled(&self, kind: Kind, outcome: Outcome, took: Duration) {
         let kind = kind.as_str();
-        self.reconcile_duration.get_or_create(&OfKind { kind }).observe(took.as_secs_f64());
-        self.reconciliations.get_or_create(&OfReconciliation { kind, outcome: outcome.as_str() }).inc();
+        self.reconcile_duration.get_or_create(&KindLabels { kind }).observe(took.as_secs_f64());
+        self.reconciliations.get_or_create(&ReconciliationLabels { kind, outcome: outcome.as_str() }).inc();
     }
 
-    /// So many owners wait, and the first of them is or was due at a time.
+    /// Records the number of waiting owners, and the due time of the first one.
     pub fn queue(&self, depth: usize, due: Option<Instant>) {
-        self.queue.set(whole(depth));
+        self.queue.set(to_whole(depth));
         *self.oldest.lock() = due;
     }
 
-    /// An owner has its turn, after so long a wait.
+    /// Records the time that an owner waited for its turn.
     pub fn turn(&self, after: Duration) {
         self.turn_wait.observe(after.as_secs_f64());
     }
 
-    /// So many translations run.
+    /// Records the number of running translations.
     pub fn translations(&self, running: usize) {
-        self.translations.set(whole(running));
+        self.translations.set(to_whole(running));
     }
 
-    /// A publication was made, whether or not it changed anything.
+    /// Records a publication, with or without changes.
     pub fn published(&self, sink: &'static str, published: &Published) {
-        self.publications.get_or_create(&OfSink { sink }).inc();
+        self.publications.get_or_create(&SinkLabels { sink }).inc();
         let Published { revision, changed } = published;
         let steps =
             [("created", changed.created), ("updated", changed.updated), ("deleted", changed.deleted)];
         for (step, count) in steps {
-            self.plan_steps.get_or_create(&OfStep { sink, step }).inc_by(count as u64);
+            self.plan_steps.get_or_create(&StepLabels { sink, step }).inc_by(count as u64);
         }
-        highest(&self.published_revision.get_or_create(&OfSink { sink }), *revision);
+        raise(&self.published_revision.get_or_create(&SinkLabels { sink }), *revision);
     }
 
-    /// Part of what there is was published, to find out what PingSIX refuses.
+    /// Records a trial: a publication of a part of the changes, to find the objects that PingSIX refuses.
     pub fn trial(&self) {
         self.trials.inc();
     }
 
-    /// A publication could not be made; the category is that of the error.
+    /// Records a failed publication, with the category of its error.
     pub fn publication_failed(&self, sink: &'static str, category: &'static str) {
-        self.publication_failures.get_or_create(&OfFailure { sink, category }).inc();
+        self.publication_failures.get_or_create(&FailureLabels { sink, category }).inc();
     }
 
-    /// All instances of a data plane have confirmed a revision.
+    /// Records a revision that all instances of a data plane have confirmed.
     pub fn confirmed(&self, revision: Revision) {
-        highest(&self.confirmed_revision, revision);
+        raise(&self.confirmed_revision, revision);
     }
 
-    /// The delivery of all data planes.
+    /// Records the delivery of all data planes.
     pub fn deliveries<'a>(&self, deliveries: impl IntoIterator<Item = &'a Delivery>) {
         let mut counts = [("confirmed", 0), ("delivered", 0), ("pending", 0), ("refused", 0)];
         for delivery in deliveries {
@@ -340,19 +342,20 @@ impl Metrics {
             *count += 1;
         }
         for (delivery, count) in counts {
-            self.data_planes.get_or_create(&OfDelivery { delivery }).set(count);
+            self.data_planes.get_or_create(&DeliveryLabels { delivery }).set(count);
         }
     }
 
-    /// The current problems of objects.
+    /// Records the current problems of objects.
     pub fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
-        let mut counts = std::collections::BTreeMap::<OfProblem, i64>::new();
+        let mut counts = std::collections::BTreeMap::<ProblemLabels, i64>::new();
         let mut known = self.known_problems.lock();
         for gone in known.iter() {
             counts.insert(gone.clone(), 0);
         }
         for problem in problems {
-            let label = OfProblem { severity: problem.severity.as_str(), reason: problem.reason.as_str() };
+            let label =
+                ProblemLabels { severity: problem.severity.as_str(), reason: problem.reason.as_str() };
             *counts.entry(label).or_default() += 1;
         }
         for (label, count) in counts {
@@ -361,36 +364,36 @@ impl Metrics {
         }
     }
 
-    /// Whether this replica leads.
+    /// Records whether this replica leads.
     pub fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
     }
 
-    /// A rotation of the feed's authority waits for so many owners whose data planes cannot be told of it.
+    /// Records the number of owners that delay a rotation of the feed's authority.
     pub fn feed_authority_waits_for(&self, owners: usize) {
-        self.feed_authority_waits_for.set(whole(owners));
+        self.feed_authority_waits_for.set(to_whole(owners));
     }
 
-    /// Has something written whenever somebody asks.
+    /// Registers a function that writes metrics at each scrape.
     fn observe(&self, write: impl Fn(&mut Page<'_>) -> fmt::Result + Send + Sync + 'static) {
-        self.registry.lock().register_collector(Observed::boxed(write));
+        self.registry.lock().register_collector(CallbackCollector::boxed(write));
     }
 }
 
-/// Revisions only grow, but data planes do not get theirs in order.
-fn highest(gauge: &Gauge, revision: Revision) {
+/// Raises a gauge to a revision. Data planes report their revisions in any order.
+fn raise(gauge: &Gauge, revision: Revision) {
     gauge.inner().fetch_max(revision.get(), std::sync::atomic::Ordering::Relaxed);
 }
 
-fn whole(count: usize) -> i64 {
+fn to_whole(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn signed(count: u64) -> i64 {
+fn to_signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no count comes near 2^53")]
-fn number(count: usize) -> f64 {
+fn to_float(count: usize) -> f64 {
     count as f64
 }

@@ -24,31 +24,32 @@ use crate::watch::{Namespaces, WatchedResource, resources};
 /// The permissions of a controller, as the rules of roles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
-    /// Everywhere: for a `ClusterRole` that a `ClusterRoleBinding` gives.
+    /// The rules of a `ClusterRole` with a `ClusterRoleBinding`.
     pub cluster: Vec<PolicyRule>,
-    /// In these namespaces alone, on top of that: for a `Role`, or a `ClusterRole` that a `RoleBinding` gives.
+    /// The additional rules in these namespaces, of a `Role` or of a `ClusterRole`, with a `RoleBinding`.
     pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
 }
 
 /// The permissions of a controller with these options.
 ///
-/// - Objects are listed and watched. Those whose statuses are written are read once more when somebody else was faster.
-/// - Secrets and `ConfigMaps` are listed and watched too, each by its name, or by namespace where
-///   [many](crate::watch::NameBounds) are referred to (unless [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
-///   `resourceNames`, references to others are refused, and nothing else is; but where data planes are run, it has to be
-///   allowed as a whole.
-/// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.
-/// - Where data planes are [run](ControllerOptions::provisioning), what they consist of is read, written and deleted in the
-///   namespaces that are watched: Secrets, Services, `ServiceAccounts`, Deployments and `PodDisruptionBudgets`. They are
-///   listed and watched by a label, which no rule can be confined to: so these are rights over all objects of the kinds.
-/// - The Lease of the election is named, and so are the two that [replicas](crate::replicas) share, except where they are created: a request to create has no name yet that a rule could hold.
-/// - So is the Secret with the [authority of the feed](crate::pki), in the namespace of the controller.
+/// - The controller lists and watches objects of all kinds. It also reads objects with written statuses, after
+///   conflicts.
+/// - Secrets and `ConfigMaps` are listed and watched by name, or by namespace for [many](crate::watch::NameBounds)
+///   references (or all [Secrets](crate::watch::SecretWatch::All)). Roles for some namespaces or with `resourceNames`
+///   suffice; references to other objects are refused then. Managed data planes need the permission for all objects.
+/// - Events are created, and existing Events are counted. Events on objects without a namespace are in `default`.
+/// - The objects of [managed](ControllerOptions::provisioning) data planes are read, written and deleted in the watched
+///   namespaces: Secrets, Services, `ServiceAccounts`, Deployments and `PodDisruptionBudgets`. The controller lists
+///   them by a label, and RBAC has no label selectors, so the rules cover all objects of these kinds.
+/// - Rules name the Lease of the election and the two Leases that [replicas](crate::replicas) share. Rules for `create`
+///   cannot name objects.
+/// - Rules name the Secret with the [authority of the feed](crate::pki), in the namespace of the controller.
 pub fn permissions(options: &ControllerOptions) -> Permissions {
     let mut wanted = Wanted::default();
     for resource in resources() {
         wanted.watch(&resource, &options.watch.namespaces);
     }
-    // Of which release the CRDs are, and when they come.
+    // The installation and the release of CRDs.
     wanted.add(None, ("apiextensions.k8s.io", "customresourcedefinitions".to_owned(), None), READ);
     wanted.events(&options.watch.namespaces);
     if let PublishedAddresses::Service(service) = &options.addresses {
@@ -66,7 +67,7 @@ pub fn permissions(options: &ControllerOptions) -> Permissions {
     wanted.into_permissions()
 }
 
-/// To read objects, and what changes about them.
+/// The verbs for reading objects and their changes.
 const READ: &[&str] = &["list", "watch"];
 
 /// The namespace of a permission; `None` for all.
@@ -130,7 +131,7 @@ impl Wanted {
         }
     }
 
-    /// Objects of data planes are read before they are first written, so that none of somebody else is.
+    /// Adds the rules for managed data planes. Objects are read before their first write, so foreign objects stay.
     fn provisioning(&mut self, options: &ProvisioningOptions, namespaces: &Namespaces) {
         for place in places(namespaces) {
             for kind in ChildKind::ALL {
@@ -180,7 +181,7 @@ fn places(namespaces: &Namespaces) -> Vec<NamespaceScope> {
     }
 }
 
-/// One rule for all resources of a group of which the same is asked.
+/// The rules, with one rule for all resources of a group with equal verbs and names.
 fn rules(targets: BTreeMap<Target, BTreeSet<&'static str>>) -> Vec<PolicyRule> {
     let mut alike: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for ((group, resource, name), verbs) in targets {

@@ -48,7 +48,7 @@ use crate::acceptance::Findings;
 use crate::digest::short_digest;
 use crate::fault::Fault;
 use crate::leader::LeaseOptions;
-use crate::watch::about;
+use crate::watch::with_jitter;
 use membership::Membership;
 use revisions::LeaseReservations;
 
@@ -193,7 +193,7 @@ impl Iterator for ReplicaBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Some(about(Duration::from_secs(1)))
+        Some(with_jitter(Duration::from_secs(1)))
     }
 }
 

@@ -1,23 +1,23 @@
-//! Verdicts to the API server.
+//! Statuses and Events at the API server.
 //!
 //! ```text
-//! reconcile ──► StatusBoard: what each status should say, latest wins ──► StatusWriter ──► PATCH …/status
-//! world     ──►      touched, removed                          stores ──►      │
-//!                                                                              └── the leader alone
-//! reconcile ──► EventBoard: what is wrong, by owner ──► EventWriter ──► events.k8s.io
+//! reconcile ──► StatusBoard: wanted status of each object, latest wins ──► StatusWriter ──► PATCH …/status
+//! world     ──►      touched, removed                           stores ──►      │
+//!                                                                               └── the leader alone
+//! reconcile ──► EventBoard: problems by owner ──► EventWriter ──► events.k8s.io
 //! ```
 //!
-//! - A status is written when, and only when, the live object does not say what it should: our own write comes back as
-//!   an event and leads to nothing, and an object that someone else changed is put right.
-//! - Entries, conditions and fields of others stay as they are, to the byte. Every write carries the `resourceVersion`
-//!   of what it was merged into; when that is not the newest, the newest is read and merged into instead.
-//! - Of one object one write is on its way at a time, with what the board says at that moment. Changes in quick succession
-//!   are written as one: the first at once, the others at growing intervals, the last within a second.
-//! - A fault concerns the object it happened to, which is tried again with growing waits; all others are written.
-//! - Replicas that do not lead write nothing. One that comes to lead looks at everything once.
+//! - A status is written if it differs from the live object. The event of the controller's own write causes no further
+//!   write, and a foreign change of our entries is reverted.
+//! - Foreign entries, conditions and fields stay byte for byte. Every write carries the `resourceVersion` of the merged
+//!   object; after a conflict, the writer reads the newest version and merges again.
+//! - Each object has one write in flight at a time, with the newest wanted status. Rapid changes are combined: the
+//!   first is written at once, later ones at growing intervals, the last within a second.
+//! - A failed write is retried with growing delays, and delays no other object.
+//! - The leader alone writes. A new leader checks all objects once.
 //!
-//! A verdict on an older generation than the live object's is written: its `observedGeneration` says which one was judged,
-//! and a better one is on its way. It is not written over a verdict on a newer one, which some other replica has given.
+//! A verdict on an older generation than the live object's is written: its `observedGeneration` has the judged
+//! generation, and a newer verdict follows. A verdict of another replica on a newer generation is never overwritten.
 
 mod board;
 mod events;

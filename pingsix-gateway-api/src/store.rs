@@ -1,16 +1,16 @@
-//! A live picture of one kind of objects, with secondary maps: who refers to what, kept exactly.
+//! A store of the objects of one kind, with secondary maps of their references.
 //!
-//! kube-runtime's reflector answers one question, "what is the object with this name?".
-//! A controller whose objects refer to each other has to answer others, at every event and without looking at every
-//! object: which routes name this Gateway, who reads this Secret, who looked for a Service that was not there until now.
-//! [`ReflectorStore`] reads the same events, and keeps maps for those questions beside the objects. Which there are is data:
+//! kube-runtime's reflector finds the object with a name. A controller for objects with references needs reverse
+//! lookups at every event, too: the routes of a Gateway, the readers of a Secret, the objects that refer to a missing
+//! Service. [`ReflectorStore`] reads the same events, and keeps secondary maps beside the objects. Edges declare the
+//! maps:
 //!
 //! ```
 //! use k8s_openapi::api::networking::v1::Ingress;
 //! use kube_runtime::watcher::Event;
 //! use pingsix_gateway_api::store::{Edge, ReflectorStore};
 //!
-//! // An Ingress has to be looked at again when its class changes.
+//! // An Ingress depends on its class.
 //! static EDGES: &[Edge<Ingress, String>] = &[Edge::depends_on("class", |ingress, targets| {
 //!     targets.extend(ingress.spec.iter().filter_map(|spec| spec.ingress_class_name.clone()));
 //! })];
@@ -27,18 +27,16 @@
 //! assert_eq!(readers, ["shop/web"]);
 //! ```
 //!
-//! - A target is a name, not an object. What is named and not there is found as well as what is there, so an object
-//!   that appears later finds those who waited for it.
-//! - A change names the targets of the old object and of the new one: both have to be looked at.
-//! - A relist that ends tells what vanished meanwhile, for which the API server sends no event. Until it ends nothing
-//!   changes: a list that breaks off half way takes nothing away.
-//! - An event touches the maps at the targets of its object and nowhere else; [`Work`] counts that.
-//! - What those concern who depend on a target is counted as they come and go
-//!   ([`concerned_through`](ReflectorStore::concerned_through)): a Service that thousands of routes share leads to their few
-//!   Gateways without a look at any route.
+//! - Targets are names. References to missing objects are in the maps, too, so a new object finds its referrers.
+//! - A change has the targets of the old object and of the new one.
+//! - The end of a relist reveals objects that were deleted meanwhile, for which the API server sends no event. An
+//!   unfinished list changes nothing.
+//! - The cost of an event is proportional to the targets of its object; [`Work`] counts it.
+//! - The maps count the targets that dependents concern ([`concerned_through`](ReflectorStore::concerned_through)): a
+//!   Service of thousands of routes leads to their few Gateways without a scan of the routes.
 //!
-//! The store watches nothing itself: any stream of [`watcher::Event`](kube_runtime::watcher::Event)s will do, from a
-//! cluster or from a test. The example `reflector_store` follows Deployments and what they are configured by.
+//! Any stream of [`watcher::Event`](kube_runtime::watcher::Event)s feeds the store, from a cluster or from a test. The
+//! example `reflector_store` watches Deployments and their configuration.
 
 mod edge;
 mod index;

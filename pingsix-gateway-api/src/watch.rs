@@ -1,33 +1,34 @@
-//! From the API server to typed events.
+//! Watches of the API server, as typed events.
 //!
 //! ```text
-//!  API server ──► door ──► stream ──────► lifecycle ─► view ───────┐
-//!                  │        one list       a kind: there, absent,  ├──► Input ──► World
-//!                  │        and watch      forbidden, unreachable  │   (bounded)
-//!                  └──────► stream ──────► referenced ─────────────┘
-//!                           of a name, or  Secrets, ConfigMaps
-//!                           of a namespace
+//!  API server ──► connector ─► stream ──────► lifecycle ─► merge ────┐
+//!                  │           one list       availability of a kind ├──► Input ──► World
+//!                  │           and watch                             │   (bounded)
+//!                  └─────────► stream ──────► referenced ────────────┘
+//!                              of a name, or  Secrets, ConfigMaps
+//!                              of a namespace
 //! ```
 //!
-//! [`Watches::start`] watches every kind of the table in [`kinds`](presence), and hands out [`Input`]s in the order in which
-//! they have to be taken in.
+//! [`Watches::start`] watches every kind of the table in [`kinds`](presence), and sends [`Input`]s in the order of
+//! their processing.
 //!
-//! - Only a list that was read to its end, a deletion that was seen, or an API server that says it does not serve a kind
-//!   takes anything away. An error never does: a kind that is forbidden or does not answer keeps what was known of it.
-//! - An object that cannot be decoded comes through as one ([`Watched`]), and costs no other.
-//! - A list that breaks off begins anew. So does one that is needed because the API server has forgotten the version we were
-//!   at (410); what vanished meanwhile is found by it.
-//! - When only some namespaces are watched, each has a watch of its own; a new list of one replaces the objects of that
-//!   namespace alone, and the kind is complete when each has been listed.
-//! - Kinds that are optional may be absent. They are looked for from time to time, and when
-//!   [told to](Watches::look_again); one that is deleted takes its objects with it.
-//! - Secrets and ConfigMaps are watched one by one, those that are [referred to](Watches::refer); when there are many, by
-//!   namespace ([`NameBounds`]). About each there is an [`Answer`] as soon as anything is known.
-//! - Nothing is dropped: when the consumer is slow, watches wait.
-//! - How it stands with a kind, and what must not be read, is logged here: a consumer need not.
+//! - Three facts remove objects: a complete list without them, a deletion event, and an API server that does not serve
+//!   their kind. Errors remove none: the objects of a kind stay while the kind is forbidden or unreachable.
+//! - An object that cannot be decoded is an event of its own ([`Watched`]), and affects no other object.
+//! - An interrupted list restarts. After `410 Gone` a new list follows, which shows the objects that were deleted
+//!   meanwhile.
+//! - With selected namespaces, each namespace has its own watch. A new list of a namespace replaces the objects of that
+//!   namespace alone. The kind is complete when every namespace has been listed.
+//! - Optional kinds may be absent. Discovery looks for them periodically and on [demand](Watches::rediscover). The
+//!   objects of a deleted kind are removed.
+//! - Each [referenced](Watches::set_references) Secret or ConfigMap has its own watch. Beyond the bounds of
+//!   [`NameBounds`], one watch covers a namespace. Each reference gets an [`Answer`] as soon as the state of its object
+//!   is known.
+//! - Events are never dropped: watches wait for a slow consumer.
+//! - This module logs the availability of kinds and refused reads, so consumers need not.
 
-mod allotment;
 mod backoff;
+mod compact;
 mod connector;
 mod discovery;
 mod event;
@@ -35,21 +36,21 @@ mod fault;
 mod input;
 mod kinds;
 mod lifecycle;
+mod merge;
 mod named;
 mod object;
 mod options;
 mod referenced;
-mod small;
 mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod view;
+mod watch_plan;
 mod watches;
 mod wide;
 
 pub use backoff::BackoffBounds;
-pub(crate) use backoff::about;
+pub(crate) use backoff::with_jitter;
 pub use discovery::Availability;
 pub use event::Event;
 pub use input::{Answer, Input};

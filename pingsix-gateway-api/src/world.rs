@@ -1,14 +1,14 @@
-//! The live picture of the cluster: a store per kind, how the kinds refer to each other, and which Gateways and
-//! IngressClasses a change concerns.
+//! The state of the cluster in memory: a store per kind, the references between kinds, and the Gateways and
+//! IngressClasses that a change affects.
 //!
 //! ```text
-//! watch events ──► World::apply ──► stores, secondary maps ──► owners (Gateways, IngressClasses) to reconsider
+//! watch events ──► World::apply ──► stores, secondary maps ──► affected owners (Gateways, IngressClasses)
 //!                                        │
-//!                                        └──► World::snapshot: what one of them may see
+//!                                        └──► World::extract: the snapshot of one owner
 //! ```
 //!
-//! The picture is a plain value: it watches nothing, and reads no clock. Every question is answered from the secondary
-//! maps of [`crate::store`]; none looks at every object of a kind.
+//! The state is a plain value without watches and clocks. The secondary maps of [`crate::store`] answer every query
+//! without a scan of all objects of a kind.
 
 mod edges;
 mod kinds;
@@ -27,8 +27,8 @@ use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
 pub use edges::{CrossNamespaceReference, Target};
-pub(crate) use kinds::{PerKind, with_kind};
-use owners::Reached;
+pub(crate) use kinds::{KindVisitor, with_kind};
+use owners::AffectedOwners;
 pub use refresh::Changed;
 pub use snapshot::{Extract, OwnerSnapshot};
 
@@ -41,7 +41,7 @@ pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
 
 macro_rules! world {
     ($($kind:ident in $field:ident $facts:tt)+) => {
-        /// The live picture of the cluster.
+        /// The state of the cluster in memory.
         #[derive(Debug)]
         pub struct World {
             $($field: KindStore<pingsix_translate::snapshot::$kind>,)+
@@ -53,7 +53,7 @@ macro_rules! world {
             fn default() -> Self {
                 Self {
                     $($field: ReflectorStore::new(<pingsix_translate::snapshot::$kind as edges::Edges>::EDGES)
-                        .comparing(Watched::says_the_same),)+
+                        .comparing(Watched::has_equal_content),)+
                     pool: Pool::default(),
                     steps: 0,
                 }
@@ -69,7 +69,7 @@ macro_rules! world {
         )+
 
         impl World {
-            /// Takes an event in, and tells what has to be looked at again.
+            /// Applies an event, and returns its effects.
             pub fn apply(&mut self, event: Event) -> Effects {
                 match event {
                     $(Event::$kind(event) => {
@@ -79,7 +79,7 @@ macro_rules! world {
                 }
             }
 
-            /// Takes out an object that is known to be gone, or that nobody refers to any more.
+            /// Removes an object that was deleted or has no reference left, and returns the effects.
             pub fn remove(&mut self, key: &ObjectKey) -> Effects {
                 match key.kind {
                     $(Kind::$kind => {
@@ -89,7 +89,7 @@ macro_rules! world {
                 }
             }
 
-            /// Whether the objects of a kind are known: a list was read to its end.
+            /// Whether a list of the kind was complete, so all its objects are known.
             pub fn is_complete(&self, kind: Kind) -> bool {
                 match kind { $(Kind::$kind => self.$field.is_complete(),)+ }
             }
@@ -99,7 +99,7 @@ macro_rules! world {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
             }
 
-            /// The object with this key, if it is there and can be decoded.
+            /// The object with this key, if it exists and is decodable.
             pub fn object(&self, key: &ObjectKey) -> Option<Object> {
                 match key.kind {
                     $(Kind::$kind => self.$field.get(&key.name)?.object().cloned().map(Object::$kind),)+
@@ -116,14 +116,14 @@ macro_rules! world {
                 match kind { $(Kind::$kind => self.$field.has_dependent(target, is_one),)+ }
             }
 
-            /// The status of an object as the API server has it; null when there is none, or when it is not kept.
+            /// The status of an object as the API server has it; null if absent or not stored.
             pub fn status(&self, key: &ObjectKey) -> serde_json::Value {
                 match key.kind {
                     $(Kind::$kind => self.$field.get(&key.name).map(|object| object.status()).unwrap_or_default(),)+
                 }
             }
 
-            /// Every object that could not be decoded, with what is wrong.
+            /// Every undecodable object, with its fault.
             pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
                 let mut faults = Vec::new();
                 $(
@@ -151,8 +151,8 @@ macro_rules! world {
                 vec![$((Kind::$kind, self.$field.reader().len()),)+]
             }
 
-            /// Every object that can be decoded, as a plain collection: what `pingsix-gatewayctl` would read from a dump of
-            /// the cluster. For tests and dumps; it reads all of them.
+            /// All decodable objects, as `pingsix-gatewayctl` would read them from a dump of the cluster. The call
+            /// scans all objects, so it serves tests and dumps.
             pub fn to_objects(&self) -> Objects {
                 let mut objects = Objects::default();
                 $(
@@ -174,8 +174,8 @@ macro_rules! world {
                 }
             }
 
-            /// The Gateways and IngressClasses that depend on a target, and what its other dependents concern. On those
-            /// themselves nobody depends.
+            /// The Gateways and IngressClasses that depend on a target, and the targets that its other dependents
+            /// concern. No object depends on a Gateway or an IngressClass.
             fn concerned_through(&self, target: &Target) -> BTreeSet<Target> {
                 let mut concerned = BTreeSet::new();
                 $(
@@ -194,32 +194,32 @@ macro_rules! world {
 
 for_each_kind! { world }
 
-/// A kind that the picture holds.
+/// A kind with a store.
 pub trait Stored: WatchedKind {
-    /// Its store.
+    /// The store of the kind.
     fn store(world: &World) -> &KindStore<Self>;
 }
 
-/// The result of an event.
+/// The effects of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effects {
-    /// Gateways and IngressClasses to reconsider; those that are gone too.
+    /// Gateways and IngressClasses to reconcile, deleted ones included.
     pub owners: BTreeSet<ObjectKey>,
-    /// GatewayClasses to judge anew.
+    /// GatewayClasses with a possibly different verdict.
     pub classes: BTreeSet<ObjectKey>,
-    /// Objects of which the live status may no longer be what was written: they came, or were changed by someone.
+    /// New and changed objects, whose status may differ from the last written one.
     pub touched: BTreeSet<ObjectKey>,
-    /// Objects that are gone: nobody has to be told about them any more.
+    /// Deleted objects.
     pub removed: BTreeSet<ObjectKey>,
-    /// Services of which an EndpointSlice came, went or changed, or to which one belongs no more.
+    /// Services with a new, changed or deleted EndpointSlice, in its old or its new version.
     pub sliced: BTreeSet<ObjectName>,
-    /// Which of the touched cannot be decoded, and what is wrong with them: they count as not there.
+    /// Touched objects that cannot be decoded, with their faults. They count as absent.
     pub undecodable: BTreeMap<ObjectKey, Problem>,
 }
 
 impl Effects {
-    /// Adds what another event leads to.
+    /// Adds the effects of a later event.
     pub fn merge(&mut self, other: Self) {
         for key in other.removed {
             self.touched.remove(&key);
@@ -239,35 +239,35 @@ impl Effects {
 }
 
 impl World {
-    /// The object of a kind with a name, if it is there and can be decoded.
+    /// The object of a kind with a name, if it exists and is decodable.
     pub fn get<K: Stored>(&self, name: &ObjectName) -> Option<Arc<K>> {
         K::store(self).get(name)?.object().cloned()
     }
 
-    /// The route with this key, if it is there and can be decoded.
+    /// The route with this key, if it exists and is decodable.
     fn route(&self, key: &ObjectKey) -> Option<AnyRoute> {
         AnyRoute::of(self.object(key)?)
     }
 
-    /// The PingsixProxies with these names that are there and can be decoded.
+    /// The existing, decodable PingsixProxies with these names.
     pub fn proxies(&self, names: impl IntoIterator<Item = Option<ObjectName>>) -> Proxies {
         let found = names.into_iter().flatten().filter_map(|name| Some((name.clone(), self.get(&name)?)));
         found.collect()
     }
 
-    /// Every object of a kind, decodable or not. It reads all of them.
+    /// The keys of all objects of a kind, decodable or not. The call scans all objects of the kind.
     pub fn keys<K: Stored>(&self) -> BTreeSet<ObjectKey> {
         K::store(self).objects().iter().map(|object| object.key()).collect()
     }
 
-    /// A handle that reads objects of a kind from elsewhere, also while they change.
+    /// A handle that reads objects of a kind in other threads.
     pub fn reader<K: Stored>(&self) -> Reader<Watched<K>> {
         K::store(self).reader()
     }
 
-    /// Whom a change of an object concerns, if nothing about its references changed.
+    /// The Gateways and IngressClasses that a change of an object affects, if its references stay.
     pub fn owners_of(&self, key: &ObjectKey) -> BTreeSet<ObjectKey> {
-        owners::reached(self, [Target::Object(key.clone())]).owners
+        owners::affected_owners(self, [Target::Object(key.clone())]).owners
     }
 
     /// The number of steps from changes to owners so far. With [`work`](Self::work), the number bounds the cost of an
@@ -309,7 +309,7 @@ impl World {
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);
-            let Reached { owners, classes, steps } = owners::reached(self, start);
+            let AffectedOwners { owners, classes, steps } = owners::affected_owners(self, start);
             effects.owners.extend(owners);
             effects.classes.extend(classes);
             self.steps += steps;

@@ -21,6 +21,6 @@ pub(crate) use listener::{Listener, ListenerState};
 pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
-pub use permitted::permitted_references;
+pub use permitted::{permitted_references, permitted_references_of_policies};
 pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;

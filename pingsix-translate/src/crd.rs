@@ -10,6 +10,8 @@ mod pingsix_proxy;
 mod policy;
 #[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
 mod security_policy;
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod traffic_policy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -32,14 +34,25 @@ pub use pingsix_proxy::{
 
 pub use policy::{
     AncestorReference, MergeStrategy, PolicyAncestorStatus, PolicyStatus, PolicyTargetReference,
-    SecretObjectReference,
+    SecretObjectReference, UnreadableField,
 };
 pub use security_policy::{
     Anonymous, ApiKeyAuth, Authorization, BasicAuth, ClientIp, Cors, Csrf, ExtractFrom, Jwt, SecurityPolicy,
-    SecurityPolicySpec, UnreadableField,
+    SecurityPolicySpec,
+};
+pub use traffic_policy::{
+    CacheMethod, Compression, CompressionType, FaultAbort, FaultDelay, FaultInjection, GrpcWeb,
+    LocalRateLimit, MissingKey, RateLimit, RateLimitKey, RateLimitKeyType, RateLimitUnit, RequestId,
+    RequestLimit, ResponseCache, ResponseHeaderChanges, TrafficPolicy, TrafficPolicySpec,
 };
 
 /// The definitions of all of them, in the order of their names.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![BackendTrafficPolicy::crd(), HttpRouteFilter::crd(), PingsixProxy::crd(), SecurityPolicy::crd()]
+    vec![
+        BackendTrafficPolicy::crd(),
+        HttpRouteFilter::crd(),
+        PingsixProxy::crd(),
+        SecurityPolicy::crd(),
+        TrafficPolicy::crd(),
+    ]
 }

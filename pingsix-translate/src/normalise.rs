@@ -20,8 +20,8 @@ pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
 pub(crate) use exchange::{Exchange, MAX_TIMEOUT};
 pub(crate) use filter::{
-    Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, ReadFilters, Redirect,
-    replace_prefix, rooted,
+    Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, HeaderChanges, ReadFilters,
+    Redirect, header_name, replace_prefix, rooted,
 };
 pub(crate) use ingress::{normalise_ingress, rest_of_host};
 pub(crate) use mirror::Mirror;

@@ -1,10 +1,8 @@
-//! PingSIX's configuration: the documents it reads, the rules by which it accepts them, and a model of its
-//! router.
+//! PingSIX's configuration: its documents, its acceptance rules, and a model of its router.
 //!
-//! The types say what PingSIX decodes, field by field; each names the PingSIX source file it follows. They
-//! serialise compactly: whatever PingSIX assumes anyway is left out, maps are sorted, and the id lives in the
-//! key. Decoding is as lenient as PingSIX's own, so that any configuration, not only ours, can be read; what
-//! PingSIX would then refuse is for the acceptance rules to say.
+//! The types have the fields that PingSIX decodes, and name the mirrored source files of PingSIX. Serialisation is
+//! compact: defaults are omitted, maps are sorted, and the id is in the key. Decoding is as lenient as PingSIX's own,
+//! so foreign configurations are readable. The acceptance rules find the documents that PingSIX would refuse.
 
 mod checks;
 mod config;

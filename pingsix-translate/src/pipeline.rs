@@ -265,6 +265,7 @@ impl<O: Owner> Attached<O> {
             let plane = if is_refused { StreamPlane::default() } else { streams.plane.clone() };
             stream_planes.insert(streams.key.clone(), plane);
         }
+        owner.judge_policies(inputs, &references);
         let mut counts = vec![0; owner.listeners().len()];
         let mut judged = Vec::with_capacity(inputs.len());
         let mut verdicts = Vec::new();
@@ -278,7 +279,7 @@ impl<O: Owner> Attached<O> {
             judged.push(route);
         }
         let verdicts = verdicts.into_iter().collect();
-        let served = Served { data_planes, stream_planes, inputs, counts: &counts, verdicts, problems };
+        let served = Served { data_planes, stream_planes, counts: &counts, verdicts, problems };
         let translation = owner.translation(snapshot, &references, served);
         (translation, JudgedRoutes { attached: self, streams, judged })
     }

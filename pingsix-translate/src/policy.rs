@@ -2,8 +2,8 @@
 //!
 //! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
 //! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
-//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets and routes that count for
-//! a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
+//! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets, routes and Ingresses that
+//! count for a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
 //! connection to that backend.
 
 mod attached;
@@ -13,6 +13,7 @@ mod chain;
 mod demand;
 mod inherited;
 mod security;
+mod traffic;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +27,14 @@ pub(crate) use chain::{AppliedChain, BrokenPolicy, Chain, ChainFault, RuleChains
 pub(crate) use demand::{Demand, Payload, RoutePolicies, TrafficDemand};
 pub(crate) use inherited::{InheritedKind, Overridden};
 use security::Security;
+use traffic::Traffic;
 
 use crate::attach::Listener;
 use crate::model::{ObjectKey, PolicyPlugins};
 use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{IngressSnapshot, Snapshot};
 
 /// The policies of a snapshot: a field for each kind. Methods name each field, so that the compiler finds all of them.
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ pub(crate) struct Policies {
     pub(crate) backend_tls: AttachedPolicies<BackendTls>,
     pub(crate) backend_traffic: AttachedPolicies<BackendTraffic>,
     pub(crate) security: AttachedPolicies<Security>,
+    pub(crate) traffic: AttachedPolicies<Traffic>,
 }
 
 impl Policies {
@@ -48,34 +51,44 @@ impl Policies {
             backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references),
             backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
             security: AttachedPolicies::new(&snapshot.security_policies, references),
+            traffic: AttachedPolicies::new(&snapshot.traffic_policies, references),
         }
+    }
+
+    /// The policies of Ingresses.
+    pub(crate) fn of_ingresses(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
+        Self { security: AttachedPolicies::new(&snapshot.security_policies, references), ..Self::default() }
     }
 
     /// The objects that policies target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        let Self { backend_tls, backend_traffic, security } = self;
-        backend_tls.targets().chain(backend_traffic.targets()).chain(security.targets())
+        let Self { backend_tls, backend_traffic, security, traffic } = self;
+        let of_services = backend_tls.targets().chain(backend_traffic.targets());
+        of_services.chain(security.targets()).chain(traffic.targets())
     }
 
     /// The objects for which other policies count than before, or policies with another effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
-        let Self { backend_tls, backend_traffic, security } = self;
+        let Self { backend_tls, backend_traffic, security, traffic } = self;
         let changed = backend_tls.changed(&before.backend_tls);
         let changed = changed.chain(backend_traffic.changed(&before.backend_traffic));
-        changed.chain(security.changed(&before.security)).collect()
+        let changed = changed.chain(security.changed(&before.security));
+        changed.chain(traffic.changed(&before.traffic)).collect()
     }
 
     /// Inherited policies with other contents than before.
     pub(crate) fn changed_contents(&self, before: &Self) -> BTreeSet<Arc<ObjectKey>> {
-        let Self { backend_tls: _, backend_traffic: _, security } = self;
-        security.changed_contents(&before.security).collect()
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
+        let changed = security.changed_contents(&before.security);
+        changed.chain(traffic.changed_contents(&before.traffic)).collect()
     }
 
     /// The chain of requests with these levels, from the widest target to the narrowest.
     fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<AppliedChain>, BrokenPolicy> {
-        let Self { backend_tls: _, backend_traffic: _, security } = self;
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
         security.extend_chain(levels, &mut policies, &mut facts)?;
+        traffic.extend_chain(levels, &mut policies, &mut facts)?;
         let is_chain = !policies.is_empty();
         Ok(is_chain.then(|| AppliedChain { chain: Arc::new(Chain { policies: policies.into() }), facts }))
     }
@@ -89,8 +102,8 @@ impl Policies {
         gateway: &ObjectKey,
         mut share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
     ) -> RuleChains {
-        let Self { backend_tls: _, backend_traffic: _, security } = self;
-        if security.is_empty() || !route.traffic.has_requests() {
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
+        if (security.is_empty() && traffic.is_empty()) || !route.traffic.has_requests() {
             return RuleChains::default();
         }
         RuleChains::new(listeners.map(|(index, listener)| {
@@ -100,16 +113,39 @@ impl Policies {
         }))
     }
 
+    /// The chains of a rule of an Ingress: the same on each of these ports. No target is wider than an Ingress.
+    pub(crate) fn chains_of_ingress(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        ports: impl Iterator<Item = usize>,
+        share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
+    ) -> RuleChains {
+        if self.security.is_empty() {
+            return RuleChains::default();
+        }
+        let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();
+        let inheritance = self.chain(&levels).map(|chain| chain.map(share));
+        RuleChains::new(ports.map(|port| (port, inheritance.clone())))
+    }
+
     /// The plugins of a chain.
     pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
-        let Self { backend_tls: _, backend_traffic: _, security } = self;
-        security.plugins(chain)
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
+        let (of_security, of_traffic) = (security.plugins(chain), traffic.plugins(chain));
+        // The kinds have no plugin in common.
+        let all = of_security.iter().chain(of_traffic.iter());
+        all.map(|(name, config)| (name.to_owned(), config.clone())).collect()
     }
 
     /// The policies of a chain, each with the plugins to which it contributes.
     pub(crate) fn plugin_names<'c>(&'c self, chain: &'c Chain) -> impl Iterator<Item = PolicyPlugins> + 'c {
-        let Self { backend_tls: _, backend_traffic: _, security } = self;
-        chain.policies.iter().map(|policy| (policy.clone(), security.plugin_names(chain, policy).into()))
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
+        chain.policies.iter().map(|policy| {
+            let mut names = security.plugin_names(chain, policy);
+            names.extend(traffic.plugin_names(chain, policy));
+            (policy.clone(), names.into())
+        })
     }
 
     /// The policies as they apply to the traffic of a route.
@@ -140,5 +176,7 @@ pub(crate) fn levels_of_rule(route: &Route, rule: &Rule) -> impl Iterator<Item =
         .map(move |section| PolicyTarget { object: (*object).clone(), section })
 }
 
+#[cfg(test)]
+mod fixture;
 #[cfg(test)]
 mod tests;

@@ -31,10 +31,10 @@ pub use pool::Pool;
 pub(crate) use references::named_referent;
 pub use references::{
     config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
+    proxy_of_gateway, proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway,
     secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    service_of_slice, services_of_ingress, services_of_policy, services_of_traffic_policy,
-    targets_of_security_policy,
+    service_of_slice, services_of_backend_traffic_policy, services_of_ingress, services_of_policy,
+    targets_of_security_policy, targets_of_traffic_policy,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -63,6 +63,8 @@ pub struct Snapshot {
     pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     /// SecurityPolicies that target the Gateway, one of its ListenerSets or one of the routes, by name.
     pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    /// TrafficPolicies with such targets, by name.
+    pub traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -107,7 +109,7 @@ pub type Pending = SharedMap<ObjectKey, ()>;
 ///
 /// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
 /// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
-/// - Services, Secrets and SecurityPolicies, whole.
+/// - Services, Secrets, SecurityPolicies and TrafficPolicies, whole.
 ///
 /// Other entries have no effect.
 pub type Quarantine = SharedMap<Origin, Arc<str>>;
@@ -166,6 +168,12 @@ impl Objects {
             })
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
+        let traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>> = self
+            .traffic_policies
+            .iter()
+            .filter(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).iter().any(is_target))
+            .map(|(name, policy)| (name.clone(), policy.clone()))
+            .collect();
         for (name, policy) in &security_policies {
             names.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
             names.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
@@ -183,7 +191,7 @@ impl Objects {
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
         for (name, policy) in &backend_traffic_policies {
-            names.secrets.extend(secret_of_traffic_policy(policy, &name.namespace));
+            names.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
         }
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
@@ -196,6 +204,7 @@ impl Objects {
             backend_tls_policies,
             backend_traffic_policies,
             security_policies,
+            traffic_policies,
             referents: self.referents(&names),
         })
     }

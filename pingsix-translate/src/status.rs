@@ -2,6 +2,7 @@
 //!
 //! Verdicts have no times and no delivery state. [`finish()`] adds the delivery state, and the status writer adds times.
 
+mod affected;
 mod bundle;
 mod condition;
 mod finish;
@@ -30,7 +31,7 @@ pub(crate) use listener::{GatewayState, attached_to};
 pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
 pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
-pub(crate) use policy::judge_policies;
+pub(crate) use policy::{JudgedPolicies, judge_policies, judge_policies_of_ingresses};
 pub(crate) use route::{Refusals, judge_route};
 
 pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};
@@ -46,7 +47,7 @@ pub struct Verdicts {
     pub listener_sets: BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
     /// Every route that names the Gateway or one of its ListenerSets.
     pub routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-    /// Every policy with a target that attached routes of the Gateway use.
+    /// Every policy with a target that attached routes of the Gateway use, or that is an Ingress of the IngressClass.
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
     /// Every Ingress that the IngressClass serves, also with refused parts: its `status.loadBalancer` gets the addresses of
     /// the data plane. Empty for a snapshot of a Gateway.
@@ -103,7 +104,8 @@ pub struct PolicyVerdict {
     pub key: Arc<ObjectKey>,
     /// `metadata.generation` of the judged object; 0 if it has none.
     pub generation: i64,
-    /// The Gateway through which the policy takes effect (Gateway API, `PolicyAncestorStatus.ancestorRef`).
+    /// The Gateway or IngressClass through which the policy takes effect (Gateway API,
+    /// `PolicyAncestorStatus.ancestorRef`).
     pub ancestor: Arc<ObjectKey>,
     /// Policy conditions.
     pub conditions: Conditions,

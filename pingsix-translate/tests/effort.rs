@@ -5,6 +5,8 @@
 mod hostile;
 #[path = "effort/ingress.rs"]
 mod ingress;
+#[path = "effort/ingress_policies.rs"]
+mod ingress_policies;
 
 use std::sync::Arc;
 
@@ -136,13 +138,13 @@ fn assert_same(got: &Translation, fresh: &Translation) {
 }
 
 /// A translator that has seen the world.
-struct Lab {
+struct WarmTranslator {
     world: Snapshot,
     before: Translation,
     translator: Translator,
 }
 
-impl Lab {
+impl WarmTranslator {
     fn new() -> Self {
         let (world, mut translator) = (world(), Translator::new(options()));
         let before = translator.translate(&world);
@@ -184,29 +186,32 @@ fn change_slices(referents: &mut Referents, service: &ObjectName, endpoints: Val
 fn another_endpoint_of_a_service_that_all_routes_refer_to_is_one_document() {
     let other = json!([{"addresses": ["10.0.0.9"]}]);
     let shared = ObjectName::new("infra", "shared");
-    assert_eq!(Lab::new().change(|world| slices(world, &shared, other)), (part(0), 1));
+    assert_eq!(WarmTranslator::new().change(|world| slices(world, &shared, other)), (part(0), 1));
 }
 
 #[test]
 fn a_service_without_endpoints_concerns_the_routes_that_refer_to_it() {
     let own = ObjectName::new("team-3", "own");
     // A Route each, the upstream that goes, and the one that nobody reaches.
-    assert_eq!(Lab::new().change(|world| slices(world, &own, json!([]))), (part(ROUTES), ROUTES + 2));
+    assert_eq!(
+        WarmTranslator::new().change(|world| slices(world, &own, json!([]))),
+        (part(ROUTES), ROUTES + 2)
+    );
 }
 
 #[test]
 fn a_route_that_changes_comes_or_goes_is_what_is_done_again() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let key = ObjectKey::new(Kind::HttpRoute, "team-3", "route-3");
-    let AnyRoute::HttpRoute(before) = &lab.world.routes[&key] else { panic!("an HTTPRoute") };
+    let AnyRoute::HttpRoute(before) = &warm.world.routes[&key] else { panic!("an HTTPRoute") };
     let changed = with(&**before, "/spec/rules/1/matches/0/path/value", json!("/other"));
-    let replaced = lab.change(|world| {
+    let replaced = warm.change(|world| {
         world.routes.insert(key.clone(), AnyRoute::HttpRoute(changed));
     });
     assert_eq!(replaced, (part(1), 3), "a Route that goes, one that comes, one that lists their patterns");
-    let gone = lab.change(|world| assert!(world.routes.remove(&key)));
+    let gone = warm.change(|world| assert!(world.routes.remove(&key)));
     assert_eq!(gone, (part(0), 2));
-    let came = lab.change(|world| {
+    let came = warm.change(|world| {
         let new = AnyRoute::HttpRoute(route("team-3", "new", "new.example.com"));
         world.routes.insert(new.key(), new);
     });
@@ -215,9 +220,9 @@ fn a_route_that_changes_comes_or_goes_is_what_is_done_again() {
 
 #[test]
 fn a_route_for_every_host_does_not_concern_routes_whose_lists_end() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let everywhere = with(&*route("team-3", "catch-all", "a.test"), "/spec/hostnames", json!([]));
-    let came = lab.change(|world| {
+    let came = warm.change(|world| {
         let everywhere = AnyRoute::HttpRoute(everywhere);
         world.routes.insert(everywhere.key(), everywhere);
     });
@@ -229,7 +234,7 @@ fn a_certificate_that_is_rotated_is_one_document() {
     let mut objects = Objects::default();
     add_secret(&mut objects, "team-3", "team-3.test");
     let rotated = objects.secrets().next().unwrap().1.clone();
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         world.referents.secrets.insert(ObjectName::new("infra", "team-3"), rotated);
     });
     assert_eq!(change, (part(0), 1));
@@ -237,7 +242,7 @@ fn a_certificate_that_is_rotated_is_one_document() {
 
 #[test]
 fn a_certificate_that_cannot_be_used_any_more_takes_its_listener_with_it() {
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         assert!(world.referents.secrets.remove(&ObjectName::new("infra", "team-3")));
     });
     assert_eq!(change.0, Effort::Whole);
@@ -252,15 +257,15 @@ fn relabel(world: &mut Snapshot, label: &str) {
 
 #[test]
 fn labels_of_a_namespace_concern_its_routes_if_a_selector_tells_them_apart() {
-    let mut lab = Lab::new();
-    assert_eq!(lab.change(|world| relabel(world, "tier")), (part(0), 0));
+    let mut warm = WarmTranslator::new();
+    assert_eq!(warm.change(|world| relabel(world, "tier")), (part(0), 0));
     // Two Routes each, and the upstream of their own Service.
-    assert_eq!(lab.change(|world| relabel(world, "team")), (part(ROUTES), 2 * ROUTES + 1));
+    assert_eq!(warm.change(|world| relabel(world, "team")), (part(ROUTES), 2 * ROUTES + 1));
 }
 
 #[test]
 fn a_namespace_nobody_asks_about_is_nothing() {
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         let new = object(json!({"metadata": {"name": "new", "labels": {"tier": "one"}}}));
         world.referents.namespaces.insert(Arc::from("new"), new);
     });
@@ -269,9 +274,9 @@ fn a_namespace_nobody_asks_about_is_nothing() {
 
 #[test]
 fn a_grant_concerns_the_routes_that_it_is_for() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let grant = ObjectName::new("infra", "team-3");
-    let gone = lab.change(|world| assert!(world.referents.reference_grants.remove(&grant)));
+    let gone = warm.change(|world| assert!(world.referents.reference_grants.remove(&grant)));
     assert_eq!(gone, (part(ROUTES), ROUTES + 1));
     let other = object(json!({
         "metadata": {"namespace": "team-3", "name": "other"},
@@ -280,7 +285,7 @@ fn a_grant_concerns_the_routes_that_it_is_for() {
             "to": [{"group": "", "kind": "Service"}],
         },
     }));
-    let nobody = lab.change(|world| {
+    let nobody = warm.change(|world| {
         world.referents.reference_grants.insert(ObjectName::new("team-3", "other"), other);
     });
     assert_eq!(nobody, (part(0), 0));
@@ -295,7 +300,7 @@ fn a_policy_concerns_the_routes_that_refer_to_its_service() {
             "validation": {"wellKnownCACertificates": "System", "hostname": "own.test"},
         },
     }));
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         world.backend_tls_policies.insert(ObjectName::new("team-3", "tls"), policy);
     });
     assert_eq!(change, (part(ROUTES), ROUTES + 2));
@@ -312,9 +317,9 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
             },
         }))
     };
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     for retries in [2, 3] {
-        let change = lab.change(|world| {
+        let change = warm.change(|world| {
             world.backend_traffic_policies.insert(ObjectName::new("team-3", "traffic"), policy(retries));
         });
         assert_eq!(change.0, part(ROUTES));
@@ -323,10 +328,10 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
 
 #[test]
 fn what_routes_do_not_see_of_a_gateway_concerns_none() {
-    let mut lab = Lab::new();
-    let newer = with(&*lab.world.gateway, "/metadata/generation", json!(2));
-    assert_eq!(lab.change(|world| world.gateway = newer), (part(0), 0));
-    let other = with(&*lab.world.gateway, "/spec/listeners/1/hostname", json!("other.test"));
-    assert_eq!(lab.change(|world| world.gateway = other).0, Effort::Whole);
-    assert_eq!(lab.change(|_| {}), (part(0), 0));
+    let mut warm = WarmTranslator::new();
+    let newer = with(&*warm.world.gateway, "/metadata/generation", json!(2));
+    assert_eq!(warm.change(|world| world.gateway = newer), (part(0), 0));
+    let other = with(&*warm.world.gateway, "/spec/listeners/1/hostname", json!("other.test"));
+    assert_eq!(warm.change(|world| world.gateway = other).0, Effort::Whole);
+    assert_eq!(warm.change(|_| {}), (part(0), 0));
 }

@@ -126,6 +126,10 @@ impl Translated {
             let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
             translated.check_targets(manifests, Kind::SecurityPolicy, name, targets);
         }
+        for (name, policy) in manifests.objects.traffic_policies() {
+            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
+            translated.check_targets(manifests, Kind::TrafficPolicy, name, targets);
+        }
         if !options.stream {
             translated.hint_at_streams(manifests);
         }
@@ -250,10 +254,15 @@ impl Translated {
                 }
             }
         }
+        self.add_policies(&verdicts);
+        self.gateways.push(verdicts);
+    }
+
+    /// Adds the verdicts of an owner on policies.
+    fn add_policies(&mut self, verdicts: &Verdicts) {
         for (key, verdict) in &verdicts.policies {
             self.policies.entry(key.clone()).or_default().push(verdict.clone());
         }
-        self.gateways.push(verdicts);
     }
 
     /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
@@ -382,10 +391,10 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: if kind == Kind::SecurityPolicy {
+                message: if [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&kind) {
                     format!(
-                        "The policy has no effect: no Gateway served here, ListenerSet or attached route is a target of \
-                         it ({targets})."
+                        "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
+                         target of it ({targets})."
                     )
                 } else {
                     format!(

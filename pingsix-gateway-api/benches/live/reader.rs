@@ -13,7 +13,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
 /// The time limit of a change.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Reads one prefix.
 pub(crate) struct Reader {
@@ -75,7 +75,7 @@ impl Reader {
             }
             panic!("the watch has ended");
         };
-        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{text} does not arrive"))
+        tokio::time::timeout(WAIT_TIMEOUT, wait).await.unwrap_or_else(|_| panic!("{text} does not arrive"))
     }
 
     /// The number of unread responses with events.

@@ -17,15 +17,15 @@ use crate::world::OwnerSnapshot;
 /// A part of a snapshot that can be compared with another version.
 trait Part: Clone {
     /// Whether both have equal content. One of them may be a new reading.
-    fn says_the_same(&self, other: &Self) -> bool;
+    fn has_equal_content(&self, other: &Self) -> bool;
 
     /// The content as a text, equal for equal content in every process. The text may be secret.
     fn text(&self) -> String;
 }
 
 impl<K: Identified> Part for Arc<K> {
-    fn says_the_same(&self, other: &Self) -> bool {
-        Self::ptr_eq(self, other) || K::says_the_same(self, other)
+    fn has_equal_content(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) || K::has_equal_content(self, other)
     }
 
     fn text(&self) -> String {
@@ -34,8 +34,8 @@ impl<K: Identified> Part for Arc<K> {
 }
 
 impl Part for AnyRoute {
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.says_the_same(other)
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.has_equal_content(other)
     }
 
     fn text(&self) -> String {
@@ -44,8 +44,8 @@ impl Part for AnyRoute {
 }
 
 impl Part for Vec<Arc<EndpointSlice>> {
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.says_the_same(other))
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.has_equal_content(other))
     }
 
     fn text(&self) -> String {
@@ -67,13 +67,14 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 backend_tls_policies,
                 backend_traffic_policies,
                 security_policies,
+                traffic_policies,
                 referents,
             } = &**now;
-            if !gateway.says_the_same(&before.gateway) {
+            if !gateway.has_equal_content(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
             let is_same_class = match (class, &before.class) {
-                (Some(now), Some(before)) => now.says_the_same(before),
+                (Some(now), Some(before)) => now.has_equal_content(before),
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
@@ -87,13 +88,15 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             let before_policies = &before.backend_traffic_policies;
             add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
             add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
+            add(&mut parts, Kind::TrafficPolicy, traffic_policies, &before.traffic_policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
-            if !now.class.says_the_same(&before.class) || now.default_classes != before.default_classes {
+            if !now.class.has_equal_content(&before.class) || now.default_classes != before.default_classes {
                 parts.insert(key_of_class(now));
             }
             add(&mut parts, Kind::Ingress, &now.ingresses, &before.ingresses);
+            add(&mut parts, Kind::SecurityPolicy, &now.security_policies, &before.security_policies);
             add_referents(&mut parts, &now.referents, &before.referents);
         }
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
@@ -139,7 +142,7 @@ fn add<V: Part>(
 
 fn is_difference<N, V: Part>(change: &Change<'_, N, V>) -> bool {
     match change {
-        Change::Replaced(_, before, now) => !now.says_the_same(before),
+        Change::Replaced(_, before, now) => !now.has_equal_content(before),
         Change::Added(..) | Change::Removed(..) => true,
     }
 }
@@ -188,6 +191,7 @@ pub(crate) fn put<'k>(
                     copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
                 }
                 Kind::SecurityPolicy => copy(&mut into.security_policies, &from.security_policies, name),
+                Kind::TrafficPolicy => copy(&mut into.traffic_policies, &from.traffic_policies, name),
                 kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
                 _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
@@ -197,6 +201,8 @@ pub(crate) fn put<'k>(
                     into.default_classes.clone_from(&from.default_classes);
                 } else if *kind == Kind::Ingress {
                     copy(&mut into.ingresses, &from.ingresses, name);
+                } else if *kind == Kind::SecurityPolicy {
+                    copy(&mut into.security_policies, &from.security_policies, name);
                 } else {
                     put_referent(&mut into.referents, &from.referents, *kind, name);
                 }
@@ -252,12 +258,14 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
             Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
             Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
             Kind::SecurityPolicy => text_at(&of.security_policies, name),
+            Kind::TrafficPolicy => text_at(&of.traffic_policies, name),
             kind if kind.is_route() => text_at(&of.routes, key),
             _ => text_of_referent(&of.referents, key),
         },
         OwnerSnapshot::Ingress(of) => match kind {
             Kind::IngressClass => Some(format!("{} {:?}", of.class.text(), of.default_classes)),
             Kind::Ingress => text_at(&of.ingresses, name),
+            Kind::SecurityPolicy => text_at(&of.security_policies, name),
             _ => text_of_referent(&of.referents, key),
         },
     }
@@ -293,12 +301,14 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             backend_tls_policies: SharedMap::new(),
             backend_traffic_policies: SharedMap::new(),
             security_policies: SharedMap::new(),
+            traffic_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
         OwnerSnapshot::Ingress(of) => OwnerSnapshot::Ingress(Box::new(IngressSnapshot {
             class: of.class.clone(),
             default_classes: of.default_classes.clone(),
             ingresses: SharedMap::new(),
+            security_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
     };

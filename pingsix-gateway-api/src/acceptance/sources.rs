@@ -8,8 +8,8 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
 
-/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret or a SecurityPolicy as
-/// a whole. Absent parts have none, and neither do parts on which all others depend.
+/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret, a SecurityPolicy or a
+/// TrafficPolicy as a whole. Absent parts have none, and neither do parts on which all others depend.
 pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
     let name = &part.name;
     let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
@@ -27,13 +27,19 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
             }
-            if part.kind == Kind::SecurityPolicy {
-                let is_there = snapshot.security_policies.contains_key(name);
-                return if is_there { of(part, vec![Section::Whole]) } else { Vec::new() };
+            match part.kind {
+                Kind::SecurityPolicy => {
+                    return of(part, whole(snapshot.security_policies.contains_key(name)));
+                }
+                Kind::TrafficPolicy => return of(part, whole(snapshot.traffic_policies.contains_key(name))),
+                _ => {}
             }
             &snapshot.referents
         }
         OwnerSnapshot::Ingress(snapshot) => {
+            if part.kind == Kind::SecurityPolicy {
+                return of(part, whole(snapshot.security_policies.contains_key(name)));
+            }
             if part.kind == Kind::Ingress {
                 let sections = snapshot.ingresses.get(name).map(|ingress| sections(ingress));
                 return of(part, sections.unwrap_or_default());
@@ -47,8 +53,13 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
     } else {
         matches!(part.kind, Kind::Service | Kind::EndpointSlice) && referents.services.contains_key(name)
     };
-    let whole = if part.kind == Kind::Secret { part } else { &service };
-    if is_there { of(whole, vec![Section::Whole]) } else { Vec::new() }
+    let object = if part.kind == Kind::Secret { part } else { &service };
+    of(object, whole(is_there))
+}
+
+/// The sections of an object that is a source as a whole.
+fn whole(is_there: bool) -> Vec<Section> {
+    if is_there { vec![Section::Whole] } else { Vec::new() }
 }
 
 /// The sections of an Ingress that ask for something.

@@ -44,7 +44,7 @@ fn http_route<'s>(snapshot: &'s Snapshot, key: &ObjectKey) -> Option<&'s HttpRou
     clippy::struct_excessive_bools,
     reason = "each is a way in which PingSIX differs, and all go together"
 )]
-struct Lab {
+struct Simulation {
     objects: Objects,
     routes: BTreeMap<String, Vec<Rule>>,
     acceptance: Acceptance,
@@ -90,7 +90,7 @@ fn rule_of(route: &str, rule: usize) -> Origin {
     Origin { object, section: Section::Rule(rule) }
 }
 
-impl Lab {
+impl Simulation {
     fn new() -> Self {
         let mut objects = Objects::default();
         objects.insert(Object::Gateway(object(json!({
@@ -356,14 +356,14 @@ const fn halves(count: usize) -> usize {
 }
 
 /// A Gateway with good routes that PingSIX has taken.
-fn ready(routes: usize) -> Lab {
-    let mut lab = Lab::new();
+fn ready(routes: usize) -> Simulation {
+    let mut simulation = Simulation::new();
     for index in 0..routes {
-        lab.route(&format!("good-{index}"), &[Good]);
+        simulation.route(&format!("good-{index}"), &[Good]);
     }
-    assert_eq!(lab.settle(), 1);
-    assert!(lab.acceptance.fault().is_none());
-    lab
+    assert_eq!(simulation.settle(), 1);
+    assert!(simulation.acceptance.fault().is_none());
+    simulation
 }
 
 #[test]
@@ -371,23 +371,23 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
     let mut searches = 0;
     for seed in 0..300 {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut lab = Lab::new();
-        lab.is_chatty = seed % 4 == 0;
+        let mut simulation = Simulation::new();
+        simulation.is_chatty = seed % 4 == 0;
         if seed % 3 > 0 {
             for index in 0..random.random_range(1..40) {
-                lab.route(&format!("r{index}"), &vec![Good; random.random_range(1..4)]);
+                simulation.route(&format!("r{index}"), &vec![Good; random.random_range(1..4)]);
             }
-            lab.settle();
+            simulation.settle();
         }
         for step in 0..6 {
             let mut changed = BTreeMap::new();
             let mut removed = 0;
-            let mut kept: Vec<String> = lab.routes.keys().cloned().collect();
+            let mut kept: Vec<String> = simulation.routes.keys().cloned().collect();
             for _ in 0..random.random_range(1..20) {
                 if random.random_bool(0.1)
                     && let Some(name) = kept.choose(&mut random).cloned()
                 {
-                    lab.remove(&name);
+                    simulation.remove(&name);
                     removed += 1;
                     kept.retain(|other| *other != name);
                     changed.remove(&name);
@@ -397,29 +397,29 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
                 let rules: Vec<Rule> = (0..random.random_range(1..5))
                     .map(|_| if random.random_bool(0.06) { Poison } else { Good })
                     .collect();
-                lab.route(&name, &rules);
+                simulation.route(&name, &rules);
                 changed.insert(name, rules);
             }
-            let had_accepted = lab.acceptance.accepted.is_some();
+            let had_accepted = simulation.acceptance.accepted.is_some();
             let rules: usize = if had_accepted {
                 changed.values().map(Vec::len).sum()
             } else {
-                lab.routes.values().map(Vec::len).sum()
+                simulation.routes.values().map(Vec::len).sum()
             };
             let guilty = changed.values().flatten().filter(|rule| **rule == Poison).count();
             // Some changes come while the search is on.
             let is_disturbed = random.random_bool(0.3);
             if is_disturbed {
-                lab.publications = 0;
+                simulation.publications = 0;
                 for late in 0..3 {
-                    lab.turn();
-                    lab.route(&format!("late-{step}-{late}"), &[Good]);
+                    simulation.turn();
+                    simulation.route(&format!("late-{step}-{late}"), &[Good]);
                 }
             }
-            let publications = lab.settle();
-            assert_eq!(lab.held(), lab.poisoned(), "seed {seed}\n{}", lab.log);
-            assert_eq!(lab.acceptance.held_back().count(), 0);
-            assert!(lab.acceptance.fault().is_none());
+            let publications = simulation.settle();
+            assert_eq!(simulation.held(), simulation.poisoned(), "seed {seed}\n{}", simulation.log);
+            assert_eq!(simulation.acceptance.held_back().count(), 0);
+            assert!(simulation.acceptance.fault().is_none());
             if !is_disturbed && had_accepted {
                 // Of each that is found after the first, the same is said, so that the one before is suspected once more.
                 // Then it is tried as well whether PingSIX still takes what it took.
@@ -427,12 +427,12 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
                 assert!(
                     publications <= most,
                     "seed {seed}: {publications} for {guilty} of {rules}\n{}",
-                    lab.log
+                    simulation.log
                 );
             }
             searches += usize::from(guilty > 0);
-            let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
-            assert_eq!(in_force.routes.len(), lab.routes.len());
+            let OwnerSnapshot::Gateway(in_force) = &simulation.in_force.as_ref().unwrap().0 else { panic!() };
+            assert_eq!(in_force.routes.len(), simulation.routes.len());
         }
     }
     assert!(searches > 300, "{searches}");

@@ -1,4 +1,4 @@
-//! The bridge for a data plane that is published again and again.
+//! The incremental bridge of one data plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use pingsix_translate::pingsix::validate::{may_conflict, validate_document};
 use pingsix_translate::pingsix::{self, Config, DocumentKey, LazyDocument, ResourceKind};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
 
-use super::quarantine::is_ours_to_tell;
-use super::{BridgeError, Bridged, acceptance, bridge_and_read, delivered, owner_of};
+use super::quarantine::is_reportable;
+use super::{BridgeError, Bridged, acceptance, bridge_and_read, owner_of, sink_document};
 
-/// Bridges one data plane again and again, and looks only at documents that are not those of the last time.
+/// Converts one data plane repeatedly, and checks changed documents alone.
 ///
-/// Each result is the one that [`bridge`](super::bridge()) gives. What is remembered is of use while there is nothing to
-/// say about the data plane; with faults and remarks, and for changes of certificates, global rules and services, and
-/// where patterns could conflict, everything is looked at again.
+/// Each result equals the result of [`bridge`](super::bridge()). The conversion is incremental while the data plane has
+/// no faults and no remarks. Changes of certificates, global rules and services, and patterns that could conflict,
+/// cause a full conversion.
 #[derive(Debug, Default)]
 pub struct Bridge {
-    last: Option<Last>,
+    last: Option<LastConversion>,
 }
 
-/// A data plane about which there was nothing to say.
+/// The last conversion, without faults and remarks.
 #[derive(Debug)]
-struct Last {
+struct LastConversion {
     key: DataPlaneKey,
     options: Options,
     config: Config,
@@ -59,21 +59,21 @@ impl Bridge {
             return Ok(Bridged { desired, config, quarantined: Vec::new(), problems: Vec::new() });
         }
         let (bridged, read) = bridge_and_read(key, plane, options)?;
-        let nothing_to_say = bridged.quarantined.is_empty() && bridged.problems.is_empty();
+        let has_no_remarks = bridged.quarantined.is_empty() && bridged.problems.is_empty();
         let is_plain =
             read.services().next().is_none() && !read.routes().any(|(_, route)| may_conflict(route));
-        if nothing_to_say && is_plain {
+        if has_no_remarks && is_plain {
             let mut references = BTreeMap::new();
             for document in bridged.desired.documents() {
                 count(&mut references, &document.value, |count| *count += 1);
             }
-            self.last = Some(Last {
+            self.last = Some(LastConversion {
                 key: key.clone(),
                 options: options.clone(),
                 config: bridged.config.clone(),
                 provenance: plane.provenance.clone(),
                 desired: bridged.desired.clone(),
-                // In full nodes.
+                // A collected map has full nodes.
                 references: references.into_iter().collect(),
             });
         }
@@ -81,8 +81,8 @@ impl Bridge {
     }
 }
 
-impl Last {
-    /// The same for a data plane that differs, unless everything has to be looked at.
+impl LastConversion {
+    /// The conversion of a changed data plane; `None` if a full conversion is necessary.
     fn change(mut self, plane: &DataPlane) -> Option<Self> {
         let acceptance = acceptance(&self.key, &self.options);
         let Size { bytes, matcher_entries } = plane.size;
@@ -94,19 +94,19 @@ impl Last {
         let mut delivery: BTreeMap<Key, Option<Document>> = BTreeMap::new();
         let mut gone: BTreeSet<&str> = BTreeSet::new();
         // The decoded documents are dropped after the inspection.
-        let mut looked_at = plane.config.clone();
+        let mut inspected = plane.config.clone();
         for change in changes {
             let (key, document) = match change {
                 Change::Added(key, _) | Change::Replaced(key, ..) => {
-                    looked_at.detach(key);
-                    (key, looked_at.held(key))
+                    inspected.detach(key);
+                    (key, inspected.held(key))
                 }
                 Change::Removed(key, _) => (key, None),
             };
             match (key.kind, document) {
                 (ResourceKind::Service | ResourceKind::GlobalRule | ResourceKind::Ssl, _) => return None,
                 (ResourceKind::Upstream, None) => {
-                    // One that is escaped where it is named could be missed.
+                    // The search for references compares bytes, so it would miss an escaped id.
                     if !key.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
                         return None;
                     }
@@ -120,37 +120,37 @@ impl Last {
                 return None;
             }
             if document.is_some() {
-                let violations = validate_document(&looked_at, key, &acceptance);
-                if violations.iter().any(is_ours_to_tell) {
+                let violations = validate_document(&inspected, key, &acceptance);
+                if violations.iter().any(is_reportable) {
                     return None;
                 }
             }
-            let of_sink = Key::new(key.to_string()).ok()?;
-            if let Some(before) = self.desired.documents().get(&of_sink) {
+            let sink_key = Key::new(key.to_string()).ok()?;
+            if let Some(before) = self.desired.documents().get(&sink_key) {
                 count(&mut self.references, &before.value, |count| *count = count.saturating_sub(1));
             }
             let document = match document {
                 Some(document) => {
                     let owner = owner_of(&plane.provenance, key, &owner);
-                    let document = delivered(key, document, owner).ok()?;
+                    let document = sink_document(key, document, owner).ok()?;
                     count(&mut self.references, &document.value, |count| *count += 1);
                     Some(document)
                 }
                 None => None,
             };
-            delivery.insert(of_sink, document);
+            delivery.insert(sink_key, document);
         }
         if gone.iter().any(|id| self.references.contains_key(*id)) {
             return None;
         }
         for change in plane.provenance.changes(&self.provenance) {
             let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
-            let of_sink = Key::new(key.to_string()).ok()?;
-            if !delivery.contains_key(&of_sink)
-                && let Some(document) = self.desired.documents().get(&of_sink)
+            let sink_key = Key::new(key.to_string()).ok()?;
+            if !delivery.contains_key(&sink_key)
+                && let Some(document) = self.desired.documents().get(&sink_key)
             {
                 let owner = owner_of(&plane.provenance, key, &owner);
-                delivery.insert(of_sink, Some(Document { owner, ..document.clone() }));
+                delivery.insert(sink_key, Some(Document { owner, ..document.clone() }));
             }
         }
         self.desired =
@@ -161,8 +161,8 @@ impl Last {
     }
 }
 
-/// Counts the upstreams that a document names, in its canonical bytes: the field name cannot stand inside a text there,
-/// whose quotes are escaped, so nothing is missed.
+/// Changes the counts of the upstreams that a document refers to. The search in its canonical bytes is exact, because
+/// quotes within texts are escaped.
 fn count(references: &mut BTreeMap<Box<str>, usize>, value: &Bytes, by: impl Fn(&mut usize)) {
     const FIELD: &str = "\"upstream_id\":\"";
     let text = String::from_utf8_lossy(value);

@@ -6,35 +6,35 @@ use pingsix_translate::pingsix::{Document, Route};
 const UPSTREAM: u32 = 0;
 const SERVICE: u32 = 1;
 const FIRST_ROUTE: u32 = 2;
-/// Behind every Route that is no leaf: priorities have 31 bits.
+/// The first position behind all Routes that are no leaves; priorities have 31 bits.
 const FIRST_LEAF: u32 = FIRST_ROUTE + MAX_PRIORITY + 1;
 const MAX_PRIORITY: u32 = (1 << 31) - 1;
 const GLOBAL_RULE: u32 = u32::MAX - 1;
 const SSL: u32 = u32::MAX;
 
-/// A document's place in the order of writing.
+/// The position of a document in the order of writes.
 ///
-/// Kinds come in dependency order, so that a reference never dangles. Among Routes the order matters because a table
-/// is closed only when each broad Route lists the patterns of the narrower ones, and PingSIX's answers depend on luck
-/// while it is not. So, when a narrow Route is added:
+/// Kinds are in dependency order, so references never dangle. Routes need an order because a table is closed only if
+/// each broad Route lists the patterns of the narrower ones; otherwise PingSIX's answers depend on the order of
+/// insertion. A plan with a new narrow Route writes:
 ///
-/// 1. the Routes that list patterns of others come first, in descending priority: one that has already been told of
-///    the new pattern answers there what it answered before, and no wider one is asked in its place;
-/// 2. the *leaves* follow, Routes that list no pattern but their own, of which the new one is usually one: by now its
-///    pattern has an entry everywhere, and it takes nothing but its own requests.
+/// 1. The Routes that list patterns of other Routes, in descending priority. A Route that lists the new pattern still
+///    answers its requests as before, so no wider Route takes them.
+/// 2. The *leaves*, which list their own pattern alone. The new Route usually is a leaf. By now all broad Routes list
+///    its pattern, so it takes its own requests alone.
 ///
-/// This makes every prefix of a plan that only adds leaf paths answer each request as before or as after. A new Route
-/// that lies above existing ones, a new host under a wildcard, and deletions (which come last, when the broad Routes
-/// have dropped the pattern already) are exact when the Routes of a host change at once, as they do up to 3.5 MiB in the
-/// embedded server and 128 operations in etcd: see [`pingsix_sink::units`].
+/// So after each step of a plan that only adds leaf paths, every request is answered as before the plan or as after it.
+/// Other changes are exact if all Routes of a host change at once: a new Route above existing ones, a new host under a
+/// wildcard, and deletions, which come last. Routes of a host change at once up to 3.5 MiB in the embedded server and
+/// 128 operations in etcd: see [`pingsix_sink::units`].
 pub fn order_hint(document: &Document) -> OrderHint {
     OrderHint(match document {
         Document::Upstream(_) => UPSTREAM,
         Document::Service(_) => SERVICE,
         Document::Route(route) => {
             let descending = MAX_PRIORITY - route.priority.min(MAX_PRIORITY);
-            // Half the resolution is enough for leaves, whose priorities differ in more than the lowest bit unless
-            // they share a path, and it keeps them below the kinds that follow.
+            // Priorities of leaves with different paths differ by more than the lowest bit, so half of the resolution
+            // suffices and keeps leaves below the later kinds.
             if is_leaf(route) { FIRST_LEAF + descending / 2 } else { FIRST_ROUTE + descending }
         }
         Document::GlobalRule(_) => GLOBAL_RULE,
@@ -42,7 +42,7 @@ pub fn order_hint(document: &Document) -> OrderHint {
     })
 }
 
-/// Whether a Route lists no pattern but its own: an exact path, or the three spellings of a prefix.
+/// Whether a Route lists its own pattern alone: an exact path, or the three spellings of a prefix.
 fn is_leaf(route: &Route) -> bool {
     let mut stems = route.path_patterns().iter().map(|pattern| {
         let literal = pattern.split_once("{*").map_or(pattern.as_str(), |(literal, _)| literal);

@@ -10,7 +10,7 @@ use pingsix_translate::pingsix::{
     router::reverse_host,
 };
 
-/// Node of an upstream that no request reaches: the discard port.
+/// The node of an upstream without requests: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
 
 /// A document that PingSIX would have refused.
@@ -24,7 +24,7 @@ pub struct Quarantined {
     pub status: u16,
     /// The field at fault, empty for the document itself.
     pub field: String,
-    /// Why PingSIX would have refused it, in one sentence that quotes no secret.
+    /// The violated rule, in one sentence without secrets.
     pub because: String,
 }
 
@@ -33,7 +33,7 @@ pub struct Quarantined {
 pub enum Measure {
     /// The Route keeps its place and answers an error itself.
     Closed,
-    /// The Route answers an error for the patterns PingSIX can hold; the others are gone.
+    /// The Route answers an error for its valid patterns; the other patterns are gone.
     Narrowed,
     /// The document is not published.
     LeftOut,
@@ -54,27 +54,27 @@ impl fmt::Display for Quarantined {
     }
 }
 
-/// A configuration that PingSIX accepts.
+/// The result of the check.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct QuarantineResult {
     pub(super) config: Config,
     pub(super) quarantined: Vec<Quarantined>,
-    /// Why PingSIX would refuse even that.
+    /// The violations of the configuration after all measures; publishable only without.
     pub(super) refused: Vec<Violation>,
-    /// Documents that PingSIX accepts and handles in another way than their text suggests.
+    /// Remarks on documents that PingSIX accepts and handles in another way than their text suggests.
     pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
 }
 
-/// Applies the rules of [`mod@crate::bridge`] until `check` finds nothing more to refuse. `status` is what a Route at
-/// fault answers.
+/// Applies the rules of [`mod@crate::bridge`] until `check` finds no violation of a document. `status` is the status
+/// code of a Route at fault.
 ///
-/// Ends after at most three rounds per document, because each round takes a further step against every document that
-/// is at fault.
+/// The loop ends after at most three rounds per document, because each round takes the next measure against every
+/// document at fault.
 pub(super) fn quarantine(
     original: &Config,
     status: impl Fn(&DocumentKey) -> u16,
     check: impl Fn(&Config) -> Vec<Violation>,
-) -> Guarded {
+) -> QuarantineResult {
     let mut config = original.clone();
     let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
     loop {
@@ -91,30 +91,30 @@ pub(super) fn quarantine(
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
                 violations.into_iter().partition(Violation::is_refusal);
-            let remarks = remarks.into_iter().filter(is_ours_to_tell).map(remark).collect();
-            return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
+            let remarks = remarks.into_iter().filter(is_reportable).map(remark).collect();
+            return QuarantineResult { config, quarantined: taken.into_values().collect(), refused, remarks };
         }
         for (key, violation) in at_fault {
             let status = status(&key);
-            let held = taken.get(&key).map(|held| held.measure);
-            let (measure, replacement) = next_measure(original, &key, status, held);
+            let earlier = taken.get(&key).map(|entry| entry.measure);
+            let (measure, replacement) = next_measure(original, &key, status, earlier);
             match replacement {
                 Some(route) => config.insert(key.id.clone(), route),
                 None => config.remove(&key),
             };
-            // The first fault is the cause; what follows is ours.
-            let held = taken.entry(key.clone()).or_insert_with(|| {
+            // The first fault is the cause. Later faults come from the measures.
+            let entry = taken.entry(key.clone()).or_insert_with(|| {
                 let Violation { field, message, .. } = violation.clone();
                 Quarantined { key, measure, status, field, because: message }
             });
-            held.measure = measure;
+            entry.measure = measure;
         }
     }
 }
 
-/// A literal path is no oversight of translation: it is what Gateway API asks for, and for an Ingress translation names
-/// the field itself.
-pub(super) fn is_ours_to_tell(remark: &Violation) -> bool {
+/// Whether a remark is reported here. Gateway API demands literal paths, and translation itself reports the field of an
+/// Ingress.
+pub(super) fn is_reportable(remark: &Violation) -> bool {
     remark.rule != Rule::LiteralWildcard
 }
 
@@ -130,12 +130,12 @@ fn remark(violation: Violation) -> (Option<DocumentKey>, String) {
     }
 }
 
-/// The next step against a document, and what stands in its place.
+/// The next measure against a document, and its replacement.
 fn next_measure(
     config: &Config,
     key: &DocumentKey,
     status: u16,
-    held: Option<Measure>,
+    earlier: Option<Measure>,
 ) -> (Measure, Option<Route>) {
     let route = match config.get(key) {
         Some(Document::Route(route)) => route,
@@ -144,7 +144,7 @@ fn next_measure(
             return (Measure::LeftOut, None);
         }
     };
-    match held {
+    match earlier {
         None => (Measure::Closed, Some(closed(config, route, status))),
         Some(Measure::Closed) => match narrowed(closed(config, route, status)) {
             Some(route) => (Measure::Narrowed, Some(route)),
@@ -154,7 +154,7 @@ fn next_measure(
     }
 }
 
-/// A Route that matches what another does and answers an error.
+/// A Route with the matches of another that answers an error.
 fn closed(config: &Config, route: &Route, status: u16) -> Route {
     let service = route.service_id.as_deref().and_then(|id| config.service(id));
     let own_hosts = !route.host_patterns().is_empty();
@@ -177,8 +177,8 @@ fn closed(config: &Config, route: &Route, status: u16) -> Route {
     }
 }
 
-/// The Route with those patterns and methods that PingSIX can hold; `None` when a kind of them has none left, for an
-/// empty list would mean all.
+/// The Route with its valid paths, hosts and methods; `None` if one of the lists has no valid entry, because an empty
+/// list would match everything.
 fn narrowed(route: Route) -> Option<Route> {
     let keep = |patterns: &[String], holds: &dyn Fn(&String) -> bool| -> Option<Vec<String>> {
         let kept: Vec<String> = patterns.iter().filter(|pattern| holds(pattern)).cloned().collect();

@@ -1,9 +1,9 @@
-//! From the stream documents of a Gateway to what a sink publishes.
+//! The conversion of the stream documents of a Gateway into the documents that a sink publishes.
 //!
-//! The guard is the one of [`mod@crate::bridge`], with the rules of stream documents: a route at fault, or one that
-//! refers to something left out, keeps its port and server names and rejects their connections; if those are at fault,
-//! it keeps the ones that are not; only when none is left is it left out. So nothing falls to another route, and one bad
-//! document never costs another.
+//! The check is the check of [`mod@crate::bridge`], with the rules of stream documents. A route at fault keeps its port
+//! and server names and rejects their connections; so does a route with a reference to an omitted document. A route
+//! with invalid server names keeps its valid ones. Without a valid server name, the route is left out. So no connection
+//! falls to another route, and a document at fault affects no other document.
 
 #[cfg(test)]
 mod tests;
@@ -31,22 +31,22 @@ pub struct BridgedStream {
     pub desired: Desired,
     /// The same documents, decoded: the configuration after quarantine.
     pub config: StreamConfig,
-    /// The documents that break a rule; normally none.
+    /// The documents that violate a rule; normally none.
     pub quarantined: Vec<QuarantinedStream>,
-    /// The same, by object.
+    /// The problems of these documents, by object.
     pub problems: Vec<Problem>,
 }
 
-/// A stream document that breaks a rule.
+/// A stream document that violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuarantinedStream {
     /// The document.
     pub key: StreamKey,
-    /// The measure: where a Route of PingSIX answers 500, a stream route rejects connections.
+    /// The measure. A closed stream route rejects connections.
     pub measure: Measure,
     /// The field at fault, empty for the document itself.
     pub field: String,
-    /// The rule it breaks, in one sentence that quotes no secret.
+    /// The violated rule, in one sentence without secrets.
     pub because: String,
 }
 
@@ -63,8 +63,8 @@ impl fmt::Display for QuarantinedStream {
     }
 }
 
-/// A stream document's place in the order of writing: upstreams, certificates, routes, so that a reference never
-/// dangles. Among routes there is nothing to order, since no two can take one connection.
+/// The position of a stream document in the order of writes: upstreams, certificates, routes, so references never
+/// dangle. Routes need no order, because at most one takes a connection.
 pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
     OrderHint(match document {
         StreamDocument::Upstream(_) => 0,
@@ -73,13 +73,13 @@ pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
     })
 }
 
-/// Makes of translated stream documents what a sink publishes.
+/// Converts translated stream documents into the documents of a sink.
 ///
 /// A pure function: equal arguments give equal bytes. `options` are those of the translation.
 ///
 /// # Errors
 ///
-/// [`BridgeError::Key`] when the prefix or a key cannot be used.
+/// [`BridgeError::Key`] for an invalid prefix or key.
 pub fn bridge_stream(
     key: &DataPlaneKey,
     plane: &StreamPlane,
@@ -132,10 +132,10 @@ fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> O
     }
 }
 
-/// Takes steps against documents at fault until no rule is broken.
+/// Takes measures against documents at fault until no rule is violated.
 ///
-/// Ends after at most three rounds per document, because each round takes a further step against every document that
-/// is at fault.
+/// The loop ends after at most three rounds per document, because each round takes the next measure against every
+/// document at fault.
 fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>) {
     let mut config = original.clone();
     let mut taken: BTreeMap<StreamKey, QuarantinedStream> = BTreeMap::new();
@@ -148,8 +148,8 @@ fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>)
             return (config, taken.into_values().collect());
         }
         for (key, violation) in at_fault {
-            let held = taken.get(&key).map(|entry| entry.measure);
-            let (measure, replacement) = step(&config, &key, held);
+            let earlier = taken.get(&key).map(|entry| entry.measure);
+            let (measure, replacement) = step(&config, &key, earlier);
             match replacement {
                 Some(route) => config.insert(key.id.clone(), route),
                 None => config.remove(&key),
@@ -161,15 +161,15 @@ fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>)
     }
 }
 
-/// The next step against a document at fault, and what is published in its place.
-fn step(config: &StreamConfig, key: &StreamKey, held: Option<Measure>) -> (Measure, Option<StreamRoute>) {
+/// The next measure against a document at fault, and its replacement.
+fn step(config: &StreamConfig, key: &StreamKey, earlier: Option<Measure>) -> (Measure, Option<StreamRoute>) {
     let route = match config.get(key) {
         Some(StreamDocument::StreamRoute(route)) => route,
         Some(StreamDocument::Upstream(_) | StreamDocument::Ssl(_)) | None => {
             return (Measure::LeftOut, None);
         }
     };
-    match held {
+    match earlier {
         None => (Measure::Closed, Some(closed(route))),
         Some(Measure::Closed) => match narrowed(config, key, route) {
             Some(route) => (Measure::Narrowed, Some(route)),
@@ -179,7 +179,7 @@ fn step(config: &StreamConfig, key: &StreamKey, held: Option<Measure>) -> (Measu
     }
 }
 
-/// A route that takes what another does and rejects it.
+/// A route that takes the connections of another and rejects them.
 fn closed(route: &StreamRoute) -> StreamRoute {
     StreamRoute {
         server_port: route.server_port,
@@ -191,7 +191,7 @@ fn closed(route: &StreamRoute) -> StreamRoute {
     }
 }
 
-/// The route with those server names that can be names and are nobody else's; `None` when there is none left.
+/// The route with its valid server names that no other route has; `None` without such a name.
 fn narrowed(config: &StreamConfig, key: &StreamKey, route: &StreamRoute) -> Option<StreamRoute> {
     let on_port =
         |other: &StreamRoute| other.server_port == route.server_port && other.protocol == StreamProtocol::Tls;

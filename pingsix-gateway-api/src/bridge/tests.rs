@@ -43,7 +43,7 @@ fn damage(plane: &mut DataPlane, key: &DocumentKey, damage: impl FnOnce(&mut Rou
 }
 
 #[test]
-fn what_translation_emits_passes_unchanged() {
+fn documents_of_translation_pass_unchanged() {
     let (key, plane) = two_routes();
     let bridged = bridge(&key, &plane, &options()).unwrap();
     assert_eq!(bridged.config, plane.config);
@@ -89,7 +89,7 @@ fn a_route_at_fault_answers_500_and_nobody_else_notices() {
         Some("HTTPRoute infra/shop: spec.rules[0].matches[0]")
     );
     assert_eq!(problem.reason, Reason::Quarantined);
-    // The guard has nothing more to say about what it made.
+    // The check accepts its own result.
     let again = DataPlane { config: bridged.config.clone(), ..plane };
     assert!(bridge(&key, &again, &options()).unwrap().quarantined.is_empty());
 }
@@ -112,13 +112,13 @@ fn a_route_of_calls_at_fault_answers_503_unless_requests_share_it() {
     *redirect = requests.map(Box::new);
     let bridged = bridge(&key, &plane, &options()).unwrap();
     assert_eq!(status_of(&bridged.config, "shop.example.com", "/cart/1"), Some(500));
-    // Both are told.
+    // Both objects get a problem.
     let objects: Vec<String> = bridged.problems.iter().map(|problem| problem.object.to_string()).collect();
     assert_eq!(objects, ["HTTPRoute infra/shop", "GRPCRoute infra/calls"]);
 }
 
 #[test]
-fn what_refers_to_a_document_left_out_is_closed() {
+fn a_document_with_a_reference_to_an_omitted_one_is_closed() {
     let (key, mut plane) = two_routes();
     let upstream =
         plane.config.upstreams().find(|(_, upstream)| upstream.nodes.contains_key("10.0.0.1:8080"));
@@ -299,7 +299,8 @@ fn upstreams(router: &Router<'_>, path: &str) -> Vec<String> {
     }
 }
 
-/// Compares a remembering bridge with a fresh one, and tells whether it shared its documents with the time before.
+/// Compares an incremental bridge with a fresh one, and returns whether the documents are shared with the last
+/// conversion.
 fn bridge_again(
     bridging: &mut Bridge,
     key: &DataPlaneKey,
@@ -333,7 +334,7 @@ fn a_bridge_that_remembers_gives_what_a_fresh_one_does() {
     let (_, none, all) = check(&first);
     assert_eq!((none, check(&first).1), (0, all), "what is the same is shared");
 
-    // A route changes, then another one comes to be at fault, and is mended again.
+    // A route changes, then another one gets a fault, which its author mends.
     let mut plane = first.clone();
     let route = route_of(&plane.config, "shop.example.com", "/cart/1");
     damage(&mut plane, &route, |route| route.methods = vec!["GET".to_owned()]);
@@ -345,19 +346,19 @@ fn a_bridge_that_remembers_gives_what_a_fresh_one_does() {
     assert_eq!(check(&sound).0, 0);
     assert_eq!(check(&sound).1, all);
 
-    // An upstream goes that a route still names.
+    // An upstream is removed although a route refers to it.
     let mut plane = sound.clone();
     let upstream = plane.config.route(&route.id).unwrap().upstream_id.clone().unwrap();
     let upstream = DocumentKey::new(ResourceKind::Upstream, upstream);
     plane.config.remove(&upstream);
     assert_eq!(check(&plane).0, 1);
-    // The upstream goes together with its route, and comes before the route.
+    // The upstream is removed with its route, and added before the route.
     check(&sound);
     plane.config.remove(&route);
     plane.provenance.remove(&route);
     assert_eq!(check(&plane), (0, all - 2, all - 2));
     assert_eq!(check(&sound), (0, all - 2, all));
-    // Only where a document comes from changes.
+    // Only the provenance of a document changes.
     let mut plane = sound.clone();
     let other = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", "other"));
     plane.provenance.insert(route.clone(), Provenance::Backend { service: other, port: 1 });

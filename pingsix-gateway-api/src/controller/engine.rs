@@ -187,7 +187,7 @@ impl Engine {
                 () = changed(key.as_mut()) => self.refresh_all_instances(),
                 Ok(()) = bundles.changed() => {
                     // An absent kind may have come with the new definitions.
-                    watches.look_again();
+                    watches.rediscover();
                     self.report.tell_classes(self.view());
                 }
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
@@ -199,7 +199,7 @@ impl Engine {
                 }
             }
             if let Some(references) = self.parts.reconciler.take_references() {
-                watches.refer(references);
+                watches.set_references(references);
             }
             self.advance();
         }

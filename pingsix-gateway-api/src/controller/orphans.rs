@@ -27,7 +27,7 @@ use super::attached_sinks::{OpenSinks, SinkId};
 use super::{ControllerOptions, Progress, SinkRouter};
 use crate::fault::{Fault, within};
 use crate::leader::Leadership;
-use crate::watch::{Namespaces, about};
+use crate::watch::{Namespaces, with_jitter};
 
 /// The namespace whose UID identifies the cluster. Kubernetes creates it first, and does not allow its deletion.
 const CLUSTER: &str = "kube-system";
@@ -132,7 +132,7 @@ impl OrphanCollector {
                 Ok(None) => tracing::debug!(namespace = CLUSTER, "the cluster has no name"),
                 Err(fault) => tracing::debug!(%fault, "the name of the cluster is not known yet"),
             }
-            sleep(about(RETRY)).await;
+            sleep(with_jitter(RETRY)).await;
         };
         self.sinks.publish_as(&publisher);
         if !self.sees_all {
@@ -161,7 +161,7 @@ impl OrphanCollector {
             }
             complaint = fault;
             if error.is_some_and(|error| error.may_pass()) {
-                sleep(about(RETRY * 6)).await;
+                sleep(with_jitter(RETRY * 6)).await;
                 continue;
             }
             tokio::select! {

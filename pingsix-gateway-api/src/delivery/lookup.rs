@@ -24,8 +24,7 @@ const LOOKUPS: usize = 8;
 pub(super) enum Addresses {
     All,
     /// Addresses of other machines: neither of this machine nor of its link, where clouds serve the credentials of a
-    /// machine. A Service may stand for any name.
-    /// Service may stand for any name.
+    /// machine.
     OfOthers,
 }
 
@@ -47,7 +46,7 @@ type Resolve = fn(&str) -> io::Result<Vec<SocketAddr>>;
 /// Looks up names, for a client.
 #[derive(Clone, Debug)]
 pub(super) struct Lookups {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     addresses: Addresses,
     resolve: Resolve,
 }
@@ -55,15 +54,15 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(addresses: Addresses) -> Self {
         let resolve: Resolve = |name| Ok((name, 0).to_socket_addrs()?.collect());
-        Self { places: Arc::new(Semaphore::new(LOOKUPS)), addresses, resolve }
+        Self { permits: Arc::new(Semaphore::new(LOOKUPS)), addresses, resolve }
     }
 
     async fn look_up(self, name: Name) -> io::Result<std::vec::IntoIter<SocketAddr>> {
-        let place = self.places.acquire_owned().await.map_err(io::Error::other)?;
+        let permit = self.permits.acquire_owned().await.map_err(io::Error::other)?;
         let resolve = self.resolve;
         let found = spawn_blocking(move || {
             let found = resolve(name.as_str());
-            drop(place);
+            drop(permit);
             found
         });
         let mut found = found.await.map_err(io::Error::other)??;

@@ -17,7 +17,7 @@ use super::status_page::{InstancePages, StatusPage, StatusUrl};
 use crate::acceptance::Reception;
 
 /// The shortest time for which a page must stay the same.
-const STABLE: Duration = Duration::from_millis(500);
+const MIN_STABLE: Duration = Duration::from_millis(500);
 
 /// The time of PingSIX for a document, at four times its need of one core; a thousand Routes take 22 ms.
 const PER_DOCUMENT: Duration = Duration::from_micros(100);
@@ -26,7 +26,7 @@ const PER_DOCUMENT: Duration = Duration::from_micros(100);
 const MARGIN: u32 = 3;
 
 /// The longest wait.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The pages of a data plane at their last change.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ struct Instance {
 struct Fault {
     observed: i64,
     published: i64,
-    said: Arc<str>,
+    message: Arc<str>,
     since: Instant,
     /// Whether the fault was reported for an earlier revision too, and may be outdated.
     is_older: bool,
@@ -66,7 +66,6 @@ impl PageReader {
 
     /// Records the pages. Unreadable pages and pages of instances at other replicas are ignored; `None` if no page is
     /// left.
-    /// another replica, and nothing at all if all are.
     pub fn read(&mut self, pages: &InstancePages, now: Instant) -> Option<Reception> {
         self.instances.retain(|url, _| pages.contains_key(url));
         let read = pages.iter().filter_map(|(url, page)| Some((url, page.as_ref().ok()?)));
@@ -117,27 +116,28 @@ impl Instance {
         expected: Duration,
         now: Instant,
     ) -> Option<(Revision, Arc<str>)> {
-        let Some(said) = page.refusal() else {
+        let Some(message) = page.refusal() else {
             self.fault = None;
             return None;
         };
-        let (said, observed, published) = (shortened(said), page.observed_revision, page.published_revision);
+        let (message, observed, published) =
+            (shortened(message), page.observed_revision, page.published_revision);
         let fault = match self.fault.take() {
-            Some(before) if before.observed == observed && *before.said == *said => before,
+            Some(before) if before.observed == observed && *before.message == *message => before,
             before => {
                 // A publication clears the fault, so a fault after it is new.
-                let stays = |before: &Fault| *before.said == *said && before.published == published;
+                let stays = |before: &Fault| *before.message == *message && before.published == published;
                 let is_older = before.as_ref().map_or(!was_read, stays);
-                Fault { observed, published, said: said.into(), since: now, is_older }
+                Fault { observed, published, message: message.into(), since: now, is_older }
             }
         };
-        let patience = if fault.is_older {
-            expected.max(self.slowest.saturating_mul(MARGIN)).clamp(STABLE, LONGEST)
+        let limit = if fault.is_older {
+            expected.max(self.slowest.saturating_mul(MARGIN)).clamp(MIN_STABLE, MAX_WAIT)
         } else {
-            STABLE
+            MIN_STABLE
         };
-        let is_judged = now.duration_since(fault.since) >= patience;
-        let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, fault.said.clone()));
+        let is_judged = now.duration_since(fault.since) >= limit;
+        let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, fault.message.clone()));
         self.fault = Some(fault);
         if refused.is_some() {
             self.since = None;
@@ -176,7 +176,7 @@ mod tests {
             .enumerate()
             .map(|(index, page)| (url(u16::try_from(index).unwrap()), page.ok_or(PageFault::Withheld)));
         let Reception { accepted, refused } = reader.read(&pages.collect(), now)?;
-        Some((accepted.map(Revision::get), refused.map(|(at, said)| (at.get(), said.to_string()))))
+        Some((accepted.map(Revision::get), refused.map(|(at, message)| (at.get(), message.to_string()))))
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(100)), Some((Some(7), None)));
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
         assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(600)), refused);
-        // The next revision is observed, but the fault is that of the former one.
+        // The page shows the next revision as observed, with the fault of the former one.
         assert_eq!(read(&mut reader, &[Some(page(7, 12, Some("bad")))], at(700)), Some((Some(7), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 12, None))], at(750)), Some((Some(12), None)));
         assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("bad")))], at(800)), Some((Some(12), None)));
@@ -204,9 +204,9 @@ mod tests {
         let pages = [Some(page(9, 9, None)), Some(page(7, 9, Some("bad"))), None];
         read(&mut reader, &pages, start);
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
-        assert_eq!(read(&mut reader, &pages, start + STABLE), refused);
+        assert_eq!(read(&mut reader, &pages, start + MIN_STABLE), refused);
         let pages = [Some(page(9, 9, None)), Some(page(0, 9, None)), None];
-        assert_eq!(read(&mut reader, &pages, start + STABLE), Some((None, None)), "one has nothing yet");
+        assert_eq!(read(&mut reader, &pages, start + MIN_STABLE), Some((None, None)), "one has nothing yet");
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             read(reader, &[Some(page)], now).unwrap().1.map(|(revision, _)| revision)
         };
         // By the number of documents, and by the time it took before.
-        for (documents, took, patience) in [(10, 0, 500), (20_000, 0, 2_000), (10, 4_000, 12_000)] {
+        for (documents, took, limit) in [(10, 0, 500), (20_000, 0, 2_000), (10, 4_000, 12_000)] {
             let (mut reader, start) = (PageReader::default(), Instant::now());
             reader.expects(documents);
             let mut page_at = |millis, shown| read_at(&mut reader, shown, at(start, millis));
@@ -229,10 +229,10 @@ mod tests {
             assert_eq!(page_at(base + 500, page(8, 9, Some("bad"))), Some(9));
             let base = base + 1_000;
             assert_eq!(page_at(base, page(8, 12, Some("bad"))), None);
-            assert_eq!(page_at(base + patience - 1, page(8, 12, Some("bad"))), None, "{documents} {took}");
-            assert_eq!(page_at(base + patience, page(8, 12, Some("bad"))), Some(12));
+            assert_eq!(page_at(base + limit - 1, page(8, 12, Some("bad"))), None, "{documents} {took}");
+            assert_eq!(page_at(base + limit, page(8, 12, Some("bad"))), Some(12));
             // PingSIX has published since, which has cleared the fault.
-            let base = base + patience + 1_000;
+            let base = base + limit + 1_000;
             assert_eq!(page_at(base, page(12, 13, Some("bad"))), None);
             assert_eq!(page_at(base + 500, page(12, 13, Some("bad"))), Some(13));
         }
@@ -264,6 +264,6 @@ mod tests {
         for revision in 3..60 {
             shown(page(revision, revision, None));
         }
-        assert!(reader.instances.values().all(|instance| instance.slowest < STABLE / 10));
+        assert!(reader.instances.values().all(|instance| instance.slowest < MIN_STABLE / 10));
     }
 }

@@ -104,7 +104,7 @@ impl StatusPage {
 
     /// Whether the instance refuses a revision because it lacks the key for a secret.
     pub fn lacks_key(&self) -> bool {
-        self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|said| refusal.contains(said)))
+        self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|message| refusal.contains(message)))
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_page_is_a_clear_error() {
+    async fn a_response_that_is_no_status_page_is_a_clear_error() {
         let client = StatusClient::new(None);
         let (url, _) = answer("404 Not Found", "").await;
         assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is 404 Not Found");

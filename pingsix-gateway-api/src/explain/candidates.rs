@@ -1,4 +1,4 @@
-//! The matches that could have been meant and did not decide.
+//! The matches near the request that did not decide.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,16 +17,16 @@ const SHOWN: usize = 20;
 pub struct Loser {
     /// The source of the match.
     pub source: Source,
-    /// Why it did not decide.
+    /// The reason for which the match did not decide.
     #[serde(flatten)]
     pub loss: Loss,
 }
 
-/// Why a match did not decide, the nearest miss first.
+/// The reason for which a match did not decide, the nearest miss first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase")]
 pub enum Loss {
-    /// The match comes after another one.
+    /// Another match has precedence.
     Outranked {
         /// The advantage of the other match, in words.
         by: String,
@@ -35,29 +35,29 @@ pub enum Loss {
     Plaintext {},
     /// The method differs.
     Method {
-        /// The methods it serves.
+        /// The methods of the match.
         methods: Vec<String>,
     },
     /// The path differs.
     Path {
-        /// The path it serves, in words.
+        /// The path of the match, in words.
         path: String,
     },
     /// Path and host match, but a listener with a more specific hostname serves the host.
     Listener {
-        /// The hostname of its listener.
+        /// The hostname of the match's listener.
         hostname: String,
     },
     /// The path matches, and the host differs.
     Host {
-        /// The host it serves.
+        /// The host of the match.
         host: String,
     },
 }
 
-/// Every match of the data plane that is not among the steps, and how many are left out.
+/// The matches of the data plane beside the steps, nearest first, and the number of omitted ones.
 ///
-/// A match may stand in the lists of several Routes; it counts where it comes nearest to the request.
+/// A match may be in the lists of several Routes; the nearest miss counts.
 pub(super) fn losers(
     plane: &Plane<'_>,
     request: &Request,
@@ -66,9 +66,9 @@ pub(super) fn losers(
 ) -> (Vec<Loser>, usize) {
     let tried: BTreeSet<&Source> = steps.iter().filter_map(|step| step.source.as_ref()).collect();
     let zone = listener::zone(plane, request);
-    // Another host is worth a word only if its path says more than that of the Route that was taken.
+    // A match for another host is shown only if its path is nearer than the path of the chosen Route.
     let winner = taken.and_then(|taken| plane.config.route(&taken.id));
-    let told = winner.map_or(0, |route| common_prefix(route, &request.path));
+    let shown_prefix = winner.map_or(0, |route| common_prefix(route, &request.path));
     let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
         let Some(Provenance::Rules { listener, host, decisions, redirect, shadowed }) =
@@ -79,10 +79,10 @@ pub(super) fn losers(
         let elsewhere =
             zone.as_ref().is_some_and(|zone| zone.as_deref() != listener.as_ref().map(Hostname::as_str));
         let elsewhere = elsewhere.then(|| listener.as_ref().map_or("any host", Hostname::as_str));
-        let placed = Placed { key, route, host: host.as_ref().map(Hostname::as_str), elsewhere };
-        let Some(loss) = loss(plane, request, taken, &placed) else { continue };
+        let candidate = Candidate { key, route, host: host.as_ref().map(Hostname::as_str), elsewhere };
+        let Some(loss) = loss(plane, request, taken, &candidate) else { continue };
         let common = common_prefix(route, &request.path);
-        if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= told {
+        if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= shown_prefix {
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
@@ -121,23 +121,23 @@ const fn rank(loss: &Loss) -> u8 {
     }
 }
 
-/// A Route and what it stands for.
-struct Placed<'a> {
+/// A Route with its host.
+struct Candidate<'a> {
     key: &'a DocumentKey,
     route: &'a Route,
     host: Option<&'a str>,
-    /// The hostname of its listener, when another listener serves the request's host.
+    /// The hostname of its listener, if another listener serves the request's host.
     elsewhere: Option<&'a str>,
 }
 
-/// Why a Route does not take the request; `None` when neither its host nor its path has to do with it.
+/// The reason for which a Route does not take the request; `None` if neither host nor path matches.
 fn loss(
     plane: &Plane<'_>,
     request: &Request,
     taken: Option<&DocumentKey>,
-    placed: &Placed<'_>,
+    candidate: &Candidate<'_>,
 ) -> Option<Loss> {
-    let Placed { key, route, host, elsewhere } = placed;
+    let Candidate { key, route, host, elsewhere } = candidate;
     let of_host = serves_host(*host, request.routing_host().unwrap_or_default());
     let of_path = route.path_patterns().iter().any(|pattern| path_matches(pattern, &request.path));
     match (of_host, of_path, elsewhere) {
@@ -187,7 +187,7 @@ fn serves_host(pattern: Option<&str>, host: &str) -> bool {
     pattern.is_none_or(|pattern| Hostname::parse(pattern).is_ok_and(|pattern| pattern.matches(host)))
 }
 
-/// Whether one of our own patterns, exact or with a catch-all behind a slash, matches a path.
+/// Whether a pattern of translation matches a path: an exact path, or a catch-all behind a slash.
 fn path_matches(pattern: &str, path: &str) -> bool {
     match pattern.split_once(CATCH_ALL) {
         Some((prefix, _)) => {

@@ -28,8 +28,7 @@ pub struct StreamPorts<'a> {
 
 /// The explanation of a request to a port whose listeners are for TCP, UDP or TLS; `None` for any other port.
 ///
-/// PingSIX never sees such a connection. The stream documents decide by port and server name, and the request inside of
-/// the connection does not count.
+/// PingSIX does not get such a connection. The stream documents decide by port and server name alone.
 pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16) -> Option<Explanation> {
     let on_port: Vec<&ListenerVerdict> =
         ports.verdicts.listeners().filter(|listener| listener.port == i32::from(port)).collect();
@@ -60,7 +59,7 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     };
     let backends = route.targets.iter().map(|target| backend(config, provenance, target)).collect();
     let Some(StreamProvenance::Route { origin, shadowed, .. }) = provenance.get(key) else {
-        // Only guards have no route behind them.
+        // A document without a route is a guard.
         let why = "No route is for this server name, and listeners with a wider hostname must not take it.";
         let answer = Answer::Closed { why: why.to_owned(), if_open: None };
         return Some(Explanation { answer, ..explanation });
@@ -82,7 +81,7 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     })
 }
 
-/// Why nobody takes the connection, in sentences.
+/// The reasons for which the connection is closed, in sentences.
 fn why_closed(ports: &StreamPorts<'_>, on_port: &[&ListenerVerdict], request: &Request, port: u16) -> String {
     let mut protocols: Vec<&str> = on_port.iter().map(|listener| &*listener.protocol).collect();
     protocols.dedup();

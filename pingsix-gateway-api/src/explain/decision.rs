@@ -44,8 +44,8 @@ pub struct FailedCondition {
     pub found: String,
 }
 
-/// The steps of the list, after the redirect of requests without TLS; none for a Route without rules. `native` says
-/// that the Route answers the request itself.
+/// The steps of the list, after the redirect of requests without TLS; empty for a Route without rules. `native` is
+/// whether the Route answers the request itself.
 pub(super) fn steps(
     plane: &Plane<'_>,
     key: &DocumentKey,
@@ -77,7 +77,7 @@ pub(super) fn steps(
 }
 
 fn try_step(decision: &Decision, rules: &[SplitRule], request: &Request, native: bool) -> StepResult {
-    // Without rules of its own, a step is the Route's own answer.
+    // A step without split rules is the Route's own answer.
     if native || decision.split_rules == 0 || rules.iter().any(|rule| conditions_hold(&rule.vars, request)) {
         return StepResult::Decides;
     }

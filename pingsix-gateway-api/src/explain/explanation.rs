@@ -13,11 +13,11 @@ use super::{Listener, Loser, Step};
 pub struct Explanation {
     /// The request.
     pub request: RequestLine,
-    /// The data plane that was asked; none when the request's port has none.
+    /// The data plane of the request's port, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_plane: Option<String>,
-    /// The listeners of the data plane that serve the request's host: one per port. For a port that is not PingSIX's,
-    /// the listeners that have it.
+    /// The listeners of the data plane that serve the request's host, one per port. For a port of a stream proxy, the
+    /// listeners of the port.
     pub listeners: Vec<Listener>,
     /// The PingSIX Route that takes the request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,17 +27,17 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// The answer to the client.
     pub answer: Answer,
-    /// Sentences on what is wrong with the object that decides, or with objects that would have.
+    /// The problems of the deciding object, or of objects that could have decided, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Matches that could have been meant and did not decide, nearest first.
+    /// Matches near the request that did not decide, nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losers: Vec<Loser>,
     /// The number of further matches that `losers` leaves out.
     pub more_losers: usize,
 }
 
-/// The request that is explained.
+/// The explained request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestLine {
@@ -45,14 +45,14 @@ pub struct RequestLine {
     pub method: String,
     /// Scheme, host, path and query.
     pub url: String,
-    /// The port it arrives at, when it is known.
+    /// The port of its arrival, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The version of HTTP.
     pub version: &'static str,
 }
 
-/// The object, and the part of it, that a document stands for.
+/// The object, and its part, from which a document comes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Source {
     /// Kind, namespace and name.
@@ -85,26 +85,26 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchedRoute {
-    /// Its key below the prefix.
+    /// The key below the prefix.
     pub key: String,
-    /// The host it serves; none is every host.
+    /// The served host; `None` for every host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The path it serves, in words.
+    /// The served path, in words.
     pub path: String,
-    /// The methods it serves; none is every method.
+    /// The served methods; empty for every method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
-    /// Its priority among Routes of one matcher entry.
+    /// The priority among Routes of one matcher entry.
     pub priority: u32,
-    /// The plugins that run, those of global rules first, without those of policies. Their configurations may hold secrets
-    /// and are not shown.
+    /// The plugins that run, those of global rules first, without those of policies. Their configurations may hold
+    /// secrets and are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<String>,
-    /// The plugins that policies ask for.
+    /// The plugins of policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyPlugins>,
-    /// Why the Route exists, when no rule asked for it.
+    /// The purpose of a Route without rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }
@@ -123,21 +123,21 @@ pub struct PolicyPlugins {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Answer {
-    /// The request goes to one of these, by weight.
+    /// The request goes to one of these backends, by weight.
     Forward {
         /// The backends and their shares.
         backends: Vec<Backend>,
     },
-    /// A status, without any backend.
+    /// A status without a backend.
     Status {
         /// The status.
         status: u16,
-        /// The program that answers.
+        /// The answering program.
         by: &'static str,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         why: String,
     },
-    /// The client is sent elsewhere.
+    /// A redirect.
     Redirect {
         /// The status.
         status: u16,
@@ -151,27 +151,27 @@ pub enum Answer {
     },
     /// 404, because nothing matches.
     NotFound {
-        /// The first thing that did not match.
+        /// The cause.
         cause: NotFoundCause,
-        /// The same in one sentence.
+        /// The cause, in one sentence.
         why: String,
     },
-    /// No answer: nothing listens, or what listens closes the connection.
+    /// No answer: the port is closed, or the connection is closed.
     Closed {
-        /// Why, in sentences.
+        /// The reasons, in sentences.
         why: String,
-        /// The answer of PingSIX on an open port all the same: PingSIX cannot tell ports apart.
+        /// The answer of a PingSIX that has the port open, because PingSIX cannot distinguish ports.
         #[serde(rename = "ifOpen", skip_serializing_if = "Option::is_none")]
         if_open: Option<Box<Answer>>,
     },
-    /// The port is one for streams: the connection goes to one of these, by weight, whatever is asked over it.
+    /// The connection to a stream port goes to one of these backends, by weight.
     Connection {
         /// The backends and their shares.
         backends: Vec<Backend>,
     },
 }
 
-/// The first thing about a request that nothing matches.
+/// The first part of a request without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NotFoundCause {
@@ -187,7 +187,7 @@ pub enum NotFoundCause {
     Conditions,
 }
 
-/// One place a request may go.
+/// A possible backend of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
@@ -196,14 +196,14 @@ pub struct Backend {
     /// The target.
     #[serde(flatten)]
     pub target: Target,
-    /// The PingSIX upstream; none when it is written inline.
+    /// The PingSIX upstream; `None` for an inline one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
     /// The addresses, each with its weight.
     pub endpoints: BTreeMap<String, u32>,
 }
 
-/// A backend.
+/// The target of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Target {
@@ -214,25 +214,25 @@ pub enum Target {
         /// Its port.
         port: i32,
     },
-    /// A status given by the responder.
+    /// A status of the responder.
     Status {
         /// The status.
         status: u16,
     },
     /// The connection is closed.
     Rejected {
-        /// Why: the word of the stream document.
+        /// The reason in the stream document.
         rejected: &'static str,
     },
     /// The responder, which redirects.
     Redirect {},
-    /// An upstream nothing is known about.
+    /// An upstream without provenance.
     Unknown {},
 }
 
 impl Explanation {
-    /// Whether the client gets an answer to what it asked for: a backend for at least a share of such requests, a
-    /// redirect, or a status below 400.
+    /// Whether the request succeeds: with a backend for at least a share of such requests, with a redirect, or with a
+    /// status below 400.
     pub fn is_answered(&self) -> bool {
         match &self.answer {
             Answer::Forward { backends } | Answer::Connection { backends } => backends

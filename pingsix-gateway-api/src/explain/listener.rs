@@ -1,4 +1,4 @@
-//! The listeners of a data plane, and which of them serve a request.
+//! The listeners of a data plane, and the listeners of a request.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use super::Plane;
 
-/// A listener that a data plane serves.
+/// A listener of a data plane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Listener {
-    /// `spec.listeners[].name`
+    /// `spec.listeners[].name`.
     pub name: String,
-    /// Its port.
+    /// The port.
     pub port: i32,
-    /// Its protocol.
+    /// The protocol.
     pub protocol: String,
-    /// Its hostname; none is every host.
+    /// The hostname; `None` for every host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
 }
@@ -34,7 +34,7 @@ impl Listener {
         }
     }
 
-    /// Whether a request that arrives like this one is meant for the listener's port.
+    /// Whether a request fits the protocol and the port of the listener.
     fn fits(&self, request: &Request, port: Option<u16>) -> bool {
         let protocol = if request.tls { "HTTPS" } else { "HTTP" };
         self.protocol == protocol && port.is_none_or(|port| i32::from(port) == self.port)
@@ -49,8 +49,7 @@ impl fmt::Display for Listener {
     }
 }
 
-/// The listeners that a data plane serves, in the order of the spec. An IngressClass has no listeners to write down; its
-/// ports take their place.
+/// The listeners of a data plane, in the order of the spec. For an IngressClass, its ports take the place of listeners.
 pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
     match plane.key {
         DataPlaneKey::Gateway { .. } | DataPlaneKey::Stream { .. } => plane
@@ -78,8 +77,8 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
     }
 }
 
-/// Whether a listener of the plane's owner, served or not, has a port; with a data plane per port, one of this port.
-/// Ports of listeners for TCP, UDP and TLS are not among them.
+/// Whether an HTTP or HTTPS listener of the plane's owner, served or not, has a port. A data plane for one port has
+/// that port alone.
 pub fn has_port(plane: &Plane<'_>, port: u16) -> bool {
     if plane.key.port().is_some_and(|own| own != port) {
         return false;
@@ -96,21 +95,22 @@ pub fn has_port(plane: &Plane<'_>, port: u16) -> bool {
     }
 }
 
-/// Whether the data plane has a port for the request, whatever hosts are served there.
+/// Whether the data plane has a port for the request, for any host.
 pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
     listeners(plane).iter().any(|listener| listener.fits(request, port))
 }
 
-/// Why the data plane has no port for a request, in sentences.
+/// The absence of a port for a request.
 #[derive(Debug)]
 pub(super) struct Closed {
+    /// The reasons, in sentences.
     pub(super) why: String,
-    /// Whether a listener that is not served would have been the request's, in a data plane that serves others: a
-    /// PingSIX that has the port open all the same, perhaps from a time when the listener was served, answers there.
+    /// Whether a refused listener fits the request, and the data plane serves other listeners. A PingSIX instance may
+    /// still have the port open, and answers there.
     pub(super) may_be_open: bool,
 }
 
-/// The reason why a request cannot reach a data plane without a port for it.
+/// The reasons for which a request cannot reach a data plane without a port for it.
 pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Closed {
     let protocol = if request.tls { "HTTPS" } else { "HTTP" };
     let at = port.map(|port| format!(" on port {port}")).unwrap_or_default();
@@ -127,7 +127,7 @@ pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) ->
     Closed { why: sentences.join(" "), may_be_open }
 }
 
-/// That a listener is not served, and why, in sentences.
+/// The statement that a listener is not served, with the reason, in sentences.
 pub(super) fn not_served(listener: &ListenerVerdict, verdicts: &Verdicts) -> String {
     let refused = |conditions: &Conditions, kind| {
         let condition = conditions.get(kind).filter(|_| !conditions.is_true(kind));
@@ -158,8 +158,8 @@ pub fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>
     best
 }
 
-/// The listener hostname that rules a host, whatever the port: the most specific one that covers it. The outer option
-/// is empty when none does.
+/// The most specific listener hostname that covers the request's host, on any port. The outer option is `None` without
+/// such a listener, and the inner one for a listener without a hostname.
 #[expect(clippy::option_option, reason = "no listener is not the same as a listener without hostname")]
 pub(super) fn zone(plane: &Plane<'_>, request: &Request) -> Option<Option<String>> {
     let host = request.routing_host().unwrap_or_default();
@@ -172,7 +172,7 @@ pub(super) fn covers(hostname: Option<&str>, host: &str) -> bool {
     hostname.is_none_or(|name| Hostname::parse(name).is_ok_and(|name| name.matches(host)))
 }
 
-/// Exact before wildcard, longer before shorter, anything before none.
+/// The order of hostnames: exact before wildcard, longer before shorter, none last.
 fn specificity(listener: &Listener) -> (bool, usize) {
     let hostname = listener.hostname.as_deref().unwrap_or_default();
     (!hostname.is_empty() && !hostname.starts_with('*'), hostname.len())

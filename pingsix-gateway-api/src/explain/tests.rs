@@ -111,7 +111,7 @@ fn shares_are_shown_with_the_status_of_what_is_missing() {
 }
 
 #[test]
-fn what_does_not_match_is_named() {
+fn the_first_mismatch_is_named() {
     let shop = shop();
     let get = |host: &str, path: &str| shop.explain(&Request::get(host, path));
     assert_eq!(cause(&get("shop.example.com", "/orders")), NotFoundCause::Method);

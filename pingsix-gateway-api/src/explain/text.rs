@@ -1,4 +1,4 @@
-//! An explanation for people.
+//! The text of an explanation.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{
     StepResult, Target,
 };
 
-/// The column at which everything but the labels stands.
+/// The width of labels, in characters.
 const LABEL: usize = 12;
 
 impl fmt::Display for Explanation {
@@ -37,7 +37,7 @@ fn line(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
     writeln!(f, "  {label:LABEL$}{text}")
 }
 
-/// The label stands before the first line only.
+/// Writes lines with the label before the first one.
 fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Result {
     texts.iter().enumerate().try_for_each(|(at, text)| line(f, if at == 0 { label } else { "" }, text))
 }

@@ -7,61 +7,61 @@ use pingsix_sink::embedded::Stats;
 use pingsix_translate::Kind;
 
 use super::page::Page;
-use super::{Metrics, number, signed, whole};
+use super::{Metrics, to_float, to_signed, to_whole};
 use crate::replicas::Replicas;
 use crate::status::StatusCounts;
-use crate::world::{PerKind, Stored, World, with_kind};
+use crate::world::{KindVisitor, Stored, World, with_kind};
 
 /// The counters of the watches of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchTotals {
-    /// Which kind.
+    /// The kind.
     pub kind: Kind,
-    /// Lists begun: one, and one for every restart that could not go on where it was.
+    /// The number of started lists: the first list, and one for each restart that cannot resume.
     pub lists: u64,
-    /// Watches opened.
+    /// The number of opened watches.
     pub watches: u64,
-    /// Failures by category.
+    /// The numbers of failures by category.
     pub faults: Vec<(&'static str, u64)>,
 }
 
-/// The objects that are watched because something refers to them.
+/// The watches of referenced objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReferencedTotals {
-    /// Objects that are watched by their name.
+    /// The number of objects watched by name.
     pub by_name: u64,
-    /// Namespaces that are watched as a whole; a watch of all namespaces counts as one.
+    /// The number of wide watches, each of one namespace or of all namespaces.
     pub wide: u64,
-    /// Objects that these watches know the version of.
+    /// The number of objects with a version in a wide watch.
     pub versions: u64,
 }
 
 impl Metrics {
-    /// Counts what is watched because something refers to it whenever somebody asks.
+    /// Reads the watches of referenced objects at each scrape.
     pub fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
         self.observe(move |page| {
             let ReferencedTotals { by_name, wide, versions } = totals();
-            page.gauge(
-                "watches_by_name",
-                "Secrets and ConfigMaps that are watched by their name",
-                signed(by_name),
-            )?;
-            let help = "Namespaces that are watched as a whole, as much of them is referred to";
-            page.gauge("watches_wide", help, signed(wide))?;
-            let help = "Objects that these watches know the version of, most of which nothing refers to";
-            page.gauge("watches_wide_versions", help, signed(versions))
+            page.gauge("watches_by_name", "Secrets and ConfigMaps watched by name", to_signed(by_name))?;
+            let help = "Watches of whole namespaces with many referenced objects";
+            page.gauge("watches_wide", help, to_signed(wide))?;
+            let help = "Objects with a version in a watch of a namespace, referenced or not";
+            page.gauge("watches_wide_versions", help, to_signed(versions))
         });
     }
 
-    /// Counts what watches have been through whenever somebody asks; the function gives an entry per kind.
+    /// Reads the counters of watches at each scrape; the function returns an entry per kind.
     pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
         self.observe(move |page| {
             let totals = totals();
             let of = |read: fn(&WatchTotals) -> u64| {
                 totals.iter().map(move |of| ([("kind", of.kind.as_str())], read(of)))
             };
-            page.counters("watch_lists", "Lists begun, one and one per restart", of(|of| of.lists))?;
-            page.counters("watches", "Watches opened", of(|of| of.watches))?;
+            page.counters(
+                "watch_lists",
+                "Started lists: the first list of a watch, and one for each restart that cannot resume",
+                of(|of| of.lists),
+            )?;
+            page.counters("watches", "Opened watches", of(|of| of.watches))?;
             let faults = totals.iter().flat_map(|of| {
                 let labelled = |(category, count): &(&'static str, u64)| {
                     ([("kind", of.kind.as_str()), ("category", *category)], *count)
@@ -72,22 +72,22 @@ impl Metrics {
         });
     }
 
-    /// Counts the objects of a world whenever somebody asks.
+    /// Counts the objects of a world at each scrape.
     pub fn observe_world(&self, world: &World) {
         let kinds: Vec<_> =
-            Kind::ALL.iter().map(|kind| (*kind, with_kind(&Counting, *kind, world))).collect();
+            Kind::ALL.iter().map(|kind| (*kind, with_kind(&ObjectCounter, *kind, world))).collect();
         self.observe(move |page| {
             let counts: Vec<_> = kinds.iter().map(|(kind, count)| (kind.as_str(), count())).collect();
             let of = |read: fn(&(usize, usize)) -> usize| {
-                counts.iter().map(move |(kind, count)| ([("kind", *kind)], whole(read(count))))
+                counts.iter().map(move |(kind, count)| ([("kind", *kind)], to_whole(read(count))))
             };
-            page.gauges("objects", "Objects that are known", of(|(objects, _)| *objects))?;
-            let help = "Objects that cannot be decoded, which have no effect";
+            page.gauges("objects", "Known objects", of(|(objects, _)| *objects))?;
+            let help = "Undecodable objects, which count as absent";
             page.gauges("undecodable_objects", help, of(|(_, undecodable)| *undecodable))
         });
     }
 
-    /// Counts what the writer of statuses has done whenever somebody asks.
+    /// Reads the counters of the status writer at each scrape.
     pub fn observe_status(&self, counts: impl Fn() -> StatusCounts + Send + Sync + 'static) {
         self.observe(move |page| {
             let StatusCounts { written, suppressed, conflicts, failures } = counts();
@@ -98,21 +98,25 @@ impl Metrics {
                 ("failed", failures),
             ];
             let labelled = results.map(|(result, count)| ([("result", result)], count));
-            page.counters("status_updates", "Statuses that were to be written, and what came of it", labelled)
+            page.counters("status_updates", "Checks of statuses, by the result of the write", labelled)
         });
     }
 
-    /// Counts the replicas that are there, this one among them, whenever somebody asks.
+    /// Counts the replicas, this one included, at each scrape.
     pub fn observe_replicas(&self, replicas: Replicas) {
         self.observe(move |page| {
             let others = replicas.others();
-            page.gauge("replicas", "Replicas that serve, as far as this one knows", whole(1 + others.len()))?;
+            page.gauge("replicas", "Serving replicas known to this replica", to_whole(1 + others.len()))?;
             let readers = others.iter().map(|replica| replica.readers).sum();
-            page.gauge("replicas_watches", "Watches that are open at the feeds of the others", whole(readers))
+            page.gauge(
+                "replicas_watches",
+                "Open watches at the feeds of the other replicas",
+                to_whole(readers),
+            )
         });
     }
 
-    /// Counts what the embedded etcd server serves whenever somebody asks. The budget is that of one data plane, in
+    /// Reads the counters of the embedded etcd server at each scrape. The budget is the budget of one data plane, in
     /// bytes.
     pub fn observe_feed(&self, etcd: EmbeddedEtcd, budget: usize) {
         self.observe(move |page| {
@@ -120,18 +124,14 @@ impl Metrics {
             let documents: usize = sizes.iter().map(|size| size.documents).sum();
             let bytes: usize = sizes.iter().map(|size| size.bytes).sum();
             let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
-            page.gauge("feed_open", "Whether reads are answered", etcd.is_open().into())?;
-            page.gauge(
-                "feed_scopes",
-                "Data planes that can be read, also those left empty",
-                whole(sizes.len()),
-            )?;
-            page.gauge("feed_documents", "Documents of all data planes", whole(documents))?;
-            page.gauge("feed_bytes", "Bytes that lists of all data planes have", whole(bytes))?;
+            page.gauge("feed_open", "Whether the feed answers reads", etcd.is_open().into())?;
+            page.gauge("feed_scopes", "Readable data planes, empty ones included", to_whole(sizes.len()))?;
+            page.gauge("feed_documents", "Documents of all data planes", to_whole(documents))?;
+            page.gauge("feed_bytes", "Bytes of the lists of all data planes", to_whole(bytes))?;
             page.fraction(
                 "feed_largest_ratio",
                 "The largest data plane's share of its budget",
-                number(largest) / number(budget.max(1)),
+                to_float(largest) / to_float(budget.max(1)),
             )?;
             feed(page, &etcd.stats())
         });
@@ -140,11 +140,11 @@ impl Metrics {
 
 /// The counters of the embedded etcd server.
 fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
-    page.gauge("feed_connections", "Connections that are open", signed(stats.connections))?;
+    page.gauge("feed_connections", "Open connections", to_signed(stats.connections))?;
     page.counter("feed_connections_refused", "Connections beyond the limit", stats.connections_refused)?;
     page.counter(
         "feed_connections_displaced",
-        "Connections closed in favour of clients that have fewer connections, watch streams or watches",
+        "Connections closed in favour of clients with fewer connections, watch streams or watches",
         stats.connections_displaced,
     )?;
     page.counter(
@@ -152,73 +152,73 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         "Watches and watch streams beyond the limit",
         stats.watches_refused,
     )?;
-    page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
-    page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
-    page.counter("feed_lists", "Range requests answered", stats.lists)?;
-    page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
+    page.gauge("feed_streams", "Open watch streams", to_signed(stats.streams))?;
+    page.gauge("feed_watches", "Open watches; a PingSIX instance has one", to_signed(stats.watches))?;
+    page.counter("feed_lists", "Answered range requests", stats.lists)?;
+    page.counter("feed_list_bytes", "Bytes of range responses", stats.list_bytes)?;
     page.gauge(
         "feed_answer_bytes_unread",
-        "Bytes of answers and of watch responses that clients have not read yet",
-        signed(stats.answer_bytes_unread),
+        "Bytes of range and watch responses that clients have not read yet",
+        to_signed(stats.answer_bytes_unread),
     )?;
     page.counter(
         "feed_refused",
         "Requests before the first publication, or for unknown prefixes",
         stats.refused,
     )?;
-    page.counter("feed_lists_encoded", "Answers to those that had to be encoded", stats.lists_encoded)?;
-    page.counter("feed_denied", "Requests of clients that may not read what they ask for", stats.denied)?;
+    page.counter(
+        "feed_lists_encoded",
+        "Encodings of range responses; equal lists share one",
+        stats.lists_encoded,
+    )?;
+    page.counter("feed_denied", "Requests of clients without permission", stats.denied)?;
     page.counter("feed_watch_events", "Events in watch responses", stats.watch_events)?;
     page.counter(
         "feed_changes_merged",
-        "Changes that were never told, for later ones came before their turn",
+        "Changes that a later change replaced before they were sent",
         stats.changes_merged,
     )?;
-    page.counter("feed_batches", "Watch responses that had to be encoded", stats.batches)?;
+    page.counter("feed_batches", "Encodings of watch responses; equal changes share one", stats.batches)?;
     page.counter(
         "feed_watches_from_elsewhere",
-        "Watches that would have gone on from a list of another server",
+        "Watches cancelled because the client has listed on another server",
         stats.watches_from_elsewhere,
     )?;
     page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
-    page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
-    page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
+    page.counter("feed_watch_bytes", "Bytes of watch responses with events", stats.watch_bytes)?;
+    page.counter(
+        "feed_watches_compacted",
+        "Watches cancelled because they fell behind the history",
+        stats.watches_compacted,
+    )?;
     page.counter(
         "feed_streams_stalled",
-        "Watch streams and large answers that a client left unread",
+        "Watch streams and large responses that a client left unread",
         stats.streams_stalled,
     )?;
     page.counter(
         "feed_connections_evicted",
-        "Connections closed because all clients together left too many bytes unread, and theirs for the longest time",
+        "Connections closed with the oldest unread bytes, because clients left too many bytes unread in total",
         stats.connections_evicted,
     )?;
     page.counter(
         "feed_connections_lapsed",
-        "Connections closed because a client's certificate had expired, its authority is none any more, or a prefix has another owner than it names",
+        "Connections closed because the client's certificate has expired, its authority was removed, or its prefix has another owner",
         stats.connections_lapsed,
     )?;
-    page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;
-    page.counter("feed_tls_rotations", "New TLS material that was taken over", stats.tls_rotations)?;
-    page.counter(
-        "feed_tls_rotations_refused",
-        "New TLS material that cannot be used",
-        stats.tls_rotations_refused,
-    )?;
-    page.counter("feed_publications", "Publications that changed something", stats.publications)?;
-    page.counter("feed_reservations", "Blocks of revisions that were reserved", stats.reservations)?;
-    page.counter("feed_reservations_failed", "Reservations that failed", stats.reservations_failed)?;
+    page.counter("feed_handshakes_failed", "Failed TLS handshakes", stats.handshakes_failed)?;
+    page.counter("feed_tls_rotations", "Applied TLS rotations", stats.tls_rotations)?;
+    page.counter("feed_tls_rotations_refused", "Refused TLS rotations", stats.tls_rotations_refused)?;
+    page.counter("feed_publications", "Publications with changes", stats.publications)?;
+    page.counter("feed_reservations", "Reserved blocks of revisions", stats.reservations)?;
+    page.counter("feed_reservations_failed", "Failed reservations", stats.reservations_failed)?;
     page.counter(
         "feed_revisions_unreserved",
-        "Blocks of revisions taken by the time that replicas share, for none could be reserved",
+        "Blocks of revisions that the shared time supplied while reservations failed",
         stats.revisions_unreserved,
     )?;
-    page.gauge(
-        "feed_store_away",
-        "Whether the last reservation of a revision that replicas share failed",
-        stats.store_away.into(),
-    )?;
-    page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
+    page.gauge("feed_store_away", "Whether the last reservation failed", stats.store_away.into())?;
+    page.gauge("feed_revision", "The highest issued revision", stats.revision)?;
     page.gauge(
         "feed_compacted_revision",
         "The oldest revision at which every data plane can be read",
@@ -226,22 +226,22 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     )?;
     page.gauge(
         "feed_history_commits",
-        "Changes kept of the data plane of which most are",
-        signed(stats.history_commits),
+        "Changes in the history of the data plane with the most",
+        to_signed(stats.history_commits),
     )?;
     page.gauge(
         "feed_history_bytes",
-        "Bytes in memory of the changes kept of all data planes",
-        signed(stats.history_bytes),
+        "Bytes in memory of the histories of all data planes",
+        to_signed(stats.history_bytes),
     )
 }
 
 /// The number of objects, and the number of undecodable ones.
 type Count = Box<dyn Fn() -> (usize, usize) + Send + Sync>;
 
-struct Counting;
+struct ObjectCounter;
 
-impl PerKind for Counting {
+impl KindVisitor for ObjectCounter {
     type Output = Count;
 
     fn run<K: Stored>(&self, world: &World) -> Count {

@@ -1,4 +1,4 @@
-//! Metrics that are read when somebody asks.
+//! Metrics that are read at each scrape.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// A function that writes metrics.
-pub(super) struct Observed<F>(F);
+pub(super) struct CallbackCollector<F>(F);
 
-impl<F> Observed<F>
+impl<F> CallbackCollector<F>
 where
     F: Fn(&mut Page<'_>) -> fmt::Result + Send + Sync + 'static,
 {
@@ -19,13 +19,13 @@ where
     }
 }
 
-impl<F> fmt::Debug for Observed<F> {
+impl<F> fmt::Debug for CallbackCollector<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observed")
+        f.write_str("CallbackCollector")
     }
 }
 
-impl<F> Collector for Observed<F>
+impl<F> Collector for CallbackCollector<F>
 where
     F: Fn(&mut Page<'_>) -> fmt::Result + Send + Sync + 'static,
 {
@@ -46,7 +46,7 @@ impl Page<'_> {
         self.metric(name, help, &ConstGauge::new(value))
     }
 
-    /// A gauge of what is not a whole number.
+    /// A gauge with a fraction.
     pub(super) fn fraction(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         self.metric(name, help, &ConstGauge::new(value))
     }

@@ -143,14 +143,14 @@ fn revisions_do_not_go_back_and_problems_go_away() {
         "confirmed_revision 9",
         "problems{severity=\"error\",reason=\"Quarantined\"} 0",
         &format!("problems{{{limited}}} 1"),
-        // A queue without anybody is as old as nothing.
+        // An empty queue has the age 0.
         "queue_age_seconds 0.0",
     ] {
         assert!(text.contains(&format!("pingsix_gateway_{line}\n")), "{line} is not in\n{text}");
     }
 }
 
-/// A row of the table: name as one asks for it, type, labels, meaning.
+/// A row of the table: name, type, labels, meaning.
 type Row = (String, String, String, String);
 
 /// The text without values.
@@ -251,7 +251,7 @@ async fn names_and_labels_are_as_prometheus_wants_them() {
 
 #[tokio::test]
 async fn no_label_has_the_name_of_an_object() {
-    // The names of everything that has happened, and of where it was published.
+    // The names of all objects and scopes of the events.
     let text = eventful().await.encode();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         for name in ["shop", "cart", "infra", "web", "home", "pod", "routes/1", "/pingsix"] {

@@ -18,7 +18,7 @@ fn only(namespaces: &[&str]) -> Namespaces {
     Namespaces::Only(namespaces.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// As lines such as `list gateways` or `update leases/name`.
+/// The permissions as lines such as `list gateways` or `update leases/name`.
 fn lines(rules: &[PolicyRule]) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for rule in rules {

@@ -400,11 +400,11 @@ struct Plane {
     is_blocked: bool,
 }
 
-struct Story {
+struct Simulation {
     /// The lifetimes by which the leader makes steps.
     rules: Lifetimes,
     now: Timestamp,
-    truth: Authorities,
+    authorities: Authorities,
     request: String,
     servers: Vec<Server>,
     planes: Vec<Plane>,
@@ -412,33 +412,34 @@ struct Story {
     looked: Timestamp,
 }
 
-impl Story {
+impl Simulation {
     fn begin(rules: Lifetimes) -> Self {
         let (now, lifetimes) = (start(), lifetimes());
-        let truth = Authorities::new(now, None, &lifetimes).unwrap();
-        let server = || Server { known: truth.clone(), identity: server(&truth, now), behind: None };
+        let authorities = Authorities::new(now, None, &lifetimes).unwrap();
+        let server =
+            || Server { known: authorities.clone(), identity: server(&authorities, now), behind: None };
         let servers = vec![server(), server()];
-        let mut story = Self {
+        let mut simulation = Self {
             rules,
             now,
-            truth: truth.clone(),
+            authorities: authorities.clone(),
             request: String::new(),
             servers,
             planes: vec![],
             looked: now,
         };
-        story.plane();
-        story.plane();
-        story
+        simulation.plane();
+        simulation.plane();
+        simulation
     }
 
     fn plane(&mut self) {
-        let secret = written(&self.truth, None, self.now);
+        let secret = written(&self.authorities, None, self.now);
         self.planes.push(Plane { files: secret.clone(), secret, behind: None, is_blocked: false });
     }
 
-    fn become_(&mut self, truth: Authorities) {
-        self.truth = truth;
+    fn become_(&mut self, authorities: Authorities) {
+        self.authorities = authorities;
         for server in &mut self.servers {
             server.behind.get_or_insert(self.now);
         }
@@ -447,7 +448,7 @@ impl Story {
     fn look(&mut self) {
         self.looked = self.now;
         let request = Some(self.request.as_str()).filter(|request| !request.is_empty());
-        if let Some(next) = self.truth.step(self.now, request, &self.rules).unwrap() {
+        if let Some(next) = self.authorities.step(self.now, request, &self.rules).unwrap() {
             self.become_(next);
         }
     }
@@ -455,14 +456,16 @@ impl Story {
     /// The provisioner goes through some data planes; when there is none left that a rotation waits for, it says so.
     fn provision(&mut self, planes: usize) {
         for (number, plane) in self.planes.iter_mut().enumerate() {
-            let Some((identity, _)) = decide(&self.truth, Some(&plane.secret), self.now) else { continue };
+            let Some((identity, _)) = decide(&self.authorities, Some(&plane.secret), self.now) else {
+                continue;
+            };
             if number < planes && !plane.is_blocked {
                 plane.secret = identity;
                 plane.behind.get_or_insert(self.now);
             }
         }
-        if !self.planes.iter().any(|plane| self.truth.waits_for(&plane.secret, self.now))
-            && let Some(told) = self.truth.told(&self.truth.edition(), self.now)
+        if !self.planes.iter().any(|plane| self.authorities.waits_for(&plane.secret, self.now))
+            && let Some(told) = self.authorities.told(&self.authorities.edition(), self.now)
         {
             self.become_(told);
         }
@@ -474,7 +477,7 @@ impl Story {
         let is_late = |behind: Option<Timestamp>| behind.is_some_and(|since| self.now >= since + limit);
         for server in &mut self.servers {
             if is_late(server.behind) {
-                server.know(&self.truth);
+                server.know(&self.authorities);
             }
             server.renew(self.now);
         }
@@ -498,7 +501,7 @@ impl Story {
                 if certificate.has_expired(self.now) {
                     continue;
                 }
-                let (shown, phase) = (server.identity.certificate(), self.truth.phase_name());
+                let (shown, phase) = (server.identity.certificate(), self.authorities.phase_name());
                 if !accepts_server(plane.files.ca_bundle(), shown, self.now) {
                     return Some(format!("{phase}: a client refuses {shown:?}"));
                 }
@@ -512,8 +515,8 @@ impl Story {
 }
 
 impl Server {
-    fn know(&mut self, truth: &Authorities) {
-        self.known = truth.clone();
+    fn know(&mut self, authorities: &Authorities) {
+        self.known = authorities.clone();
         self.behind = None;
     }
 
@@ -533,44 +536,44 @@ impl Plane {
 
 /// Lives through any events at any times; how often another authority came to sign, or who refused another.
 fn live(seed: u64, rules: Lifetimes) -> Result<usize, String> {
-    let mut dice = StdRng::seed_from_u64(seed);
-    let mut story = Story::begin(rules);
-    let (mut signing, mut rotations) = (story.truth.signing().clone(), 0);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut simulation = Simulation::begin(rules);
+    let (mut signing, mut rotations) = (simulation.authorities.signing().clone(), 0);
     // Some have a provisioner that is hardly ever there.
-    let busy = dice.random_range(1..=8);
+    let busy = rng.random_range(1..=8);
     for _ in 0..150 {
-        match dice.random_range(0..15) {
-            0..=2 => story.wait(Duration::from_mins(dice.random_range(0..90))),
-            3 => story.wait(Duration::from_hours(dice.random_range(0..12))),
-            4 => story.wait(Duration::from_hours(dice.random_range(0..30))),
-            5 | 6 => story.look(),
+        match rng.random_range(0..15) {
+            0..=2 => simulation.wait(Duration::from_mins(rng.random_range(0..90))),
+            3 => simulation.wait(Duration::from_hours(rng.random_range(0..12))),
+            4 => simulation.wait(Duration::from_hours(rng.random_range(0..30))),
+            5 | 6 => simulation.look(),
             7 => {
-                let server = dice.random_range(0..story.servers.len());
-                let (truth, now) = (story.truth.clone(), story.now);
-                story.servers[server].know(&truth);
-                story.servers[server].renew(now);
+                let server = rng.random_range(0..simulation.servers.len());
+                let (authorities, now) = (simulation.authorities.clone(), simulation.now);
+                simulation.servers[server].know(&authorities);
+                simulation.servers[server].renew(now);
             }
             8 => {
-                let plane = dice.random_range(0..story.planes.len());
-                story.planes[plane].sync();
+                let plane = rng.random_range(0..simulation.planes.len());
+                simulation.planes[plane].sync();
             }
-            9 => story.request = dice.random_range(0..1_000_000).to_string(),
-            10 if story.planes.len() < 4 => story.plane(),
+            9 => simulation.request = rng.random_range(0..1_000_000).to_string(),
+            10 if simulation.planes.len() < 4 => simulation.plane(),
             11 => {
-                let plane = dice.random_range(0..story.planes.len());
-                story.planes[plane].is_blocked = dice.random_range(0..3) == 0;
+                let plane = rng.random_range(0..simulation.planes.len());
+                simulation.planes[plane].is_blocked = rng.random_range(0..3) == 0;
             }
-            _ if dice.random_range(0..8) < busy => {
-                let planes = dice.random_range(0..=story.planes.len() + 3);
-                story.provision(planes);
+            _ if rng.random_range(0..8) < busy => {
+                let planes = rng.random_range(0..=simulation.planes.len() + 3);
+                simulation.provision(planes);
             }
             _ => {}
         }
-        if let Some(refusal) = story.refusal() {
+        if let Some(refusal) = simulation.refusal() {
             return Err(format!("seed {seed}, {refusal}"));
         }
-        if *story.truth.signing() != signing {
-            signing = story.truth.signing().clone();
+        if *simulation.authorities.signing() != signing {
+            signing = simulation.authorities.signing().clone();
             rotations += 1;
         }
     }

@@ -84,7 +84,7 @@ impl Observed {
     }
 
     /// Whether the relevant content is equal.
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_content(&self, other: &Self) -> bool {
         let essence = |observed: &Self| {
             let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout, scaled_by: _ } =
                 observed.clone();
@@ -319,7 +319,7 @@ impl Children {
                 let mut owners: Vec<ObjectKey> =
                     gone.iter().filter_map(|key| owner(self.known.remove(key))).collect();
                 for (key, observed) in listed {
-                    let is_other = |known: &Observed| !known.says_the_same(&observed);
+                    let is_other = |known: &Observed| !known.has_equal_content(&observed);
                     if self.known.get(&key).is_none_or(is_other) {
                         owners.extend(owner(Some(observed.clone())));
                     }
@@ -336,7 +336,7 @@ impl Children {
                     return Vec::new();
                 }
                 let before = self.known.insert(key, observed.clone());
-                if before.as_ref().is_some_and(|before| before.says_the_same(&observed)) {
+                if before.as_ref().is_some_and(|before| before.has_equal_content(&observed)) {
                     return Vec::new();
                 }
                 [owner(before), owner(Some(observed))].into_iter().flatten().collect()

@@ -3,14 +3,18 @@
 //! A listener that names another certificate keeps the former one until the new one can be read. So an object with an
 //! unanswered reference counts as it was when all its references were answered. A new object counts as absent. All
 //! other objects count as they are.
+//!
+//! A SecurityPolicy counts as it was only if its former version protects the same targets in as many ways. Otherwise the policy
+//! counts as it is, and its targets fail closed until the answer.
 
 use std::collections::BTreeSet;
 
+use pingsix_translate::crd::SecurityPolicySpec;
 use pingsix_translate::snapshot::{
-    IngressSnapshot, Referents, Snapshot, config_map_of_security_policy, config_maps_of_gateway,
-    config_maps_of_policy, proxy_of_class, proxy_of_gateway, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    services_of_ingress,
+    IngressSnapshot, Referents, SecurityPolicy, Snapshot, config_map_of_security_policy,
+    config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway,
+    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -26,6 +30,7 @@ pub(super) fn hold_back(
     before: &OwnerSnapshot,
     held: &BTreeSet<ObjectKey>,
 ) {
+    let held = &held.iter().filter(|key| may_wait(now, before, key)).cloned().collect::<BTreeSet<_>>();
     put(now, before, held);
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
@@ -38,6 +43,35 @@ pub(super) fn hold_back(
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
         | (OwnerSnapshot::Ingress(_), OwnerSnapshot::Gateway(_)) => {}
     }
+}
+
+/// Whether an object may count as it was.
+///
+/// A SecurityPolicy that is new, or that has other targets or further protections, may not: its targets may be new as well, or
+/// may have lost another policy at the same time. Requests that no version of the objects leaves open would then reach a
+/// backend.
+fn may_wait(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> bool {
+    if key.kind != Kind::SecurityPolicy {
+        return true;
+    }
+    let [now, before] = [now, before].map(|snapshot| {
+        let policies = match snapshot {
+            OwnerSnapshot::Gateway(snapshot) => &snapshot.security_policies,
+            OwnerSnapshot::Ingress(snapshot) => &snapshot.security_policies,
+        };
+        policies.get(&key.name)
+    });
+    let Some((now, before)) = now.zip(before) else { return false };
+    let is_kept = |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
+    now.spec.target_refs == before.spec.target_refs
+        && is_kept(authenticates)
+        && is_kept(|spec| spec.authorization.is_some())
+        && is_kept(|spec| spec.csrf.is_some())
+}
+
+/// Whether a policy demands credentials.
+const fn authenticates(spec: &SecurityPolicySpec) -> bool {
+    spec.api_key_auth.is_some() || spec.basic_auth.is_some() || spec.jwt.is_some()
 }
 
 fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTreeSet<ObjectKey>) {
@@ -70,17 +104,15 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
         } else if let Some(policy) =
             now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
         {
-            let secret = secret_of_traffic_policy(policy, namespace).into_iter().collect();
+            let secret = secret_of_backend_traffic_policy(policy, namespace).into_iter().collect();
             permit(world, &mut now.referents, key, &secret);
             secrets.extend(secret);
         } else if let Some(policy) =
             now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
         {
-            let secrets_now = secrets_of_security_policy(policy, namespace);
-            let config_map = config_map_of_security_policy(policy, namespace).into_iter().collect();
-            permit(world, &mut now.referents, key, &secrets_now);
-            permit(world, &mut now.referents, key, &config_map);
-            secrets.extend(secrets_now);
+            let policy = policy.clone();
+            let (of_policy, config_map) = of_security_policy(world, &mut now.referents, key, &policy);
+            secrets.extend(of_policy);
             config_maps.extend(config_map);
         }
     }
@@ -95,7 +127,13 @@ fn of_ingress_class(
     before: &IngressSnapshot,
     held: &BTreeSet<ObjectKey>,
 ) {
-    let mut secrets = BTreeSet::new();
+    let (mut secrets, mut config_maps) = (BTreeSet::new(), BTreeSet::new());
+    for key in held.iter().filter(|key| key.kind == Kind::SecurityPolicy) {
+        let Some(policy) = now.security_policies.get(&key.name).cloned() else { continue };
+        let (of_policy, config_map) = of_security_policy(world, &mut now.referents, key, &policy);
+        secrets.extend(of_policy);
+        config_maps.extend(config_map);
+    }
     for key in held.iter().filter(|key| key.kind == Kind::Ingress) {
         let Some(ingress) = now.ingresses.get(&key.name) else { continue };
         secrets.extend(secrets_of_ingress(ingress, &key.name.namespace));
@@ -111,6 +149,21 @@ fn of_ingress_class(
     }
     add_credentials(&now.referents, &mut secrets);
     add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
+    add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+}
+
+/// The Secrets and the ConfigMap to which a policy refers, after the permissions have been added.
+fn of_security_policy(
+    world: &World,
+    referents: &mut Referents,
+    key: &ObjectKey,
+    policy: &SecurityPolicy,
+) -> (BTreeSet<ObjectName>, BTreeSet<ObjectName>) {
+    let secrets = secrets_of_security_policy(policy, &key.name.namespace);
+    let config_map = config_map_of_security_policy(policy, &key.name.namespace).into_iter().collect();
+    permit(world, referents, key, &secrets);
+    permit(world, referents, key, &config_map);
+    (secrets, config_map)
 }
 
 fn class_name(snapshot: &Snapshot) -> &str {

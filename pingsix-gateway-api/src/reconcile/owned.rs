@@ -131,7 +131,7 @@ impl Reconciler {
         self.speakers.of(object)
     }
 
-    /// The verdict of each Gateway on a policy.
+    /// The verdict of each Gateway and IngressClass on a policy.
     pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
         self.verdicts_on(policy).filter_map(|verdicts| verdicts.policies.get(policy)).cloned().collect()
     }

@@ -16,6 +16,7 @@ use super::waits::ANSWER_TIMEOUT;
 use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
+mod security;
 mod waiting;
 
 /// The documents of each data plane that is not empty.
@@ -154,7 +155,10 @@ impl Follower {
             kind if kind.is_route() => {
                 self.reconciler.route(object).map(|verdict| format!("{verdict:?}")).unwrap_or_default()
             }
-            Kind::BackendTlsPolicy | Kind::BackendTrafficPolicy | Kind::SecurityPolicy => {
+            Kind::BackendTlsPolicy
+            | Kind::BackendTrafficPolicy
+            | Kind::SecurityPolicy
+            | Kind::TrafficPolicy => {
                 let verdicts = self.reconciler.policy(object);
                 if verdicts.is_empty() { String::new() } else { format!("{verdicts:?}") }
             }

@@ -86,7 +86,7 @@ impl Membership {
             seen.is_new |= known.is_none();
             let said = known.and_then(|known| known.record.as_ref());
             seen.is_change |= match (said, &record) {
-                (Some(said), Some(record)) => !record.says_the_same(said),
+                (Some(said), Some(record)) => !record.has_equal_content(said),
                 (None, None) => false,
                 (Some(_), None) | (None, Some(_)) => true,
             };

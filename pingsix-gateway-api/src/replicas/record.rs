@@ -43,7 +43,7 @@ impl Record {
     }
 
     /// Whether two records have equal content.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(super) fn has_equal_content(&self, other: &Self) -> bool {
         (&self.readers, &self.confirmed, &self.found) == (&other.readers, &other.confirmed, &other.found)
     }
 }

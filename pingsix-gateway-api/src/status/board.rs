@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pingsix_translate::ObjectKey;
 use tokio::sync::Notify;
 
-use super::wanted::{Stated, Wanted};
+use super::wanted::{StatusEntry, Wanted};
 
 /// The wanted status of each object. Clones are cheap and share one board, for any number of authors and one writer.
 #[derive(Clone, Debug, Default)]
@@ -21,47 +21,47 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Content {
-    stated: BTreeMap<Arc<ObjectKey>, Arc<Stated>>,
-    /// The objects that the writer has to visit.
+    entries: BTreeMap<Arc<ObjectKey>, Arc<StatusEntry>>,
+    /// The objects that the writer should check.
     marks: BTreeSet<Arc<ObjectKey>>,
 }
 
 impl StatusBoard {
-    /// Says what a status should say from now on. To say the same again is free.
+    /// Sets the wanted status of an object. An equal status causes no write.
     pub fn set(&self, key: ObjectKey, wanted: Wanted) {
         let mut content = self.0.content.lock();
-        let known = content.stated.get_key_value(&key).map(|(key, stated)| (key.clone(), stated.clone()));
-        let (key, stated) = match known {
+        let known = content.entries.get_key_value(&key).map(|(key, entry)| (key.clone(), entry.clone()));
+        let (key, entry) = match known {
             None => {
                 let own = wanted.key().filter(|own| ***own == key).cloned();
                 let key = own.unwrap_or_else(|| Arc::new(key));
-                (key, Stated { wanted, before: None, is_held: false })
+                (key, StatusEntry { wanted, before: None, is_held: false })
             }
-            Some((_, stated)) if stated.wanted == wanted && !stated.is_held => return,
-            Some((key, stated)) if stated.wanted == wanted => {
-                (key, Stated { is_held: false, ..Stated::clone(&stated) })
+            Some((_, entry)) if entry.wanted == wanted && !entry.is_held => return,
+            Some((key, entry)) if entry.wanted == wanted => {
+                (key, StatusEntry { is_held: false, ..StatusEntry::clone(&entry) })
             }
-            Some((key, stated)) => (key, stated.followed_by(wanted)),
+            Some((key, entry)) => (key, entry.replaced_by(wanted)),
         };
-        content.stated.insert(key.clone(), Arc::new(stated));
+        content.entries.insert(key.clone(), Arc::new(entry));
         content.marks.insert(key);
         drop(content);
         self.0.marked.notify_one();
     }
 
-    /// The wanted status is out of date, and the next one is not known yet: the written status stays until then.
+    /// Marks the wanted status of an object as outdated. The written status stays until the next [`set`](Self::set).
     pub fn hold(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
-        let stated = content.stated.get_mut(key).filter(|stated| !stated.is_held);
-        if let Some(stated) = stated {
-            *stated = Arc::new(Stated { is_held: true, ..Stated::clone(stated) });
+        let entry = content.entries.get_mut(key).filter(|entry| !entry.is_held);
+        if let Some(entry) = entry {
+            *entry = Arc::new(StatusEntry { is_held: true, ..StatusEntry::clone(entry) });
         }
     }
 
-    /// The live object has changed: its status may no longer be what was written.
+    /// Records a change of the live object, whose status may differ from the written one.
     pub fn touched(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
-        let known = content.stated.get_key_value(key).map(|(key, _)| key.clone());
+        let known = content.entries.get_key_value(key).map(|(key, _)| key.clone());
         if let Some(key) = known {
             content.marks.insert(key);
             drop(content);
@@ -69,59 +69,59 @@ impl StatusBoard {
         }
     }
 
-    /// The object is gone: nothing is to be said of it.
+    /// Removes a deleted object.
     pub fn removed(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
-        if let Some((key, _)) = content.stated.remove_entry(key) {
-            // The writer forgets it as well.
+        if let Some((key, _)) = content.entries.remove_entry(key) {
+            // The writer drops its own state of the object then.
             content.marks.insert(key);
             drop(content);
             self.0.marked.notify_one();
         }
     }
 
-    /// Every object that has something to be said of, in order. For dumps, and to find those nobody judges any more.
+    /// All objects with a wanted status, in order.
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.0.content.lock().stated.keys().map(|key| ObjectKey::clone(key)).collect()
+        self.0.content.lock().entries.keys().map(|key| ObjectKey::clone(key)).collect()
     }
 
     /// Whether the status of an object may be written now.
     pub fn contains(&self, key: &ObjectKey) -> bool {
-        self.0.content.lock().stated.get(key).is_some_and(|stated| !stated.is_held)
+        self.0.content.lock().entries.get(key).is_some_and(|entry| !entry.is_held)
     }
 
     /// The wanted status of an object.
     pub fn wanted(&self, key: &ObjectKey) -> Option<Wanted> {
-        self.stated(key).map(|stated| stated.wanted.clone())
+        self.entry(key).map(|entry| entry.wanted.clone())
     }
 
-    pub(super) fn stated(&self, key: &ObjectKey) -> Option<Arc<Stated>> {
-        self.0.content.lock().stated.get(key).cloned()
+    pub(super) fn entry(&self, key: &ObjectKey) -> Option<Arc<StatusEntry>> {
+        self.0.content.lock().entries.get(key).cloned()
     }
 
-    /// A released object has no entry of ours left, unless it has a wanted status again.
-    pub(super) fn let_go(&self, key: &ObjectKey, released: &Arc<Stated>) {
+    /// Removes an object after its release, unless it has another wanted status by now.
+    pub(super) fn finish_release(&self, key: &ObjectKey, released: &Arc<StatusEntry>) {
         let mut content = self.0.content.lock();
-        if content.stated.get(key).is_some_and(|stated| Arc::ptr_eq(stated, released)) {
-            content.stated.remove(key);
+        if content.entries.get(key).is_some_and(|entry| Arc::ptr_eq(entry, released)) {
+            content.entries.remove(key);
         }
     }
 
-    /// Marks all objects.
+    /// Marks all objects for a check.
     pub(super) fn mark_all(&self) {
         let mut content = self.0.content.lock();
-        let keys = content.stated.keys().cloned().collect();
+        let keys = content.entries.keys().cloned().collect();
         content.marks = keys;
         drop(content);
         self.0.marked.notify_one();
     }
 
-    /// The marked objects, in order, each once.
+    /// Takes the marked objects.
     pub(super) fn take_marks(&self) -> BTreeSet<Arc<ObjectKey>> {
         std::mem::take(&mut self.0.content.lock().marks)
     }
 
-    /// Waits until there is something to look at.
+    /// Waits for a mark.
     pub(super) async fn marked(&self) {
         self.0.marked.notified().await;
     }

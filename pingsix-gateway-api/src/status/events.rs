@@ -1,4 +1,4 @@
-//! Problems as Kubernetes Events, so that `kubectl describe` tells the author.
+//! Problems as Kubernetes Events, which `kubectl describe` shows to authors.
 
 mod board;
 mod note;

@@ -1,4 +1,4 @@
-//! Objects as they are: in the stores, and at the API server.
+//! Live objects of the stores and of the API server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use serde_json::Value;
 
 use crate::store::Reader;
 use crate::watch::{Watched, WatchedKind, Writes, facts};
-use crate::world::{PerKind, Stored, World, with_kind};
+use crate::world::{KindVisitor, Stored, World, with_kind};
 
-/// An object, as far as its status goes.
+/// The status of an object, and the metadata for its update.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Live {
-    /// `metadata.resourceVersion`
+pub(super) struct LiveObject {
+    /// `metadata.resourceVersion`.
     pub(super) version: String,
-    /// `metadata.generation`; 0 when it has none.
+    /// `metadata.generation`, or 0.
     pub(super) generation: i64,
-    /// `metadata.uid`; empty when it has none.
+    /// `metadata.uid`, or an empty text.
     pub(super) uid: String,
-    /// Null when it has none.
+    /// The status, or null.
     pub(super) status: Value,
 }
 
-impl Live {
-    /// As the API server answers.
+impl LiveObject {
+    /// The live object of a response.
     pub(super) fn of(mut object: DynamicObject) -> Self {
         Self {
             version: object.metadata.resource_version.take().unwrap_or_default(),
@@ -38,21 +38,21 @@ impl Live {
     }
 }
 
-/// Reads objects of all kinds from the stores of a [`World`], also while that changes. Cheap to clone.
+/// Reads objects of all kinds from the stores of a [`World`] in any thread. Clones are cheap.
 #[derive(Clone)]
-pub struct Readers(Arc<BTreeMap<Kind, Box<dyn Picture>>>);
+pub struct Readers(Arc<BTreeMap<Kind, Box<dyn LiveReader>>>);
 
-/// A store of whatever kind.
-trait Picture: Send + Sync {
-    fn live(&self, name: &ObjectName) -> Option<Live>;
+/// A store of any kind.
+trait LiveReader: Send + Sync {
+    fn live(&self, name: &ObjectName) -> Option<LiveObject>;
     fn statuses(&self) -> Vec<(ObjectName, Value)>;
     fn resource(&self) -> ApiResource;
 }
 
-impl<K: WatchedKind> Picture for Reader<Watched<K>> {
-    fn live(&self, name: &ObjectName) -> Option<Live> {
+impl<K: WatchedKind> LiveReader for Reader<Watched<K>> {
+    fn live(&self, name: &ObjectName) -> Option<LiveObject> {
         let object = self.get(name)?;
-        Some(Live {
+        Some(LiveObject {
             version: object.version().unwrap_or_default(),
             generation: object.generation(),
             uid: object.uid().unwrap_or_default(),
@@ -75,27 +75,27 @@ impl fmt::Debug for Readers {
     }
 }
 
-/// Makes a reader of a store.
+/// Creates the reader of a kind's store.
 struct StatusReader;
 
-impl PerKind for StatusReader {
-    type Output = Box<dyn Picture>;
+impl KindVisitor for StatusReader {
+    type Output = Box<dyn LiveReader>;
 
-    fn run<K: Stored>(&self, world: &World) -> Box<dyn Picture> {
+    fn run<K: Stored>(&self, world: &World) -> Box<dyn LiveReader> {
         Box::new(world.reader::<K>())
     }
 }
 
 impl Readers {
-    /// Of all stores.
+    /// The readers of all stores.
     pub fn of(world: &World) -> Self {
         let readers = Kind::ALL.iter().map(|kind| (*kind, with_kind(&StatusReader, *kind, world)));
         Self(Arc::new(readers.collect()))
     }
 
-    /// Every route and policy whose status has entries of a controller, in order. What of these has no verdict was left
-    /// behind by a process that ended too soon, and is to be released ([`super::Wanted::Released`]). It reads every
-    /// object: for once after the start.
+    /// All routes and policies with status entries of a controller, in order. Entries without a verdict are remains of
+    /// an earlier process, and are to be released ([`super::Wanted::Released`]). The call scans all objects, so callers
+    /// make it once after the start.
     pub fn with_entries_of(&self, controller_name: &str) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for (kind, reader) in &*self.0 {
@@ -111,8 +111,8 @@ impl Readers {
         keys
     }
 
-    /// An object as its store has it.
-    pub(super) fn live(&self, key: &ObjectKey) -> Option<Live> {
+    /// The stored version of an object.
+    pub(super) fn live(&self, key: &ObjectKey) -> Option<LiveObject> {
         self.0.get(&key.kind)?.live(&key.name)
     }
 

@@ -9,14 +9,14 @@ use crate::wait::doubled;
 /// The pace of writes to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// The first write is made at once; the second, no sooner than this after it.
+    /// The shortest time between the first write and the second.
     pub interval: Duration,
-    /// The interval doubles with every write up to this, as long as they follow each other: while a thousand routes
-    /// attach to a Gateway, it is not told of each. The last word is never held back longer than this.
+    /// The bound of the interval, which doubles with every consecutive write. The last change waits no longer than
+    /// this. While a thousand routes attach to a Gateway, its status is written a few times.
     pub max_interval: Duration,
-    /// The longest wait after a first failure.
+    /// The longest delay after a first failure.
     pub backoff: Duration,
-    /// The longest wait after any failure.
+    /// The longest delay after any failure.
     pub max_backoff: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Default for Pacing {
     }
 }
 
-/// When one object may be written next.
+/// The time of the next write of one object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     interval: Duration,
@@ -40,18 +40,18 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// When it may be written next; `None` is at once.
+    /// The earliest time of the next write; `None` for at once.
     pub(crate) const fn next(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Whether the pace has no state.
+    /// Whether the next write would start with the shortest interval.
     pub(crate) fn is_at_rest(&self, now: Instant) -> bool {
         self.failures == 0 && self.next.is_none_or(|next| next + self.interval < now)
     }
 
     pub(crate) fn wrote(&mut self, now: Instant, pacing: &Pacing) {
-        // An object that was let be for as long as it had to wait starts anew.
+        // After a rest of one interval, the intervals start again.
         self.interval = if self.is_at_rest(now) || self.interval.is_zero() {
             pacing.interval
         } else {
@@ -61,21 +61,21 @@ impl Pace {
         self.next = Some(now + self.interval);
     }
 
-    /// Takes note of a failure; `asked` is how long the server wants to be left alone.
+    /// Records a failure; `asked` is the server's `Retry-After`.
     pub(crate) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
         self.failures = self.failures.saturating_add(1);
         let doubled = doubled(pacing.backoff, self.failures, pacing.max_backoff);
-        // Between half of it and all, so that what failed together is not tried together.
+        // Jitter between half of the delay and all of it separates retries of simultaneous failures.
         let wait = doubled.mul_f64(f64::midpoint(1.0, fastrand::f64()));
         self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));
     }
 
-    /// Whether the last try failed.
+    /// Whether the last attempt failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.failures > 0
     }
 
-    /// There was nothing to write after all.
+    /// Records that no write was necessary.
     pub(crate) const fn settled(&mut self) {
         self.failures = 0;
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_for_is_waited() {
+    fn retry_after_is_honoured() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         pace.failed(now, Some(Duration::from_secs(7)), &Pacing::default());
         assert_eq!(pace.next().unwrap() - now, Duration::from_secs(7));

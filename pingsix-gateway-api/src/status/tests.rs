@@ -1,4 +1,4 @@
-//! The writers against an API server in the process, and stores that follow it as late as a test likes.
+//! The writers with a simulated API server, and stores that lag behind the server as the test demands.
 
 mod events;
 mod schedule;
@@ -39,7 +39,7 @@ const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A cluster, our picture of it, and a writer.
+/// A cluster, its world, and a writer.
 struct Rig {
     api: ApiServer,
     world: World,
@@ -61,21 +61,21 @@ impl Drop for Rig {
 }
 
 impl Rig {
-    /// With a writer that leads.
+    /// A rig with a writer that leads.
     fn new() -> Self {
         let rig = Self::following();
         rig.lead();
         rig
     }
 
-    /// With a writer that does not.
+    /// A rig with a writer that follows.
     fn following() -> Self {
         let rig = Self::without_writer();
         tokio::spawn(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
         rig
     }
 
-    /// With a writer that does not run.
+    /// A rig without a running writer.
     fn without_writer() -> Self {
         let api = ApiServer::default();
         let world = World::default();
@@ -99,13 +99,13 @@ impl Rig {
         self.lead.send_replace(None);
     }
 
-    /// Stores an object at the server; the picture gets to know it.
+    /// Stores an object at the server and in the world.
     fn put(&mut self, path: &str, object: Value) {
         self.api.put(path, object);
         self.watch();
     }
 
-    /// The picture catches up with the server, and tells the board.
+    /// Updates the world to the state of the server, and the board with its effects.
     fn watch(&mut self) {
         let version = self.api.version();
         if std::mem::replace(&mut self.version, version) == version {
@@ -134,7 +134,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass, and the picture follow: every few milliseconds, and less often where much time passes.
+    /// Advances the time and updates the world: every few milliseconds, or less often for long times.
     async fn run(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -152,7 +152,7 @@ impl Rig {
     }
 }
 
-/// An event of the kind that a path is about.
+/// An event of the kind of a path.
 fn event(path: &str, object: Value, is_gone: bool) -> Event {
     fn of<K: WatchedKind + Stored>(object: Value, is_gone: bool) -> Event
     where
@@ -221,7 +221,7 @@ fn parent_ref(name: &str) -> ParentRef {
     }
 }
 
-/// A verdict on a route, told from others by its message.
+/// A verdict on a route, identified by its message.
 fn judged(name: &str, message: &str, generation: i64) -> Wanted {
     Wanted::Route(RouteVerdict {
         key: Arc::new(route_key(name)),
@@ -266,7 +266,7 @@ fn message(status: &Value) -> Option<String> {
     Some(ours.first()?["conditions"][0]["message"].as_str()?.to_owned())
 }
 
-/// An entry of another controller, which no type of ours could keep as it is.
+/// An entry of another controller, with fields that our types lack.
 fn foreign_entry(say: &str) -> Value {
     json!({
         "parentRef": {"name": "web", "odd": [1, {"a": null}]}, "controllerName": THEIRS,

@@ -9,40 +9,40 @@ use pingsix_translate::status::{
 };
 use serde_json::Value;
 
-use super::live::Live;
+use super::live::LiveObject;
 
 /// The wanted status of an object. Each route has one, so rare parts are boxed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// Of a GatewayClass.
+    /// The status of a GatewayClass.
     GatewayClass(Box<GatewayClassVerdict>),
-    /// Of a PingsixProxy.
+    /// The status of a PingsixProxy.
     PingsixProxy(Box<PingsixProxyVerdict>),
-    /// Of a Gateway.
+    /// The status of a Gateway.
     Gateway {
-        /// The verdict, with what is known about delivery.
+        /// The verdict, with the delivery.
         verdict: Box<GatewayVerdict>,
         /// The addresses of its data planes; `None` if another program writes them.
         addresses: Option<Vec<Address>>,
     },
-    /// Of a ListenerSet.
+    /// The status of a ListenerSet.
     ListenerSet(Box<ListenerSetVerdict>),
-    /// Of a route, by all Gateways together ([`RouteVerdict::merge`]).
+    /// The status of a route, merged from all its Gateways ([`RouteVerdict::merge`]).
     Route(RouteVerdict),
-    /// Of a policy, one for each Gateway.
+    /// The status of a policy, with a verdict for each Gateway.
     Policy(Vec<PolicyVerdict>),
-    /// Of an Ingress.
+    /// The status of an Ingress.
     Ingress {
         /// The addresses of its data plane.
         addresses: Vec<Address>,
     },
-    /// We have stopped managing the object: nothing of ours. What that is for kinds whose conditions do not carry the
-    /// controller's name, [`StatusMerge::release_gateway`] says.
+    /// The status of an object that this controller no longer manages, without our entries. See
+    /// [`StatusMerge::release_gateway`] for kinds whose conditions do not carry the controller's name.
     Released,
 }
 
 impl Wanted {
-    /// The object, if this says which.
+    /// The object, if the status names it.
     pub(super) fn key(&self) -> Option<&Arc<ObjectKey>> {
         match self {
             Self::GatewayClass(verdict) => Some(&verdict.key),
@@ -56,23 +56,24 @@ impl Wanted {
 
 /// A wanted status, and the former one before its release.
 #[derive(Clone, Debug)]
-pub(super) struct Stated {
+pub(super) struct StatusEntry {
     pub(super) wanted: Wanted,
-    /// When this is [`Wanted::Released`] and the status does not carry our name: what we said last.
+    /// The last status before [`Wanted::Released`], for kinds whose status does not carry our name.
     pub(super) before: Option<Box<Wanted>>,
-    /// The status is out of date, and must not be written.
+    /// Whether the status is outdated and must not be written.
     pub(super) is_held: bool,
 }
 
-impl Stated {
+impl StatusEntry {
     /// The merge with the next wanted status.
-    pub(super) fn followed_by(&self, wanted: Wanted) -> Self {
+    pub(super) fn replaced_by(&self, wanted: Wanted) -> Self {
         let before = match (&wanted, &self.wanted) {
             (
                 Wanted::Released,
                 before @ (Wanted::Gateway { .. } | Wanted::ListenerSet(_) | Wanted::Ingress { .. }),
             ) => Some(Box::new(before.clone())),
-            // Entries carry our name, and a class is another object when its controller changes: the field is immutable.
+            // Entries carry our name. The controller of a class is immutable, so another controller means another
+            // object.
             (
                 _,
                 Wanted::GatewayClass(_)
@@ -88,15 +89,15 @@ impl Stated {
         Self { wanted, before, is_held: false }
     }
 
-    /// Whether it is done with once the object says so. What carries our name must not come back, not even by a write
-    /// that was thought lost. Of anything else we take out what is certainly ours at this time, once: later, the same words
-    /// may be those of another installation.
-    pub(super) fn is_done_once(&self) -> bool {
+    /// Whether the release ends with the first status without our parts. Entries with our name are removed whenever
+    /// they reappear, for example by a delayed write. Other parts are removed once: later, equal parts may be those of
+    /// another installation.
+    pub(super) fn is_one_time_release(&self) -> bool {
         self.wanted == Wanted::Released && self.before.is_some() && !self.is_held
     }
 
-    /// The live status with ours in it.
-    pub(super) fn merge(&self, merge: &StatusMerge, live: &Live) -> Value {
+    /// The live status with our parts.
+    pub(super) fn merge(&self, merge: &StatusMerge, live: &LiveObject) -> Value {
         let current = &live.status;
         match &self.wanted {
             Wanted::GatewayClass(verdict) => merge.gateway_class(current, verdict),
@@ -116,9 +117,9 @@ impl Stated {
         }
     }
 
-    fn release(&self, merge: &StatusMerge, live: &Live) -> Value {
+    fn release(&self, merge: &StatusMerge, live: &LiveObject) -> Value {
         let current = &live.status;
-        // Entries that carry our name are ours, whatever the kind and whoever of us wrote them.
+        // Entries with our name are ours, of any kind and of any replica.
         let entries = merge.release_entries(current);
         match self.before.as_deref() {
             Some(Wanted::Gateway { verdict, addresses }) => {
@@ -140,17 +141,17 @@ impl Stated {
         }
     }
 
-    /// Whether the live object already has a verdict of ours on a newer generation than this one is about.
-    pub(super) fn is_behind(&self, controller_name: &str, live: &Live) -> bool {
-        let Some(judged) = self.judged() else { return false };
+    /// Whether the live object has a verdict of ours on a newer generation.
+    pub(super) fn is_behind(&self, controller_name: &str, live: &LiveObject) -> bool {
+        let Some(judged) = self.judged_generation() else { return false };
         judged < live.generation
             && self
-                .said(controller_name, &live.status)
-                .is_some_and(|said| judged < said && said <= live.generation)
+                .observed_generation(controller_name, &live.status)
+                .is_some_and(|observed| judged < observed && observed <= live.generation)
     }
 
-    /// The generation that was judged.
-    fn judged(&self) -> Option<i64> {
+    /// The judged generation.
+    fn judged_generation(&self) -> Option<i64> {
         match &self.wanted {
             Wanted::GatewayClass(verdict) => Some(verdict.generation),
             Wanted::PingsixProxy(verdict) => Some(verdict.generation),
@@ -162,14 +163,14 @@ impl Stated {
         }
     }
 
-    /// The newest generation that a status speaks of in our name.
-    fn said(&self, controller_name: &str, status: &Value) -> Option<i64> {
+    /// The newest `observedGeneration` of our parts of a status.
+    fn observed_generation(&self, controller_name: &str, status: &Value) -> Option<i64> {
         let list = match &self.wanted {
             Wanted::GatewayClass(_)
             | Wanted::PingsixProxy(_)
             | Wanted::Gateway { .. }
             | Wanted::ListenerSet(_) => {
-                return newest(&status["conditions"]);
+                return accepted_generation(&status["conditions"]);
             }
             Wanted::Route(_) => "parents",
             Wanted::Policy(_) => "ancestors",
@@ -177,12 +178,12 @@ impl Stated {
         };
         let entries = status[list].as_array().into_iter().flatten();
         let ours = entries.filter(|entry| entry["controllerName"] == *controller_name);
-        ours.filter_map(|entry| newest(&entry["conditions"])).max()
+        ours.filter_map(|entry| accepted_generation(&entry["conditions"])).max()
     }
 }
 
-/// The generation of `Accepted`, the one condition that every verdict has.
-fn newest(conditions: &Value) -> Option<i64> {
+/// The `observedGeneration` of `Accepted`, which every verdict has.
+fn accepted_generation(conditions: &Value) -> Option<i64> {
     let conditions = conditions.as_array().into_iter().flatten();
     conditions
         .filter(|condition| condition["type"] == *"Accepted")

@@ -1,4 +1,4 @@
-//! From the board to the API server.
+//! The writer of statuses.
 
 mod queue;
 
@@ -21,9 +21,9 @@ use tracing::{Instrument as _, debug, info, info_span, warn};
 
 use self::queue::{Outcome, StatusQueue};
 use super::board::StatusBoard;
-use super::live::{Live, Readers};
+use super::live::{LiveObject, Readers};
 use super::pace::Pacing;
-use super::wanted::Stated;
+use super::wanted::StatusEntry;
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
@@ -31,7 +31,7 @@ use crate::leader::Leadership;
 /// The number of merges after conflicts before the write counts as a failure.
 const MERGES: usize = 4;
 
-/// After how many objects looked at in a row others get their turn.
+/// The number of consecutive checks after which the task yields.
 const YIELD_INTERVAL: usize = 64;
 
 /// The options of status writes.
@@ -54,11 +54,11 @@ pub struct WriterOptions {
 }
 
 impl WriterOptions {
-    /// For a controller.
+    /// The options for a controller name.
     pub fn new(controller_name: impl Into<String>) -> Self {
         let controller_name = controller_name.into();
         Self {
-            // The API server takes no more than 128 characters.
+            // The API server accepts at most 128 characters.
             field_manager: controller_name.replace('/', "-").chars().take(128).collect(),
             controller_name,
             concurrency: 16,
@@ -73,13 +73,13 @@ impl WriterOptions {
 /// The counters of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
-    /// Statuses that the API server took.
+    /// Written statuses.
     pub written: u64,
-    /// Objects that were looked at and said what they should.
+    /// Checks of objects that needed no write.
     pub suppressed: u64,
-    /// Writes that met a newer version of the object.
+    /// Conflicts with a newer version of the object.
     pub conflicts: u64,
-    /// Requests that failed otherwise.
+    /// Failed requests, conflicts excluded.
     pub failures: u64,
 }
 
@@ -95,7 +95,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Writes what the board says, while this replica leads.
+/// Writes the statuses of a board while this replica leads.
 #[derive(Clone)]
 pub struct StatusWriter {
     client: Client,
@@ -115,7 +115,7 @@ impl std::fmt::Debug for StatusWriter {
 }
 
 impl StatusWriter {
-    /// Of a board.
+    /// A writer for a board.
     pub fn new(client: Client, readers: Readers, board: StatusBoard, options: WriterOptions) -> Self {
         Self { client, readers, board, options: Arc::new(options), counters: Arc::default() }
     }
@@ -131,8 +131,7 @@ impl StatusWriter {
         }
     }
 
-    /// Writes until it is stopped. When leadership is lost, what is on its way is abandoned; when it is regained,
-    /// everything is looked at again, as it is then.
+    /// Writes until `stop`. A loss of leadership abandons writes in flight, and a gain checks all objects.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
         let mut gained = leadership.clone();
         loop {
@@ -140,7 +139,7 @@ impl StatusWriter {
                 () = stop.cancelled() => return,
                 () = gained.gained() => {}
                 () = self.board.marked() => {
-                    // A new leader visits all objects.
+                    // A new leader checks all objects.
                     self.board.take_marks();
                     continue;
                 }
@@ -155,32 +154,32 @@ impl StatusWriter {
         }
     }
 
-    /// Writes; never ends by itself.
+    /// Writes forever.
     async fn lead(&self) {
-        let mut desk = StatusQueue::new(self.options.pacing);
+        let mut queue = StatusQueue::new(self.options.pacing);
         let mut writing = FuturesUnordered::new();
-        let mut looks = 0;
+        let mut checks = 0;
         loop {
             let now = Instant::now();
             for key in self.board.take_marks() {
-                desk.schedule(ObjectKey::clone(&key), now);
+                queue.schedule(ObjectKey::clone(&key), now);
             }
             while writing.len() < self.options.concurrency.max(1) {
-                let Some(key) = desk.next_due(Instant::now()) else { break };
-                if let Some(live) = self.look(&mut desk, &key) {
-                    desk.started(&key);
+                let Some(key) = queue.next_due(Instant::now()) else { break };
+                if let Some(live) = self.check(&mut queue, &key) {
+                    queue.started(&key);
                     writing.push(self.write(key, live));
                 }
-                looks += 1;
-                if looks % YIELD_INTERVAL == 0 {
+                checks += 1;
+                if checks % YIELD_INTERVAL == 0 {
                     tokio::task::yield_now().await;
                 }
             }
             let has_room = writing.len() < self.options.concurrency.max(1);
-            let due = desk.due().filter(|_| has_room);
+            let due = queue.due().filter(|_| has_room);
             tokio::select! {
                 Some((key, outcome)) = writing.next(), if !writing.is_empty() => {
-                    self.conclude(&mut desk, key, outcome);
+                    self.finish(&mut queue, key, outcome);
                 }
                 () = self.board.marked() => {}
                 () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
@@ -188,39 +187,39 @@ impl StatusWriter {
         }
     }
 
-    /// The object as it is, if something has to be written.
-    fn look(&self, desk: &mut StatusQueue, key: &ObjectKey) -> Option<Live> {
-        let Some(stated) = self.board.stated(key) else {
-            desk.forget(key);
+    /// The live object, if its status needs a write.
+    fn check(&self, queue: &mut StatusQueue, key: &ObjectKey) -> Option<LiveObject> {
+        let Some(entry) = self.board.entry(key) else {
+            queue.forget(key);
             return None;
         };
         // An object outside of the store is deleted or not known yet: either way an event follows.
         let live = self.readers.live(key)?;
-        let live = desk.newest(key, live, self.options.lag);
-        if self.merged(&stated, &live).is_some_and(|status| !desk.was_pruned(key, &status, &live.status)) {
+        let live = queue.newest(key, live, self.options.lag);
+        if self.merged(&entry, &live).is_some_and(|status| !queue.was_pruned(key, &status, &live.status)) {
             return Some(live);
         }
         count(&self.counters.suppressed);
-        desk.settled(key, Instant::now());
-        if stated.is_done_once() {
-            self.board.let_go(key, &stated);
-            // The object has no author any more, and its deletion causes no visit.
-            desk.forget(key);
+        queue.settled(key, Instant::now());
+        if entry.is_one_time_release() {
+            self.board.finish_release(key, &entry);
+            // The board no longer has the object, so its deletion would cause no check.
+            queue.forget(key);
         }
         None
     }
 
-    /// The status as it should be, if that is not what it is.
-    fn merged(&self, stated: &Stated, live: &Live) -> Option<Value> {
-        if stated.is_held || stated.is_behind(&self.options.controller_name, live) {
+    /// The merged status, if it differs from the live status.
+    fn merged(&self, entry: &StatusEntry, live: &LiveObject) -> Option<Value> {
+        if entry.is_held || entry.is_behind(&self.options.controller_name, live) {
             return None;
         }
         let merge = StatusMerge::new(&self.options.controller_name, &Time(self.options.clock.now()));
-        let status = stated.merge(&merge, live);
+        let status = entry.merge(&merge, live);
         (status != live.status).then_some(status)
     }
 
-    async fn write(&self, key: ObjectKey, live: Live) -> (ObjectKey, Outcome) {
+    async fn write(&self, key: ObjectKey, live: LiveObject) -> (ObjectKey, Outcome) {
         let span = info_span!("status", object = %key, outcome = Empty);
         let outcome = self.try_write(&key, live).instrument(span.clone()).await;
         let outcome = outcome.unwrap_or_else(Outcome::Failed);
@@ -228,23 +227,23 @@ impl StatusWriter {
         (key, outcome)
     }
 
-    /// Merges what the board says now, and again for as long as somebody else is faster.
-    async fn try_write(&self, key: &ObjectKey, mut live: Live) -> Result<Outcome, Fault> {
+    /// Merges the newest wanted status and writes it. Conflicts repeat the merge, up to a limit.
+    async fn try_write(&self, key: &ObjectKey, mut live: LiveObject) -> Result<Outcome, Fault> {
         let Some(api) = self.readers.api(&self.client, key) else { return Ok(Outcome::Abandoned) };
         let mut conflict = None;
         for _ in 0..MERGES {
             if let Some(fault) = conflict {
                 count(&self.counters.conflicts);
                 debug!(error = %fault, "conflict with another writer; merging again");
-                live = Live::of(within(self.options.timeout, api.get(&key.name.name)).await?);
+                live = LiveObject::of(within(self.options.timeout, api.get(&key.name.name)).await?);
             }
-            let Some(stated) = self.board.stated(key) else { return Ok(Outcome::Abandoned) };
-            let Some(status) = self.merged(&stated, &live) else { return Ok(Outcome::Settled(live)) };
+            let Some(entry) = self.board.entry(key) else { return Ok(Outcome::Abandoned) };
+            let Some(status) = self.merged(&entry, &live) else { return Ok(Outcome::Settled(live)) };
             match within(self.options.timeout, self.patch(&api, key, &live, &status)).await {
                 Ok(object) => {
                     count(&self.counters.written);
                     debug!("status written");
-                    return Ok(Outcome::Stored { sent: status, stored: Live::of(object) });
+                    return Ok(Outcome::Stored { sent: status, stored: LiveObject::of(object) });
                 }
                 Err(fault) if fault.category == FaultCategory::Conflict => conflict = Some(fault),
                 Err(fault) => return Err(fault),
@@ -253,17 +252,17 @@ impl StatusWriter {
         Err(conflict.unwrap_or_else(Fault::conflict))
     }
 
-    /// Replaces the status, and nothing but the status: a PUT would carry what the store does not keep, and a merge patch
-    /// cannot take a field out.
+    /// Replaces the status alone. A PUT would need fields that the store drops, and a merge patch cannot remove entries
+    /// of lists.
     async fn patch(
         &self,
         api: &Api<DynamicObject>,
         key: &ObjectKey,
-        live: &Live,
+        live: &LiveObject,
         status: &Value,
     ) -> Result<DynamicObject, kube::Error> {
         let patch = json!([
-            // The API server compares it with that of the object, and answers 409 if the two differ.
+            // The API server responds with 409 if the object has another version.
             { "op": "replace", "path": "/metadata/resourceVersion", "value": live.version },
             { "op": "add", "path": "/status", "value": status },
         ]);
@@ -273,29 +272,29 @@ impl StatusWriter {
         api.patch_status(&key.name.name, &params, &patch).await
     }
 
-    fn conclude(&self, desk: &mut StatusQueue, key: ObjectKey, outcome: Outcome) {
+    fn finish(&self, queue: &mut StatusQueue, key: ObjectKey, outcome: Outcome) {
         let now = Instant::now();
         if let Outcome::Failed(fault) = &outcome {
             count(&self.counters.failures);
-            self.complain(desk, &key, fault);
+            self.log_failure(queue, &key, fault);
         }
-        // A deleted object is not retried. An object that the watch still has may exist after all.
+        // A deleted object needs no retry. An object in the store may exist in spite of a 404.
         let is_gone = self.readers.live(&key).is_none();
-        // One more look, to find that there is nothing left to do.
-        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_done_once());
-        desk.ended(&key, outcome, now);
+        // One more check completes a release.
+        let is_released = self.board.entry(&key).is_some_and(|entry| entry.is_one_time_release());
+        queue.ended(&key, outcome, now);
         if is_gone {
-            desk.forget(&key);
+            queue.forget(&key);
         } else if is_released {
-            desk.schedule(key, now);
+            queue.schedule(key, now);
         }
     }
 
-    /// The same fault of many objects of a kind is logged once.
-    fn complain(&self, desk: &mut StatusQueue, key: &ObjectKey, fault: &Fault) {
+    /// Logs a failure. Repetitions for other objects of the kind have the level `debug`.
+    fn log_failure(&self, queue: &mut StatusQueue, key: &ObjectKey, fault: &Fault) {
         let category = fault.category.as_str();
-        let is_news = desk.complains(key.kind, fault.category);
-        if fault.category == FaultCategory::NotFound || !is_news {
+        let is_first = queue.is_first_failure(key.kind, fault.category);
+        if fault.category == FaultCategory::NotFound || !is_first {
             debug!(object = %key, category, error = %fault, "the status was not written");
         } else if fault.category == FaultCategory::Forbidden {
             let resource = self.readers.resource(key.kind);

@@ -1,31 +1,32 @@
-//! The references of a kind, declared once.
+//! The declaration of references of a kind.
 
 use std::fmt;
 use std::hash::Hash;
 
-/// A target of references: a name of any shape. Blanket implementation.
+/// A target of references: a name of any type. There is a blanket implementation.
 pub trait Target: Clone + Eq + Ord + Hash + fmt::Debug + 'static {}
 
 impl<T: Clone + Eq + Ord + Hash + fmt::Debug + 'static> Target for T {}
 
-/// One way in which objects of kind `K` refer to others. Made by [`Edge::concerns`] or [`Edge::depends_on`], in a `static`.
+/// A type of references from objects of kind `K`. [`Edge::concerns`] and [`Edge::depends_on`] create edges in a
+/// `static`.
 #[non_exhaustive]
 pub struct Edge<K, T> {
-    /// Its name in dumps and metrics, for example `backend`.
+    /// The name in dumps and metrics, for example `backend`.
     pub name: &'static str,
-    /// Which end has to be looked at again when the other changes.
+    /// The affected end of a change.
     pub direction: Direction,
-    /// Adds what an object refers to; repetitions do no harm. A function of the object alone.
+    /// Adds the targets of an object, repetitions allowed. The function depends on the object alone.
     pub targets: fn(&K, &mut Vec<T>),
 }
 
 impl<K, T> Edge<K, T> {
-    /// When an object changes, so do these: a route concerns its Gateway.
+    /// A change of an object affects its targets: a route concerns its Gateway.
     pub const fn concerns(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
         Self { name, direction: Direction::Concerns, targets }
     }
 
-    /// When one of these changes, so does the object: a route depends on its Services.
+    /// A change of a target affects the object: a route depends on its Services.
     pub const fn depends_on(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
         Self { name, direction: Direction::DependsOn, targets }
     }
@@ -40,11 +41,11 @@ impl<K, T> fmt::Debug for Edge<K, T> {
     }
 }
 
-/// Which end of an edge has to be looked at again when the other changes.
+/// The end of an edge that a change of the other end affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// When the object changes, so does its target: a route concerns its Gateway, an EndpointSlice its Service.
+    /// A change of the object affects the target: a route concerns its Gateway, an EndpointSlice its Service.
     Concerns,
-    /// When the target changes, so does the object: a Gateway depends on its GatewayClass, a route on its Services.
+    /// A change of the target affects the object: a Gateway depends on its GatewayClass, a route on its Services.
     DependsOn,
 }

@@ -1,4 +1,4 @@
-//! One secondary map.
+//! A secondary map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,26 +6,26 @@ use pingsix_translate::ObjectName;
 
 use super::edge::Target;
 
-/// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
+/// The referrers of each target. The relation is many-to-many, and targets without referrers take no memory.
 #[derive(Clone, Debug)]
 pub(super) struct Index<T> {
     referrers: BTreeMap<T, Referrers<T>>,
     len: usize,
 }
 
-/// Most targets have a single referrer, for which a set would be many times as large as what it holds.
+/// The referrers of a target. Most targets have one referrer, which needs no set.
 #[derive(Clone, Debug)]
 enum Referrers<T> {
     One(ObjectName),
-    /// Two, at least at some time.
+    /// Two referrers at least, now or earlier.
     Many(Box<Many<T>>),
 }
 
-/// In a box of its own, so that a single referrer takes no room for it.
+/// Several referrers. The box keeps a single referrer small.
 #[derive(Clone, Debug)]
 struct Many<T> {
     names: BTreeSet<ObjectName>,
-    /// The targets that these concern, with counts: thousands of routes share a Service, and belong to a few Gateways.
+    /// The targets that the referrers concern, with counts. Thousands of routes may share a Service and few Gateways.
     concerned: BTreeMap<T, usize>,
 }
 
@@ -81,7 +81,7 @@ impl<T: Target> Referrers<T> {
         }
     }
 
-    /// Removes a referrer; returns whether it was there, and whether none is left.
+    /// Removes a referrer; returns whether it was present, and whether the set is empty now.
     fn remove(&mut self, referrer: &ObjectName, concerned: &BTreeSet<T>) -> (bool, bool) {
         match self {
             Self::One(one) => (one == referrer, one == referrer),
@@ -105,8 +105,8 @@ impl<T: Target> Referrers<T> {
 }
 
 impl<T: Target> Index<T> {
-    /// Adds a reference by an object that concerns these; `concerned_by` tells the same of the others. Returns whether the
-    /// reference is new.
+    /// Adds a reference by an object with these concerned targets; `concerned_by` has the targets of other referrers.
+    /// Returns whether the reference is new.
     pub(super) fn insert(
         &mut self,
         target: T,
@@ -122,7 +122,7 @@ impl<T: Target> Index<T> {
         is_new
     }
 
-    /// Removes a reference by an object that concerned these; returns whether it was there.
+    /// Removes a reference by an object with these concerned targets; returns whether it was present.
     pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
         let Some(referrers) = self.referrers.get_mut(target) else { return false };
         let (was_there, is_empty) = referrers.remove(referrer, concerned);
@@ -133,7 +133,7 @@ impl<T: Target> Index<T> {
         was_there
     }
 
-    /// One that goes on referring to a target concerns others than before.
+    /// Updates the counts after a referrer of a target has changed its concerned targets.
     pub(super) fn recount(&mut self, target: &T, before: &BTreeSet<T>, after: &BTreeSet<T>) {
         if let Some(Referrers::Many(many)) = self.referrers.get_mut(target) {
             many.discount(before);
@@ -164,7 +164,7 @@ impl<T: Target> Index<T> {
         self.referrers.keys().collect()
     }
 
-    /// Takes no more room than it needs, after many references came in order.
+    /// Frees spare capacity, after a list was inserted.
     pub(super) fn shrink(&mut self) {
         for referrers in self.referrers.values_mut() {
             if let Referrers::Many(many) = referrers {

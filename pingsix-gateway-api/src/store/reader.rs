@@ -8,12 +8,12 @@ use kube::Resource;
 use parking_lot::RwLock;
 use pingsix_translate::ObjectName;
 
-/// The requirements of a store on its objects. Blanket implementation for those of kube.
+/// An object that can be stored. There is a blanket implementation for kube's resources.
 pub trait StoredObject: 'static {
     /// The namespace and name; the namespace of a cluster-scoped object is empty.
     fn object_name(&self) -> ObjectName;
 
-    /// Whether both have the same `resourceVersion`, or none.
+    /// Whether the `resourceVersion`s are equal or both absent.
     fn is_same_version(&self, other: &Self) -> bool;
 }
 
@@ -29,10 +29,10 @@ impl<K: Resource + 'static> StoredObject for K {
     }
 }
 
-/// Reads the objects of a [`ReflectorStore`](super::ReflectorStore), also during changes. Cheap to clone.
+/// A handle that reads the objects of a [`ReflectorStore`](super::ReflectorStore) from any thread. Clones are cheap.
 ///
-/// The store of kube-runtime keeps version and uid of every object again in its own table: some 300 bytes for each of
-/// maybe ten thousand objects.
+/// kube-runtime's store copies version and uid of every object into its own table, which takes some 300 bytes per
+/// object.
 pub struct Reader<K>(Arc<RwLock<Objects<K>>>);
 
 type Objects<K> = BTreeMap<ObjectName, Arc<K>>;
@@ -80,7 +80,7 @@ impl<K> Reader<K> {
         self.0.read().keys().cloned().collect()
     }
 
-    /// Puts an object there. Returns its name, which is one for all maps and versions, and what it was before.
+    /// Inserts an object. Returns its interned name and the former object.
     pub(super) fn insert(&self, name: ObjectName, object: Arc<K>) -> (ObjectName, Option<Arc<K>>) {
         let mut objects = self.0.write();
         let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
@@ -93,7 +93,7 @@ impl<K> Reader<K> {
         self.0.write().remove_entry(name)
     }
 
-    /// Takes no more room than it needs, after many objects came in order.
+    /// Frees spare capacity, after a list was inserted.
     pub(super) fn shrink(&self) {
         let mut objects = self.0.write();
         *objects = std::mem::take(&mut *objects).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The reflector and its secondary maps, in step.
+//! The store and its secondary maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -69,14 +69,14 @@ pub struct Work {
     pub entries: usize,
 }
 
-/// Objects of one kind, and who of them refers to what.
+/// The objects of one kind, with secondary maps of their references.
 pub struct ReflectorStore<K: 'static, T: 'static> {
     reader: Reader<K>,
     edges: &'static [Edge<K, T>],
-    /// One per edge.
+    /// One map per edge.
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
-    /// The objects of a list that is being read.
+    /// The objects of an unfinished list.
     listing: Option<BTreeMap<ObjectName, K>>,
     is_complete: bool,
     work: Work,
@@ -106,15 +106,15 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         }
     }
 
-    /// Says when two versions of an object say the same, so that nobody needs to look again. Unless told otherwise, when
-    /// their `resourceVersion` is the same.
+    /// Sets the equality of two versions of an object, which decides between [`Change::Touched`] and
+    /// [`Change::Applied`]. The default compares their `resourceVersion`.
     #[must_use]
     pub fn comparing(mut self, same: fn(&K, &K) -> bool) -> Self {
         self.same = same;
         self
     }
 
-    /// Takes an event in, and tells what it changed. Between `Init` and `InitDone` nothing changes.
+    /// Applies an event, and returns the changes. Between `Init` and `InitDone` there are no changes.
     pub fn apply(&mut self, event: watcher::Event<K>) -> Vec<Change<K, T>> {
         match event {
             watcher::Event::Init => {
@@ -127,19 +127,19 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
             }
             watcher::Event::InitDone => self.finish_listing(),
             watcher::Event::Apply(object) => vec![self.put(object.object_name(), object)],
-            // Its last state is that of the store; the event may carry another.
+            // The stored object has the indexed references; the event may carry a later version.
             watcher::Event::Delete(object) => self.remove(&object.object_name()).into_iter().collect(),
         }
     }
 
-    /// Takes an object out by its name, and tells what that changed: for kinds of which single objects are watched, where
-    /// nobody knows what was deleted but that it is not there.
+    /// Removes an object by its name, and returns the change. Watches of single objects report an absence without the
+    /// deleted object.
     pub fn remove(&mut self, name: &ObjectName) -> Option<Change<K, T>> {
         let (name, before) = self.reader.remove(name)?;
         Some(self.removed(&name, before))
     }
 
-    /// Whether a list was read to its end: before that, what is not there is merely not known.
+    /// Whether a list was complete. Before that, missing objects are unknown.
     pub const fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -149,7 +149,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         self.reader.get(name)
     }
 
-    /// A handle that reads the objects from elsewhere, also while they change.
+    /// A handle that reads the objects in other threads.
     pub fn reader(&self) -> Reader<K> {
         self.reader.clone()
     }
@@ -180,7 +180,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         concerned
     }
 
-    /// Whether something holds for one of those who have to be looked at when a target changes.
+    /// Whether a predicate holds for a dependent of a target.
     pub fn has_dependent(&self, target: &T, is_one: impl FnMut(&ObjectName) -> bool) -> bool {
         let edges = self.edges.iter().zip(&self.indexes);
         let edges = edges.filter(|(edge, _)| edge.direction == Direction::DependsOn);
@@ -213,12 +213,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         targets
     }
 
-    /// The secondary maps: each edge with everything it leads to, in order. For dumps; it reads all of them.
+    /// The edges, each with its targets in order. The call scans the maps, so it serves dumps.
     pub fn edges(&self) -> impl Iterator<Item = (&Edge<K, T>, BTreeSet<&T>)> {
         self.edges.iter().zip(self.indexes.iter().map(Index::targets))
     }
 
-    /// The number of entries in the secondary maps. For metrics and tests; the call reads all of them.
+    /// The number of entries in the secondary maps.
     pub fn entries(&self) -> usize {
         self.indexes.iter().map(Index::len).sum()
     }
@@ -260,8 +260,8 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         Change::Removed { name: name.clone(), concerned, released, before }
     }
 
-    /// Moves an object from its old targets to its new ones. Returns what either version concerns, and what only the old
-    /// one depends on.
+    /// Moves an object from its old targets to its new ones. Returns the concerned targets of both versions, and the
+    /// dependencies of the old version alone.
     fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
@@ -314,7 +314,7 @@ fn concerns<K, T: Target>(edges: &[Edge<K, T>], object: &K) -> BTreeSet<T> {
     edges.flat_map(|edge| targets(edge, Some(object))).collect()
 }
 
-/// The same of an object in the store.
+/// The targets that a stored object concerns, by its name.
 fn concerned_by<K, T: Target>(
     reader: &Reader<K>,
     edges: &'static [Edge<K, T>],

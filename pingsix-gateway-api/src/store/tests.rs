@@ -1,4 +1,4 @@
-//! The store against a picture that is made anew after every event.
+//! The comparison of a store with a fresh one after every event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ fn a_change_names_what_the_old_and_the_new_version_concern() {
 }
 
 #[test]
-fn what_was_looked_for_and_is_missing_is_found_when_it_comes() {
+fn a_missing_target_finds_its_referrers_when_it_appears() {
     let mut store = ReflectorStore::new(EDGES);
     store.apply(Event::Apply(object("a", 1, &[("on-1", "nowhere")])));
     assert_eq!(dependents(&store, "nowhere"), ["a"]);
@@ -90,7 +90,7 @@ fn nothing_changes_until_a_list_is_complete() {
     assert_eq!(store.apply(Event::InitDone).len(), 1);
     assert!(store.is_complete());
 
-    // A list that breaks off half way is started again, and takes nothing away.
+    // An interrupted list restarts, and removes nothing.
     store.apply(Event::Init);
     store.apply(Event::Init);
     assert_eq!(dependents(&store, "p"), ["a"]);
@@ -112,7 +112,7 @@ fn a_relist_of_what_is_there_changes_nothing() {
 }
 
 #[test]
-fn what_says_the_same_is_only_touched() {
+fn an_object_with_equal_content_is_only_touched() {
     let mut store = ReflectorStore::new(EDGES).comparing(|before, after| before.data == after.data);
     store.apply(Event::Apply(object("a", 1, &[("on-1", "p")])));
     let work = store.work();
@@ -196,7 +196,7 @@ fn step(
             for (name, data) in &listed {
                 store.apply(Event::InitApply(made(name, 1000 + version, data)));
             }
-            // One of two breaks off.
+            // Every second list is interrupted.
             if relist == 8 {
                 store.apply(Event::InitDone);
                 *picture = listed;

@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The bounds of delays after failures, which double with each failure, with jitter.
+/// The bounds of delays after failures. Delays double with each failure and have jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffBounds {
-    /// The longest wait after the first failure. Watches that are opened follow each other no faster than this, whatever
-    /// ends them.
+    /// The longest delay after the first failure, and the shortest interval between two opened watches.
     pub min: Duration,
-    /// The longest wait ever.
+    /// The longest delay.
     pub max: Duration,
-    /// After how long without a failure the next one counts as the first.
+    /// The time without a failure after which the next failure counts as the first.
     pub reset_after: Duration,
 }
 
 impl Default for BackoffBounds {
-    /// The figures that Kubernetes' own controllers use.
+    /// The values of Kubernetes' own controllers.
     fn default() -> Self {
         Self {
             min: Duration::from_millis(800),
@@ -27,13 +26,13 @@ impl Default for BackoffBounds {
     }
 }
 
-/// The waits after failures that follow each other.
+/// The delays after consecutive failures.
 #[derive(Debug)]
 pub(super) struct Backoff {
     bounds: BackoffBounds,
-    /// The longest that the next wait may be.
+    /// The longest next delay.
     ceiling: Duration,
-    /// When the last wait was over.
+    /// The end of the last delay.
     resumed: Option<Instant>,
 }
 
@@ -58,8 +57,8 @@ impl Backoff {
     }
 }
 
-/// A duration, up to a fifth more or less.
-pub(crate) fn about(duration: Duration) -> Duration {
+/// A duration with a jitter of up to a fifth.
+pub(crate) fn with_jitter(duration: Duration) -> Duration {
     duration.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
@@ -85,7 +84,7 @@ mod tests {
         let waits: std::collections::BTreeSet<Duration> =
             (0..50).map(|_| Backoff::new(BackoffBounds::default()).failed(None)).collect();
         assert!(waits.len() > 40, "{waits:?}");
-        let shares: Vec<Duration> = (0..200).map(|_| about(SECOND * 30)).collect();
+        let shares: Vec<Duration> = (0..200).map(|_| with_jitter(SECOND * 30)).collect();
         assert!(shares.iter().all(|share| (24..=36).contains(&share.as_secs())));
         assert!(
             shares.iter().any(|share| *share < SECOND * 27)

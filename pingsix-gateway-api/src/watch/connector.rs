@@ -1,4 +1,4 @@
-//! The way to the API server that one watch takes.
+//! A client for one watch.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,43 +18,47 @@ use tower_service::Service;
 
 use super::options::WatchOptions;
 
-/// A client below a client, which sees what kube-runtime's watcher does not tell or leaves to chance:
+/// A service below kube-runtime's watcher, which adds:
 ///
-/// - when a watch is open; the watcher is silent until the first event, which may be never;
-/// - that an API server does not answer at all: there is no time limit of its own for opening a watch;
-/// - what an HTTP error says: to the watcher, the body of a refusal is a stream of events none of which can be decoded;
-/// - that something in between ends every watch at once: the watcher would open the next without a pause;
-/// - that nothing comes any more through a connection that nobody has closed: the watcher waits for longer than a watch may
-///   last, because it does not see bookmarks.
+/// - The time at which a watch opens. The watcher emits its first item with the first event, which may never come.
+/// - A timeout for opening a watch. The watcher has none.
+/// - The message of an HTTP error. The watcher decodes the body of an error response as events, and fails.
+/// - A minimum interval between two watches. When a proxy closes every watch at once, the watcher reopens it without
+///   delay.
+/// - An idle timeout for a broken connection. The watcher does not see bookmarks, so it waits for longer than the
+///   lifetime of a watch.
 pub(super) struct WatchConnector {
     client: Client,
     timeout: Duration,
     silence: Duration,
     /// The shortest time between the starts of two watches.
-    pace: Duration,
+    min_interval: Duration,
     opened: watch::Sender<Option<Instant>>,
 }
 
 impl WatchConnector {
-    /// A client for one watch, and when it was opened last.
+    /// A client for one watch, and the time of its last opening.
     pub(super) fn client(
         client: &Client,
         WatchOptions { request_timeout, silence, backoff, .. }: &WatchOptions,
     ) -> (Client, watch::Receiver<Option<Instant>>) {
-        let (opened, when) = watch::channel(None);
+        let (opened, last_opened) = watch::channel(None);
         let namespace = client.default_namespace().to_owned();
-        let (timeout, silence, pace) = (*request_timeout, *silence, backoff.min);
-        (Client::new(Self { client: client.clone(), timeout, silence, pace, opened }, namespace), when)
+        let (timeout, silence, min_interval) = (*request_timeout, *silence, backoff.min);
+        (
+            Client::new(Self { client: client.clone(), timeout, silence, min_interval, opened }, namespace),
+            last_opened,
+        )
     }
 }
 
 /// The body of a response.
-type Passed = UnsyncBoxBody<Bytes, kube::Error>;
+type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 impl Service<Request<Body>> for WatchConnector {
-    type Response = Response<Passed>;
+    type Response = Response<ResponseBody>;
     type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Passed>, kube::Error>>;
+    type Future = BoxFuture<'static, Result<Response<ResponseBody>, kube::Error>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
@@ -65,24 +69,25 @@ impl Service<Request<Body>> for WatchConnector {
         if !is_watch(&request) {
             return async move { Ok(client.send(request).await?.map(BodyExt::boxed_unsync)) }.boxed();
         }
-        let (timeout, silence, pace, opened) = (self.timeout, self.silence, self.pace, self.opened.clone());
+        let (timeout, silence, min_interval, opened) =
+            (self.timeout, self.silence, self.min_interval, self.opened.clone());
         async move {
             let last = *opened.borrow();
             if let Some(last) = last {
-                tokio::time::sleep_until(last + pace).await;
+                tokio::time::sleep_until(last + min_interval).await;
             }
             let response = tokio::time::timeout(timeout, open(&client, request)).await;
             let response = response.map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
             opened.send_replace(Some(Instant::now()));
-            Ok(response.map(|body| until_silent(body, silence)))
+            Ok(response.map(|body| with_idle_timeout(body, silence)))
         }
         .boxed()
     }
 }
 
-/// The body until nothing comes of it for so long. Then it ends as if the API server had ended it, and the connection with
-/// it, for it is of HTTP/1; so the next watch has a new one.
-fn until_silent(body: Body, silence: Duration) -> Passed {
+/// Ends a body after a silence, as if the API server had ended it. The end of an HTTP/1 body closes its connection, so
+/// the next watch gets a new connection.
+fn with_idle_timeout(body: Body, silence: Duration) -> ResponseBody {
     let frames = futures::stream::unfold(BodyStream::new(body), move |mut frames| async move {
         let Ok(frame) = tokio::time::timeout(silence, frames.next()).await else {
             tracing::debug!(?silence, "watch is silent; reopening");
@@ -105,7 +110,7 @@ async fn open(client: &Client, request: Request<Body>) -> Result<Response<Body>,
     }
     let body = response.into_body().collect_bytes().await?;
     let status = serde_json::from_slice::<Status>(&body).ok().filter(|status| status.code == code.as_u16());
-    // A proxy answered in place of the API server, and its status is the only information.
+    // The response of a proxy carries no Status object.
     let status = status.unwrap_or_else(|| Status::failure("", "").with_code(code.as_u16()));
     Err(kube::Error::Api(status.boxed()))
 }

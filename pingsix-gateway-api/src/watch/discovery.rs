@@ -1,7 +1,7 @@
 //! The discovery of kinds.
 //!
-//! A list that is answered 404 proves nothing: a proxy, or an API server that starts, answers the same. A kind counts
-//! as absent only if the API server answers the question what it serves, and the kind is not in the answer.
+//! A 404 for a list proves nothing: proxies and starting API servers return it, too. A kind is absent when discovery
+//! succeeds without the kind.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::fault::{FaultCategory, within};
 pub enum Availability {
     /// The kind is watched.
     Watching,
-    /// The API server does not serve it, or not in the version that is needed: it has no objects. Looked for again from
-    /// time to time.
+    /// The API server does not serve the kind in the required version, so the kind has no objects. Discovery is
+    /// repeated periodically.
     Absent {
         /// The missing definition.
         message: String,
     },
-    /// We may not read it. What is known of its objects stays.
+    /// The controller lacks the permission to read the kind. The known objects stay.
     Forbidden {
         /// The message of the API server.
         message: String,
     },
-    /// The API server does not answer, or not sensibly. What is known of its objects stays.
+    /// The API server does not answer, or the answer is invalid. The known objects stay.
     Unreachable {
         /// The fault.
         message: String,
@@ -59,39 +59,42 @@ impl Availability {
     }
 }
 
-/// The answer of the API server about a kind.
-pub(super) enum Served {
-    Yes,
-    No { message: String },
+/// The result of discovery for a kind.
+pub(super) enum Discovery {
+    Served,
+    Missing { message: String },
 }
 
-/// Asks the API server whether it serves a kind in the version that is needed.
-pub(super) async fn served<K: WatchedKind>(client: &Client, limit: Duration) -> Result<Served, WatchFault> {
-    within(limit, ask::<K>(client)).await.map_err(|fault| WatchFault::at(Step::Discovery, fault))
+/// Discovers whether the API server serves a kind in the required version.
+pub(super) async fn discover<K: WatchedKind>(
+    client: &Client,
+    limit: Duration,
+) -> Result<Discovery, WatchFault> {
+    within(limit, request::<K>(client)).await.map_err(|fault| WatchFault::at(Step::Discovery, fault))
 }
 
-async fn ask<K: WatchedKind>(client: &Client) -> Result<Served, kube::Error> {
+async fn request<K: WatchedKind>(client: &Client) -> Result<Discovery, kube::Error> {
     let (kind, group, version, plural) =
         (K::KIND, K::Wire::group(&()), K::Wire::version(&()), K::Wire::plural(&()));
     if group.is_empty() {
         let resources = client.list_core_api_resources(&version).await?;
         return Ok(if resources.resources.iter().any(|resource| resource.name == plural) {
-            Served::Yes
+            Discovery::Served
         } else {
-            Served::No { message: format!("The API server does not serve {kind}.") }
+            Discovery::Missing { message: format!("The API server does not serve {kind}.") }
         });
     }
     let groups = client.list_api_groups().await?.groups;
     let Some(served) = groups.into_iter().find(|served| served.name == group) else {
         let message = format!("The API server does not serve {kind}: it knows nothing of {group}.");
-        return Ok(Served::No { message });
+        return Ok(Discovery::Missing { message });
     };
     let mut others = Vec::new();
     for served in served.versions {
         let resources = client.list_api_group_resources(&served.group_version).await?;
         if resources.resources.iter().any(|resource| resource.name == plural) {
             if served.version == version {
-                return Ok(Served::Yes);
+                return Ok(Discovery::Served);
             }
             others.push(served.version);
         }
@@ -102,5 +105,5 @@ async fn ask<K: WatchedKind>(client: &Client) -> Result<Served, kube::Error> {
         let others = others.join(" and ");
         format!("The API server serves {kind} only as {others}, and {version} is needed: install newer CRDs.")
     };
-    Ok(Served::No { message })
+    Ok(Discovery::Missing { message })
 }

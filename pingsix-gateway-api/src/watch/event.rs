@@ -7,12 +7,12 @@ use super::object::Watched;
 
 macro_rules! events {
     ($($kind:ident in $field:ident $facts:tt)+) => {
-        /// The event of a watch of one kind.
+        /// An event of the watch of one kind.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum Event {
             $(
-                #[doc = concat!("Of kind ", stringify!($kind), ".")]
+                #[doc = concat!("An event of the kind ", stringify!($kind), ".")]
                 $kind(watcher::Event<Watched<snapshot::$kind>>),
             )+
         }
@@ -26,8 +26,8 @@ macro_rules! events {
         )+
 
         impl Event {
-            /// Whether the event is part of a list, which counts at its end.
-            pub const fn is_of_a_list(&self) -> bool {
+            /// Whether the event is part of a list, which takes effect at its end.
+            pub const fn is_from_list(&self) -> bool {
                 match self {
                     $(Self::$kind(
                         watcher::Event::Init | watcher::Event::InitApply(_) | watcher::Event::InitDone,
@@ -36,7 +36,7 @@ macro_rules! events {
                 }
             }
 
-            /// The kind it is about.
+            /// The kind of the object.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }

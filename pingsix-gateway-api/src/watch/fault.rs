@@ -8,7 +8,7 @@ use crate::fault::{Fault, FaultCategory};
 /// The failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Asking what is served.
+    /// Discovering the served kinds.
     Discovery,
     /// Listing.
     List,
@@ -29,7 +29,7 @@ impl Step {
     }
 }
 
-/// A watch that failed, or could not begin.
+/// The failure of a watch.
 #[derive(Clone, Debug, Error)]
 #[error("{}: {cause}", step.as_str())]
 pub(super) struct WatchFault {
@@ -42,7 +42,7 @@ impl WatchFault {
         Self { step, cause }
     }
 
-    /// The stream, which has no end, ended.
+    /// The fault of a stream that ended although it should run forever.
     pub(super) fn ended(step: Step) -> Self {
         Self::at(step, Fault::new(FaultCategory::Transport, "the stream ended"))
     }
@@ -51,12 +51,12 @@ impl WatchFault {
         self.cause.category
     }
 
-    /// Whether a watch can go on from where it was; if not, everything has to be listed again.
-    pub(super) const fn can_go_on(&self) -> bool {
+    /// Whether a watch can resume from its last resource version. Otherwise, a new list is necessary.
+    pub(super) const fn is_resumable(&self) -> bool {
         match (self.step, self.cause.category) {
             (Step::Open, FaultCategory::Throttled | FaultCategory::Server)
             | (Step::Open | Step::Read, FaultCategory::Timeout | FaultCategory::Transport) => true,
-            // An error amid the events may have taken the place of one.
+            // An error among the events may have replaced an event.
             (Step::Discovery | Step::List | Step::Open | Step::Read, _) => false,
         }
     }

@@ -8,26 +8,26 @@ use super::discovery::Availability;
 use super::event::Event;
 use super::object::{Watched, WatchedKind};
 
-/// The inputs of watches, in the order of processing.
+/// An item of the stream of watches, in the order of processing.
 #[derive(Debug)]
 pub enum Input {
-    /// For [`World::apply`](crate::world::World::apply). Kinds that are watched by name never send `Init`.
+    /// An event for [`World::apply`](crate::world::World::apply). Kinds that are watched by name never send `Init`.
     Event(Event),
-    /// For [`World::remove`](crate::world::World::remove): the object is not there any more.
+    /// A deleted object, for [`World::remove`](crate::world::World::remove).
     Gone(ObjectKey),
-    /// The answer about a referenced object has changed. The object itself comes first.
+    /// A new answer about a referenced object. An event with the object precedes it.
     Answered {
-        /// Which.
+        /// The object.
         key: ObjectKey,
         /// The answer.
         answer: Answer,
     },
-    /// The object has no reference left, and its watch has ended: for [`World::remove`](crate::world::World::remove).
+    /// An object without a reference, whose watch has ended, for [`World::remove`](crate::world::World::remove).
     /// Earlier answers no longer hold.
     Released(ObjectKey),
-    /// The availability of a kind has changed.
+    /// A new availability of a kind.
     Availability {
-        /// Which.
+        /// The kind.
         kind: Kind,
         /// The availability.
         availability: Availability,
@@ -41,7 +41,7 @@ pub enum Answer {
     Present,
     /// The object does not exist.
     Absent,
-    /// We may not know. If it was there before, what is held is how it was last.
+    /// The API server forbids to read the object. The last known version stays.
     Forbidden {
         /// The message of the API server.
         message: String,
@@ -52,12 +52,12 @@ pub enum Answer {
 #[derive(Debug)]
 pub(super) struct Closed;
 
-/// Hands an input on, as soon as there is room.
+/// Sends an input when the channel has capacity.
 pub(super) async fn send(inputs: &mpsc::Sender<Input>, input: Input) -> Result<(), Closed> {
     inputs.send(input).await.map_err(|_| Closed)
 }
 
-/// A kind whose events the world takes.
+/// A kind with events for the world.
 pub(super) trait WorldKind: WatchedKind {
     /// An event for the world.
     fn input(event: watcher::Event<Watched<Self>>) -> Input;

@@ -1,5 +1,5 @@
-//! The kinds as the controller has them: the presence of a kind in clusters, the status that it gets, and the part of its
-//! objects that is kept. One table, beside that of [`Kind`].
+//! The controller's table of kinds, beside the table of [`Kind`]: the presence of a kind in clusters, the written part
+//! of its status, and the stored part of its objects.
 
 use pingsix_translate::snapshot::{self, Identified};
 use pingsix_translate::{Kind, for_each_kind};
@@ -8,21 +8,22 @@ use serde_json::Value;
 /// The condition for a watch of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Every cluster has it, or the controller is of no use without it.
+    /// The controller needs the kind.
     Required,
-    /// A custom resource that may not be installed. One that is not there has no objects; it may come later.
+    /// A custom resource that may be installed later or never. A missing kind has no objects.
     Optional,
-    /// Only the objects that others refer to are watched, each by its name.
+    /// Referenced objects are watched, each by its name.
     Referenced,
 }
 
-/// The part of an object's status that the controller writes. The status of a kind with [`Writes::Nothing`] is not kept.
+/// The part of an object's status that the controller writes. The status of a kind with [`Writes::Nothing`] is not
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
     Nothing,
     /// Conditions or addresses of the object.
     Fields,
-    /// Its own entries of this list.
+    /// The controller's own entries of this list.
     Entries(&'static str),
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum Writes {
 pub(crate) struct Facts {
     presence: Presence,
     pub(crate) writes: Writes,
-    /// Drops the fields that are never read, so that they neither take room nor count as a change.
+    /// Drops unused fields, which would take memory and count as changes.
     pub(super) project: fn(&mut Value),
 }
 
@@ -56,16 +57,17 @@ watched_kinds! {
     UdpRoute { Optional, Writes::Entries("parents"), without_labels_and_annotations }
     BackendTlsPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
     SecurityPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
+    TrafficPolicy { Optional, Writes::Entries("ancestors"), without_labels_and_annotations }
     ReferenceGrant { Optional, Writes::Nothing, without_labels_and_annotations }
-    // The annotation says which class is the default.
+    // An annotation marks the default class.
     IngressClass { Required, Writes::Nothing, without_labels }
-    // Annotations name the class, and others are warned of.
+    // An annotation may name the class, and foreign annotations cause warnings.
     Ingress { Required, Writes::Fields, without_labels }
     Service { Required, Writes::Nothing, service }
     EndpointSlice { Required, Writes::Nothing, endpoint_slice }
     Secret { Referenced, Writes::Nothing, without_labels_and_annotations }
     ConfigMap { Referenced, Writes::Nothing, without_labels_and_annotations }
-    // Selectors choose by label.
+    // Namespace selectors match labels.
     Namespace { Required, Writes::Nothing, namespace }
     HttpRouteFilter { Optional, Writes::Nothing, without_labels_and_annotations }
     PingsixProxy { Optional, Writes::Fields, without_labels_and_annotations }
@@ -77,11 +79,11 @@ pub const fn presence(kind: Kind) -> Presence {
     facts(kind).presence
 }
 
-/// A kind as the API server names it in what may be asked of it.
+/// A kind in the terms of RBAC rules.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchedResource {
     pub(crate) kind: Kind,
-    /// In the plural, for example `httproutes`.
+    /// The plural, for example `httproutes`.
     pub(crate) name: String,
     /// Whether the controller writes its status.
     pub(crate) has_our_status: bool,
@@ -96,7 +98,7 @@ impl WatchedResource {
 
 macro_rules! resources {
     ($($kind:ident in $field:ident $facts:tt)+) => {
-        /// Every kind.
+        /// The resources of all kinds.
         pub(crate) fn resources() -> Vec<WatchedResource> {
             vec![$(WatchedResource::of::<snapshot::$kind>(),)+]
         }
@@ -114,11 +116,11 @@ fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {
     }
 }
 
-/// Metadata that an owner or another controller maintains.
-const BOOKKEEPING: &[&str] = &["ownerReferences", "finalizers", "selfLink", "generateName"];
+/// Unused fields of the metadata.
+const UNUSED_METADATA: &[&str] = &["ownerReferences", "finalizers", "selfLink", "generateName"];
 
 fn without_labels(object: &mut Value) {
-    remove(object, &["metadata"], BOOKKEEPING);
+    remove(object, &["metadata"], UNUSED_METADATA);
     remove(object, &["metadata"], &["labels"]);
 }
 
@@ -127,38 +129,38 @@ fn without_labels_and_annotations(object: &mut Value) {
     remove(object, &["metadata"], &["annotations"]);
 }
 
-/// Keeps these fields of an object, and nothing else.
-fn keep(object: Option<&mut Value>, fields: &[&str]) {
+/// Drops all other fields of an object.
+fn keep_fields(object: Option<&mut Value>, fields: &[&str]) {
     if let Some(object) = object.and_then(Value::as_object_mut) {
         object.retain(|field, _| fields.contains(&field.as_str()));
     }
 }
 
-/// Of each element of a list.
-fn keep_of_each(list: Option<&mut Value>, fields: &[&str]) {
+/// Drops all other fields of each element of a list.
+fn keep_in_each(list: Option<&mut Value>, fields: &[&str]) {
     for element in list.and_then(Value::as_array_mut).into_iter().flatten() {
-        keep(Some(element), fields);
+        keep_fields(Some(element), fields);
     }
 }
 
-/// Its ports, and whether there is anything behind them.
+/// Keeps the type and the ports.
 fn service(object: &mut Value) {
     without_labels_and_annotations(object);
-    keep(object.get_mut("spec"), &["type", "ports"]);
-    keep_of_each(object.pointer_mut("/spec/ports"), &["name", "port", "protocol", "appProtocol"]);
+    keep_fields(object.get_mut("spec"), &["type", "ports"]);
+    keep_in_each(object.pointer_mut("/spec/ports"), &["name", "port", "protocol", "appProtocol"]);
 }
 
-/// The label names the Service; of the endpoints, addresses and conditions count. There are as many slices as routes, and
-/// nobody is told anything about one.
+/// Keeps the label with the name of the Service, and addresses, conditions and ports. Events never concern
+/// EndpointSlices, so their uid is dropped, too.
 fn endpoint_slice(object: &mut Value) {
-    keep(object.get_mut("metadata"), &["name", "namespace", "labels"]);
-    keep(object.pointer_mut("/metadata/labels"), &["kubernetes.io/service-name"]);
-    keep_of_each(object.get_mut("endpoints"), &["addresses", "conditions"]);
-    keep_of_each(object.get_mut("ports"), &["name", "port"]);
+    keep_fields(object.get_mut("metadata"), &["name", "namespace", "labels"]);
+    keep_fields(object.pointer_mut("/metadata/labels"), &["kubernetes.io/service-name"]);
+    keep_in_each(object.get_mut("endpoints"), &["addresses", "conditions"]);
+    keep_in_each(object.get_mut("ports"), &["name", "port"]);
 }
 
 fn namespace(object: &mut Value) {
-    remove(object, &["metadata"], BOOKKEEPING);
+    remove(object, &["metadata"], UNUSED_METADATA);
     remove(object, &["metadata"], &["annotations"]);
     remove(object, &[], &["spec"]);
 }

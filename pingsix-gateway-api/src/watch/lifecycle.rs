@@ -1,4 +1,4 @@
-//! A kind from its first list to its last: watched while it is there, looked for while it is not.
+//! The watch of one kind, and discovery while the kind is absent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -8,71 +8,83 @@ use futures::stream::{SelectAll, StreamExt as _};
 use pingsix_translate::Kind;
 use tokio::sync::{mpsc, watch};
 
-use super::backoff::{Backoff, about};
-use super::discovery::{Availability, Served, served};
+use super::backoff::{Backoff, with_jitter};
+use super::discovery::{Availability, Discovery, discover};
 use super::fault::{Step, WatchFault};
 use super::input::{Closed, Input, WorldKind, send};
 use super::kinds::{Presence, presence};
+use super::merge::EventMerger;
 use super::options::{Namespaces, SecretWatch, WatchOptions};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
-use super::view::View;
 use crate::fault::FaultCategory;
 
-/// Keeps the world told of one kind.
+/// Watches one kind, and sends its objects and its availability.
 pub(super) struct Lifecycle<K> {
-    ground: WatchContext,
+    context: WatchContext,
     inputs: mpsc::Sender<Input>,
-    /// Changes when absent kinds are to be looked for now.
-    look: watch::Receiver<()>,
+    /// Requests for an immediate discovery of absent kinds.
+    rediscover: watch::Receiver<()>,
     selections: Vec<Selection>,
-    view: View<K>,
+    merger: EventMerger<K>,
     reported: Option<Availability>,
     backoff: Backoff,
 }
 
 impl<K: WorldKind> Lifecycle<K> {
-    pub(super) fn new(ground: WatchContext, inputs: mpsc::Sender<Input>, look: watch::Receiver<()>) -> Self {
-        let selections = selections(K::KIND, &ground.options);
-        let backoff = Backoff::new(ground.options.backoff);
-        Self { view: View::of(&selections), ground, inputs, look, selections, reported: None, backoff }
+    pub(super) fn new(
+        context: WatchContext,
+        inputs: mpsc::Sender<Input>,
+        rediscover: watch::Receiver<()>,
+    ) -> Self {
+        let selections = selections(K::KIND, &context.options);
+        let backoff = Backoff::new(context.options.backoff);
+        Self {
+            merger: EventMerger::of(&selections),
+            context,
+            inputs,
+            rediscover,
+            selections,
+            reported: None,
+            backoff,
+        }
     }
 
-    /// Runs until nobody takes inputs any more.
+    /// Runs until the receiver of inputs is dropped.
     pub(super) async fn run(mut self) -> Result<Infallible, Closed> {
         if self.selections.is_empty() {
-            // No namespace: nothing to watch, and that is known.
-            self.empty().await?;
+            // Without namespaces, the kind is known to have no objects.
+            self.clear().await?;
             self.report(Availability::Watching).await?;
             self.inputs.closed().await;
             return Err(Closed);
         }
         loop {
             let fault = self.watch().await?;
-            self.explain(fault).await?;
+            self.handle_not_found(fault).await?;
         }
     }
 
-    /// Watches until a list is answered 404.
+    /// Watches until the API server answers a list with 404.
     async fn watch(&mut self) -> Result<WatchFault, Closed> {
         let mut parts: SelectAll<_> = self
             .selections
             .iter()
             .enumerate()
             .map(|(part, selection)| {
-                list_watch::<K>(&self.ground, selection, None).map(move |seen| (part, seen)).boxed()
+                list_watch::<K>(&self.context, selection, None).map(move |seen| (part, seen)).boxed()
             })
             .collect();
-        let mut standing = BTreeMap::new();
+        let mut availabilities = BTreeMap::new();
         while let Some((part, seen)) = parts.next().await {
             match seen {
                 StreamItem::Event(event) => {
-                    for input in self.view.take(part, event) {
+                    for input in self.merger.apply(part, event) {
                         send(&self.inputs, input).await?;
                     }
                     continue;
                 }
                 StreamItem::Opened => {
-                    standing.insert(part, Availability::Watching);
+                    availabilities.insert(part, Availability::Watching);
                 }
                 StreamItem::Failed(fault)
                     if fault.step == Step::List && fault.category() == FaultCategory::NotFound =>
@@ -81,73 +93,73 @@ impl<K: WorldKind> Lifecycle<K> {
                 }
                 StreamItem::Failed(fault) => {
                     if let Some(availability) = Availability::after(&fault) {
-                        standing.insert(part, self.in_namespace(part, availability));
+                        availabilities.insert(part, self.in_namespace(part, availability));
                     }
                 }
             }
-            if let Some(availability) = overall(&standing, self.selections.len()) {
+            if let Some(availability) = overall(&availabilities, self.selections.len()) {
                 self.report(availability.clone()).await?;
             }
         }
-        // The streams never end, and there is one at least.
+        // There is at least one stream, and streams never end.
         Ok(WatchFault::ended(Step::List))
     }
 
-    /// Finds out why a list was answered 404, and returns when it is worth while to list again.
-    async fn explain(&mut self, fault: WatchFault) -> Result<(), Closed> {
+    /// Finds the cause of a 404 for a list, and returns when a new list may succeed.
+    async fn handle_not_found(&mut self, fault: WatchFault) -> Result<(), Closed> {
         let mut was_absent = false;
         loop {
-            let limit = self.ground.options.request_timeout;
-            match served::<K>(&self.ground.client, limit).await {
-                Ok(Served::Yes) if was_absent => return Ok(()),
-                Ok(Served::Yes) => {
-                    // Contradictory answers: it has just come, or is about to go.
-                    let message = format!("{fault}, though the API server says that it serves the kind");
+            let limit = self.context.options.request_timeout;
+            match discover::<K>(&self.context.client, limit).await {
+                Ok(Discovery::Served) if was_absent => return Ok(()),
+                Ok(Discovery::Served) => {
+                    // The definition was created or deleted between the two answers.
+                    let message = format!("{fault}, although discovery shows the kind");
                     self.report(Availability::Unreachable { message }).await?;
                     let pause = self.backoff.failed(None);
                     self.pause(pause).await;
                     return Ok(());
                 }
-                Ok(Served::No { message }) => {
+                Ok(Discovery::Missing { message }) => {
                     was_absent = true;
                     self.report(Availability::Absent { message }).await?;
-                    // Of a kind that is needed, absence is no knowledge: it may be installed in a moment, and until then
-                    // the picture is not complete. But what had been read is gone when the kind is.
-                    if presence(K::KIND) != Presence::Required || self.view.is_complete() {
-                        self.empty().await?;
+                    // A required kind may be installed soon, so its absence does not complete the first list. After the
+                    // first list, its objects are gone with the kind.
+                    if presence(K::KIND) != Presence::Required || self.merger.is_complete() {
+                        self.clear().await?;
                     }
-                    self.pause(about(self.ground.options.discovery_interval)).await;
+                    self.pause(with_jitter(self.context.options.discovery_interval)).await;
                 }
                 Err(fault) => {
-                    self.ground.stats.failed(K::KIND, fault.category());
+                    self.context.stats.failed(K::KIND, fault.category());
                     if let Some(availability) = Availability::after(&fault) {
                         self.report(availability).await?;
                     }
                     let pause = self.backoff.failed(fault.cause.retry_after);
                     self.pause(pause).await;
-                    // Permission to list does not include permission to ask.
+                    // The permission to list does not include the permission to discover.
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Waits, unless told to look.
+    /// Waits for the pause or for a request of discovery.
     async fn pause(&mut self, pause: Duration) {
-        let told = async {
-            if self.look.changed().await.is_err() {
-                // The API server cannot report a change here.
+        let requested = async {
+            if self.rediscover.changed().await.is_err() {
+                // The sender is gone, so no request follows.
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = told => {}
+            () = requested => {}
         }
     }
 
-    async fn empty(&mut self) -> Result<(), Closed> {
-        for input in self.view.empty() {
+    async fn clear(&mut self) -> Result<(), Closed> {
+        for input in self.merger.clear() {
             send(&self.inputs, input).await?;
         }
         Ok(())
@@ -175,7 +187,7 @@ impl<K: WorldKind> Lifecycle<K> {
         send(&self.inputs, Input::Availability { kind: K::KIND, availability }).await
     }
 
-    /// Says in which namespace something is the matter, if only some are watched.
+    /// Adds the namespace of a watch to messages, with selected namespaces.
     fn in_namespace(&self, part: usize, availability: Availability) -> Availability {
         let namespace = self.selections.get(part).and_then(|selection| selection.namespace.as_deref());
         let Some(namespace) = namespace else { return availability };
@@ -189,16 +201,16 @@ impl<K: WorldKind> Lifecycle<K> {
     }
 }
 
-/// The availability of a kind with several watches: the worst of them; `None` before each watch has a result.
-fn overall(standing: &BTreeMap<usize, Availability>, parts: usize) -> Option<&Availability> {
+/// The worst availability among the watches of a kind; `None` before each watch has a result.
+fn overall(availabilities: &BTreeMap<usize, Availability>, parts: usize) -> Option<&Availability> {
     let rank = |availability: &Availability| match availability {
         Availability::Watching => 0,
         Availability::Absent { .. } => 1,
         Availability::Unreachable { .. } => 2,
         Availability::Forbidden { .. } => 3,
     };
-    let worst = standing.values().rev().max_by_key(|availability| rank(availability))?;
-    (*worst != Availability::Watching || standing.len() == parts).then_some(worst)
+    let worst = availabilities.values().rev().max_by_key(|availability| rank(availability))?;
+    (*worst != Availability::Watching || availabilities.len() == parts).then_some(worst)
 }
 
 /// The selections whose watches cover a kind.
@@ -218,7 +230,7 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
     }
 }
 
-/// Whether objects of a kind ask for configuration themselves, so that a missing object leaves no other one open.
+/// Whether the label selector of the options applies to a kind. A hidden object of these kinds weakens no other object.
 const fn is_selected_by_label(kind: Kind) -> bool {
     kind.is_route() || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress)
 }

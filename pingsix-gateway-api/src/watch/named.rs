@@ -1,4 +1,4 @@
-//! One object that is referred to, and the watch of its name.
+//! A referenced object, and the watch of its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future;
@@ -9,60 +9,60 @@ use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
 use tokio::sync::Semaphore;
 
-use super::allotment::{KindInNamespace, Share};
 use super::fault::Step;
 use super::input::{Input, WorldKind};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
+use super::watch_plan::{KindInNamespace, Quota};
 use super::wide::{Scope, State, Version};
 use crate::fault::FaultCategory;
 
-/// The names that are referred to in a place.
+/// The referenced objects of one kind in one namespace.
 #[derive(Default)]
-pub(super) struct Referents {
-    pub(super) objects: BTreeMap<ObjectName, Named>,
-    pub(super) share: Option<Share>,
-    /// The limit of objects watched by name.
+pub(super) struct PlaceReferences {
+    pub(super) objects: BTreeMap<ObjectName, ReferencedObject>,
+    pub(super) quota: Option<Quota>,
+    /// The number of objects watched by name.
     pub(super) by_name: usize,
     /// The objects whose existence is unknown.
-    pub(super) unsettled: BTreeSet<ObjectName>,
+    pub(super) unresolved: BTreeSet<ObjectName>,
     /// The objects that await the list of the wide watch.
     pub(super) awaited: BTreeSet<ObjectName>,
 }
 
-/// An object that is referred to.
-pub(super) struct Named {
+/// A referenced object.
+pub(super) struct ReferencedObject {
     pub(super) watch: Option<NameWatch>,
-    pub(super) speaker: Speaker,
-    /// The last state passed on.
-    pub(super) told: State,
+    pub(super) source: AnswerSource,
+    /// The last reported state.
+    pub(super) reported: State,
     /// The version that the world has, if it has the object.
     pub(super) delivered: Option<Version>,
 }
 
-/// The watch of one object, and how it knows that.
+/// The watch of one object, and its last state.
 pub(super) struct NameWatch {
     pub(super) stop: AbortHandle,
     pub(super) state: State,
 }
 
-/// Which watch speaks for an object.
+/// The watch that reports an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
-    /// That of its name.
+pub(super) enum AnswerSource {
+    /// The watch of the name.
     Name,
-    /// That of its namespace.
+    /// The watch of the namespace.
     Namespace,
-    /// That of all namespaces.
+    /// The watch of all namespaces.
     Cluster,
 }
 
-impl Speaker {
-    /// The watch of a scope.
+impl AnswerSource {
+    /// The wide watch of a scope.
     pub(super) const fn of(scope: &Scope) -> Self {
         if scope.namespace.is_some() { Self::Namespace } else { Self::Cluster }
     }
 
-    /// The scope in which it watches objects of a place.
+    /// The scope of the watch for objects of a namespace; `None` for watches of names.
     pub(super) fn scope(self, place: &KindInNamespace) -> Option<Scope> {
         match self {
             Self::Name => None,
@@ -74,19 +74,19 @@ impl Speaker {
 
 /// The event of a watch of one object.
 pub(super) enum NamedEvent {
-    /// The object exists, as in this event.
-    There(Version, Input),
+    /// The object exists; the input has its content.
+    Present(Version, Input),
     /// The object does not exist.
     Absent,
-    /// We may not know.
+    /// The API server forbids to read the object.
     Forbidden(String),
 }
 
-/// The events of one object, in order. Failures other than a refusal are left out.
-pub(super) fn sights<K: WorldKind>(
-    ground: &WatchContext,
+/// The events of one object, in order. Of the failures, `403 Forbidden` alone is an event.
+pub(super) fn named_events<K: WorldKind>(
+    context: &WatchContext,
     key: &ObjectKey,
-    gate: Arc<Semaphore>,
+    list_permits: Arc<Semaphore>,
 ) -> impl Stream<Item = NamedEvent> + Send + use<K> {
     let selection = Selection {
         namespace: Some(key.name.namespace.to_string()),
@@ -94,7 +94,7 @@ pub(super) fn sights<K: WorldKind>(
         fields: Some(format!("metadata.name={}", key.name.name)),
     };
     let mut was_listed = false;
-    list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
+    list_watch::<K>(context, &selection, Some(list_permits)).filter_map(move |seen| {
         future::ready(match seen {
             StreamItem::Event(watcher::Event::Init) => {
                 was_listed = false;
@@ -103,7 +103,7 @@ pub(super) fn sights<K: WorldKind>(
             StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 was_listed = true;
                 let version = object.version();
-                Some(NamedEvent::There(version, K::input(watcher::Event::Apply(object))))
+                Some(NamedEvent::Present(version, K::input(watcher::Event::Apply(object))))
             }
             StreamItem::Event(watcher::Event::InitDone) if was_listed => None,
             StreamItem::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
@@ -114,14 +114,14 @@ pub(super) fn sights<K: WorldKind>(
             {
                 Some(NamedEvent::Forbidden(fault.cause.message))
             }
-            // One who may list and not watch is told at every list.
+            // Without permission to watch, each new list reports the object.
             StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })
 }
 
-/// Whether an object with this key can exist. References are written by people, and end up in a path and in a selector,
-/// where other characters mean something else.
+/// Whether an object with this key can exist. Authors write references, which become parts of a path and of a selector;
+/// other characters would have a meaning there.
 pub(super) fn can_exist(key: &ObjectKey) -> bool {
     let is_name = |name: &str, longest: usize| {
         let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

@@ -1,4 +1,4 @@
-//! An object as it comes from the API server.
+//! An object of the API server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +15,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::compact::{CompactStatus, Uid, Version};
 use super::kinds::{Writes, facts};
-use super::small::{KeptStatus, Uid, Version};
 use crate::store::StoredObject;
 
-/// A kind that can be watched: every kind of the table.
+/// A kind that can be watched. Every kind of the table implements it.
 pub trait WatchedKind:
     Identified + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
 {
@@ -30,21 +30,21 @@ impl<K> WatchedKind for K where
 {
 }
 
-/// An object, or what is wrong with it. One that cannot be decoded is still there, with its name: a list that fails for
-/// it would lose all the others, and an event that is dropped would leave an old version in force for ever.
+/// An object, or its decoding fault. An undecodable object has a name and takes part in lists and events: a failed list
+/// would lose all other objects, and a dropped event would keep the old version forever.
 ///
-/// There is one of them for each object of the cluster, so it holds as little as it can.
+/// The controller holds one for each watched object, so the type is small.
 #[derive(Clone)]
 pub struct Watched<K> {
     content: Content<K>,
     version: Version,
     digest: Digest,
     uid: Option<Uid>,
-    /// As it was sent, for a typed round trip would lose what others have written.
-    status: Option<Box<KeptStatus>>,
+    /// The untyped status, because a typed one would lose the fields of other writers.
+    status: Option<Box<CompactStatus>>,
 }
 
-/// Of everything but `resourceVersion`, `managedFields`, the status and what the projection drops.
+/// A digest of the object without `resourceVersion`, `managedFields`, the status and the dropped fields.
 type Digest = [u8; 16];
 
 #[derive(Clone)]
@@ -53,22 +53,22 @@ enum Content<K> {
     Undecodable(Arc<Undecodable>),
 }
 
-/// An object that has another shape than its kind.
+/// The decoding fault of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undecodable {
     /// The namespace and name.
     pub name: ObjectName,
-    /// `metadata.generation`; 0 when it has none.
+    /// `metadata.generation`, or 0.
     pub generation: i64,
-    /// The field of another shape; `.` for the whole object.
+    /// The invalid field; `.` for the whole object.
     pub field: FieldPath,
-    /// The fault of this field.
+    /// The fault of the field.
     pub message: String,
 }
 
 impl Undecodable {
-    /// For whoever made the object.
+    /// The problem for the author of the object.
     pub fn problem(&self, object: ObjectKey) -> Problem {
         let message =
             format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
@@ -113,12 +113,12 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
-    /// Its identity.
+    /// The kind, namespace and name.
     pub fn key(&self) -> ObjectKey {
         ObjectKey { kind: K::KIND, name: self.name() }
     }
 
-    /// `metadata.generation`; 0 when it has none, or when it is not kept for this kind.
+    /// `metadata.generation`; 0 if absent or dropped for this kind.
     pub fn generation(&self) -> i64 {
         match &self.content {
             Content::Decoded(object) => object.generation(),
@@ -126,27 +126,27 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
-    /// `metadata.resourceVersion`; `None` when it has none.
+    /// `metadata.resourceVersion`.
     pub fn version(&self) -> Option<String> {
         Some(self.version.to_string()).filter(|version| !version.is_empty())
     }
 
-    /// `metadata.uid`; `None` when it has none, or when it is not kept for this kind.
+    /// `metadata.uid`; `None` if absent or dropped for this kind.
     pub fn uid(&self) -> Option<String> {
         self.uid.as_ref().map(ToString::to_string)
     }
 
-    /// Its status as the API server has it; null when there is none, or when it is not kept for this kind.
+    /// The status as the API server has it; null if absent or dropped for this kind.
     pub fn status(&self) -> Value {
-        self.status.as_deref().map(KeptStatus::read).unwrap_or_default()
+        self.status.as_deref().map(CompactStatus::read).unwrap_or_default()
     }
 
-    /// Whether both have equal content, apart from the status and from unread fields.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    /// Whether both have equal content, apart from the status and from dropped fields.
+    pub fn has_equal_content(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 
-    /// Holds what others hold as well together with them.
+    /// Interns the parts that other objects have, too.
     pub(crate) fn share(&mut self, pool: &mut Pool) {
         if let Content::Decoded(object) = &mut self.content
             && let Some(object) = Arc::get_mut(object)
@@ -169,7 +169,7 @@ impl<K: WatchedKind> StoredObject for Watched<K> {
     }
 }
 
-/// An object as it arrives: what is kept of it, and what kube reads of an object while it is under way.
+/// An object on its way through kube: the stored part, and the metadata that kube reads.
 #[derive(Clone)]
 pub struct DecodedObject<K> {
     metadata: ObjectMeta,
@@ -177,7 +177,7 @@ pub struct DecodedObject<K> {
 }
 
 impl<K> DecodedObject<K> {
-    /// The kept part of the object.
+    /// The stored part of the object.
     pub fn into_watched(self) -> Watched<K> {
         self.watched
     }
@@ -197,7 +197,7 @@ impl<K: WatchedKind> DecodedObject<K> {
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
         let status = status
             .filter(|_| facts.writes != Writes::Nothing)
-            .map(|status| Box::new(KeptStatus::new(status)));
+            .map(|status| Box::new(CompactStatus::new(status)));
         let mut resource_version = None;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -208,7 +208,7 @@ impl<K: WatchedKind> DecodedObject<K> {
         }
         (facts.project)(&mut object);
         let digest = digest(&object);
-        // Without metadata there is no name, and nobody to report it to: that is a fault of the server.
+        // An object without a name is a fault of the server.
         let mut metadata: ObjectMeta =
             serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
         if metadata.name.is_none() {
@@ -259,7 +259,7 @@ impl<'de, K: WatchedKind> Deserialize<'de> for DecodedObject<K> {
 }
 
 impl<K: WatchedKind> fmt::Debug for Watched<K> {
-    /// The name alone: a Secret has more to it.
+    /// Prints the name alone, because Secrets are among the objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched").field("key", &self.key().to_string()).finish_non_exhaustive()
     }
@@ -267,7 +267,7 @@ impl<K: WatchedKind> fmt::Debug for Watched<K> {
 
 impl<K: WatchedKind> Resource for DecodedObject<K> {
     type DynamicType = ();
-    /// One code watches kinds of either scope, within a namespace or in all.
+    /// The same code watches kinds of both scopes.
     type Scope = DynamicResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
@@ -332,11 +332,11 @@ mod tests {
         let other: Watched<HttpRoute> = read(route("3", &json!({"hostnames": ["b.example"]})));
         assert_eq!(two.status()["parents"][0]["unknown"], "2");
         assert_eq!(two.version().as_deref(), Some("2"));
-        assert!(one.says_the_same(&two) && !one.says_the_same(&other));
+        assert!(one.has_equal_content(&two) && !one.has_equal_content(&other));
     }
 
     #[test]
-    fn what_cannot_be_decoded_keeps_its_name_and_says_which_field() {
+    fn an_undecodable_object_has_its_name_and_the_invalid_field() {
         let broken: Watched<HttpRoute> = read(route("1", &json!({"rules": [{"matches": 7}]})));
         assert_eq!(broken.key().to_string(), "HTTPRoute shop/cart");
         assert!(broken.object().is_none());
@@ -348,7 +348,7 @@ mod tests {
             "The HTTPRoute cannot be decoded, and counts as not there: invalid type: integer `7`, expected a sequence."
         );
         // The content has changed.
-        assert!(!broken.says_the_same(&read(route("1", &json!({})))));
+        assert!(!broken.has_equal_content(&read(route("1", &json!({})))));
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
             "metadata": {"name": "tls", "namespace": "shop"}, "data": {"tls.key": "Y2FuYXJ5"},
         }));
         assert_eq!(format!("{secret:?}"), "Watched { key: \"Secret shop/tls\", .. }");
-        // Nor when it cannot be decoded: a decoder quotes what it does not understand.
+        // A decoder quotes its input.
         let broken: Watched<Secret> = read(json!({
             "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
         }));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn of_services_and_slices_only_what_is_read_is_kept() {
+    fn unused_fields_of_services_and_slices_are_dropped() {
         let one: Watched<Service> = read(json!({
             "metadata": {"name": "cart", "namespace": "shop", "uid": "1", "labels": {"team": "a"}},
             "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "selector": {"app": "cart"}, "ports": [
@@ -397,6 +397,6 @@ mod tests {
         let mut object = serde_json::to_value(&**one.object().unwrap()).unwrap();
         object.as_object_mut().unwrap().retain(|field, _| field != "apiVersion" && field != "kind");
         assert_eq!(object, kept);
-        assert!(one.says_the_same(&slice("2", "b")), "where an endpoint runs is no change");
+        assert!(one.has_equal_content(&slice("2", "b")), "where an endpoint runs is no change");
     }
 }

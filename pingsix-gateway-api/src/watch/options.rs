@@ -10,9 +10,8 @@ use super::backoff::BackoffBounds;
 pub struct WatchOptions {
     /// The namespaces of namespaced kinds.
     pub namespaces: Namespaces,
-    /// A label selector, as `kubectl --selector` takes it, for the objects that ask for something: Gateways,
-    /// ListenerSets, routes and Ingresses. Classes, grants and policies are always seen: a BackendTLSPolicy that is
-    /// overlooked would send in plaintext what it wants encrypted.
+    /// A label selector, in the form of `kubectl --selector`, for Gateways, ListenerSets, routes and Ingresses.
+    /// Classes, grants and policies need no label: a hidden BackendTLSPolicy would leave its traffic in plaintext.
     pub labels: Option<String>,
     /// The watch of Secrets.
     pub secrets: SecretWatch,
@@ -26,9 +25,9 @@ pub struct WatchOptions {
     pub discovery_interval: Duration,
     /// The timeout of one page of a list, of opening a watch, and of one discovery request.
     pub request_timeout: Duration,
-    /// The longest silence of a watch, bookmarks included, before another watch replaces it: a connection may break
-    /// without a sign at either end. API servers send a bookmark every minute. Without bookmarks, quiet watches are
-    /// reopened at this interval.
+    /// The idle timeout of a watch, after which another watch replaces it: a connection may break without a sign at
+    /// either end. API servers send a bookmark every minute. Without bookmarks, idle watches are reopened at this
+    /// interval.
     pub silence: Duration,
     /// The number of concurrent lists of objects watched by name.
     pub concurrent_lists: usize,
@@ -57,10 +56,10 @@ impl Default for WatchOptions {
 /// The namespaces of namespaced kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Everywhere.
+    /// All namespaces.
     All,
-    /// In these alone, each by a watch of its own, so that no permission for the whole cluster is needed. Cluster-scoped
-    /// kinds are watched all the same. With none, namespaced kinds have no objects.
+    /// These namespaces, each with its own watch, so permissions of these namespaces suffice. Cluster-scoped kinds are
+    /// watched, too. In an empty set, namespaced kinds have no objects.
     Only(BTreeSet<String>),
 }
 
@@ -71,13 +70,13 @@ pub enum Namespaces {
 pub struct NameBounds {
     /// The limit for one kind in one namespace.
     pub names_per_namespace: usize,
-    /// The limit of all watches. While one watch replaces others, both run. Of [selected namespaces](Namespaces::Only),
-    /// each has at least two.
+    /// The limit of all watches. While one watch replaces others, both run. Each
+    /// [selected namespace](Namespaces::Only) has at least two watches.
     pub watches: usize,
 }
 
 impl Default for NameBounds {
-    /// Some 40 MB of connections.
+    /// The connections take about 40 MB.
     fn default() -> Self {
         Self { names_per_namespace: 64, watches: 1000 }
     }
@@ -86,14 +85,14 @@ impl Default for NameBounds {
 /// The watch of Secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretWatch {
-    /// Each that is referred to, by its name. Permission can be given Secret by Secret, and no other is read within
-    /// [`NameBounds`].
+    /// One watch for each referenced Secret. Roles can name single Secrets. Within [`NameBounds`], the controller reads
+    /// no other Secret.
     ByName,
-    /// All of them, as any other kind. One connection instead of one per Secret.
+    /// One watch for all Secrets.
     All {
-        /// Only those with these labels. A Secret that does not have them is as good as not there.
+        /// A label selector. All other Secrets count as absent.
         labels: Option<String>,
-        /// Only those with these fields, for example `type=kubernetes.io/tls`.
+        /// A field selector, for example `type=kubernetes.io/tls`.
         fields: Option<String>,
     },
 }

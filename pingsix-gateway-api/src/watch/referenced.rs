@@ -1,19 +1,18 @@
-//! Secrets and ConfigMaps that something refers to.
+//! Watches of referenced Secrets and ConfigMaps.
 //!
-//! Each is watched by its name, so that no other is read and permission can be given object by object. Such a watch takes
-//! a connection of its own, since the client speaks HTTP/1.1, so there is a bound: beyond it, whole namespaces are watched
-//! ([`allotment`](super::allotment)), and of their objects those are handed on that are referred to.
+//! Each object is watched by its name, so the controller reads no other object and roles can name single objects. The
+//! client speaks HTTP/1.1, so each watch takes its own connection. Beyond a limit, wide watches cover whole namespaces
+//! ([`watch_plan`](super::watch_plan)), and unreferenced objects are dropped.
 //!
-//! One watch **speaks** for an object at a time. Another one takes over when it knows the object in the version that was
-//! handed on last, or knows as well that it is not there. So the picture neither goes back nor loses an object while one
-//! watch takes the place of another, and both run until then. Where nothing is known of an object, or its watch is
-//! forbidden, the first watch that knows more speaks for it.
+//! One watch at a time is the **source** of an object. Another watch becomes the source when it has the last reported
+//! state: the same version, or absence. Both watches run until then, so reported versions never go back and no object
+//! is lost between them. While the state of an object is unknown or its watch is forbidden, the first watch with a
+//! known state becomes the source.
 //!
-//! A list answers for the names that were referred to before it was asked for, and for no other: the object may have been
-//! created together with the reference, later than the list. A name that comes later is read by itself, and a wide watch
-//! begins anew when there are many of them.
+//! A list is an answer for older references alone: an object may be created after the list, together with its
+//! reference. An object with a newer reference is read by name. For many newer references, the wide watch restarts.
 //!
-//! All these watches run in one task, and one more per watch hands its requests on.
+//! All these watches run in one task. One more task per watch forwards its requests.
 
 mod running;
 
@@ -25,40 +24,39 @@ use futures::stream::{Abortable, BoxStream, SelectAll, StreamExt as _};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::allotment::KindInNamespace;
 use super::input::{Answer, Closed, Input, send};
-use super::named::{Named, NamedEvent, Referents, Speaker, can_exist};
+use super::named::{AnswerSource, NamedEvent, PlaceReferences, ReferencedObject, can_exist};
 use super::options::{SecretWatch, WatchOptions};
 use super::stream::WatchContext;
+use super::watch_plan::KindInNamespace;
 use super::wide::{Scope, State, WideEvent, WideWatch};
 
-/// The number of objects in one page of the list of a wide watch. The list includes unreferenced objects of up to a
-/// megabyte.
+/// The page size of the list of a wide watch. The list includes unreferenced objects of up to a megabyte.
 const WIDE_PAGE: u32 = 16;
 
 /// The number of concurrent lists of wide watches.
 const WIDE_LISTS: usize = 4;
 
-/// Watches the objects that are referred to.
+/// Watches referenced objects.
 pub(super) struct Referenced {
-    ground: WatchContext,
-    /// For wide watches.
-    wide_ground: WatchContext,
+    context: WatchContext,
+    /// The context of wide watches, with their page size.
+    wide_context: WatchContext,
     inputs: mpsc::Sender<Input>,
     wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     streams: SelectAll<Abortable<BoxStream<'static, ReferencedEvent>>>,
-    places: BTreeMap<KindInNamespace, Referents>,
-    /// Referents that no object can have.
+    places: BTreeMap<KindInNamespace, PlaceReferences>,
+    /// References with invalid names.
     impossible: BTreeSet<ObjectKey>,
     wide: BTreeMap<Scope, WideWatch>,
-    /// The wide watches that there are to be.
-    wanted_scopes: BTreeSet<Scope>,
+    /// The scopes of the planned wide watches.
+    planned_scopes: BTreeSet<Scope>,
     /// The number of objects watched by name.
     by_name: usize,
-    /// Whether the refusal of places was logged.
-    are_refused: bool,
-    gate: Arc<Semaphore>,
-    wide_gate: Arc<Semaphore>,
+    /// Whether the log has a refusal of namespaces.
+    has_refused_places: bool,
+    list_permits: Arc<Semaphore>,
+    wide_list_permits: Arc<Semaphore>,
 }
 
 /// The event of a stream.
@@ -69,42 +67,42 @@ enum ReferencedEvent {
 
 impl Referenced {
     pub(super) fn new(
-        ground: WatchContext,
+        context: WatchContext,
         inputs: mpsc::Sender<Input>,
         wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     ) -> Self {
-        let gate = Arc::new(Semaphore::new(ground.options.concurrent_lists.max(1)));
-        let page_size = ground.options.page_size.min(WIDE_PAGE);
-        let options = WatchOptions { page_size, ..(*ground.options).clone() };
+        let list_permits = Arc::new(Semaphore::new(context.options.concurrent_lists.max(1)));
+        let page_size = context.options.page_size.min(WIDE_PAGE);
+        let options = WatchOptions { page_size, ..(*context.options).clone() };
         Self {
-            wide_ground: WatchContext { options: Arc::new(options), ..ground.clone() },
-            ground,
+            wide_context: WatchContext { options: Arc::new(options), ..context.clone() },
+            context,
             inputs,
             wanted,
             streams: SelectAll::new(),
             places: BTreeMap::new(),
             impossible: BTreeSet::new(),
             wide: BTreeMap::new(),
-            wanted_scopes: BTreeSet::new(),
+            planned_scopes: BTreeSet::new(),
             by_name: 0,
-            are_refused: false,
-            gate,
-            wide_gate: Arc::new(Semaphore::new(WIDE_LISTS)),
+            has_refused_places: false,
+            list_permits,
+            wide_list_permits: Arc::new(Semaphore::new(WIDE_LISTS)),
         }
     }
 
-    /// Runs until nobody takes inputs any more, or nobody can say any more what is referred to.
+    /// Runs until the receiver of inputs or the sender of references is dropped.
     pub(super) async fn run(mut self) -> Result<Infallible, Closed> {
         loop {
             tokio::select! {
                 biased;
                 changed = self.wanted.changed() => {
                     changed.map_err(|_| Closed)?;
-                    self.set().await?;
+                    self.apply_references().await?;
                 }
-                Some(heard) = self.streams.next(), if !self.streams.is_empty() => match heard {
-                    ReferencedEvent::Named(key, sight) => self.apply_named(key, sight).await?,
-                    ReferencedEvent::Wide(scope, sight) => self.apply_wide(&scope, sight).await?,
+                Some(event) = self.streams.next(), if !self.streams.is_empty() => match event {
+                    ReferencedEvent::Named(key, event) => self.apply_named(key, event).await?,
+                    ReferencedEvent::Wide(scope, event) => self.apply_wide(&scope, event).await?,
                 },
                 () = self.inputs.closed() => return Err(Closed),
             }
@@ -114,17 +112,17 @@ impl Referenced {
 
     fn count(&self) {
         let known = self.wide.values().map(WideWatch::len).sum();
-        self.ground.stats.watching_referenced(self.by_name, self.wide.len(), known);
+        self.context.stats.watching_referenced(self.by_name, self.wide.len(), known);
     }
 
-    /// Watches what is wanted, and nothing else.
-    async fn set(&mut self) -> Result<(), Closed> {
-        let with_secrets = self.ground.options.secrets == SecretWatch::ByName;
+    /// Applies a new set of references.
+    async fn apply_references(&mut self) -> Result<(), Closed> {
+        let with_secrets = self.context.options.secrets == SecretWatch::ByName;
         let is_by_name =
             |key: &&ObjectKey| key.kind == Kind::ConfigMap || key.kind == Kind::Secret && with_secrets;
         let wanted: BTreeSet<ObjectKey> =
             self.wanted.borrow_and_update().iter().filter(is_by_name).cloned().collect();
-        self.release_others(&wanted).await?;
+        self.release_unreferenced(&wanted).await?;
         for key in wanted {
             if !can_exist(&key) {
                 if self.impossible.insert(key.clone()) {
@@ -132,106 +130,109 @@ impl Referenced {
                 }
                 continue;
             }
-            let held = self.places.entry(KindInNamespace::of(&key)).or_default();
-            if !held.objects.contains_key(&key.name) {
-                held.unsettled.insert(key.name.clone());
-                let (told, delivered) = (State::Unknown, None);
-                held.objects.insert(key.name, Named { watch: None, speaker: Speaker::Name, told, delivered });
+            let references = self.places.entry(KindInNamespace::of(&key)).or_default();
+            if !references.objects.contains_key(&key.name) {
+                references.unresolved.insert(key.name.clone());
+                let (reported, delivered) = (State::Unknown, None);
+                references.objects.insert(
+                    key.name,
+                    ReferencedObject { watch: None, source: AnswerSource::Name, reported, delivered },
+                );
             }
         }
-        self.adjust().await
+        self.apply_plan().await
     }
 
-    /// Lets go of what is not wanted any more.
-    async fn release_others(&mut self, wanted: &BTreeSet<ObjectKey>) -> Result<(), Closed> {
+    /// Releases objects without a reference.
+    async fn release_unreferenced(&mut self, wanted: &BTreeSet<ObjectKey>) -> Result<(), Closed> {
         let mut released: Vec<ObjectKey> =
             self.impossible.extract_if(.., |key| !wanted.contains(key)).collect();
-        for (place, held) in &mut self.places {
+        for (place, references) in &mut self.places {
             let key = |name: &ObjectName| ObjectKey { kind: place.kind, name: name.clone() };
-            for (name, named) in held.objects.extract_if(.., |name, _| !wanted.contains(&key(name))) {
-                held.unsettled.remove(&name);
-                held.awaited.remove(&name);
-                // From here on its stream yields nothing, so this is the last that is said about it.
+            for (name, named) in references.objects.extract_if(.., |name, _| !wanted.contains(&key(name))) {
+                references.unresolved.remove(&name);
+                references.awaited.remove(&name);
+                // An aborted stream yields no more events, so the release is the last input about the object.
                 if let Some(watch) = named.watch {
                     watch.stop.abort();
-                    held.by_name -= 1;
+                    references.by_name -= 1;
                     self.by_name -= 1;
                 }
                 released.push(key(&name));
             }
         }
-        self.places.retain(|_, held| !held.objects.is_empty());
+        self.places.retain(|_, references| !references.objects.is_empty());
         for key in released {
             send(&self.inputs, Input::Released(key)).await?;
         }
         Ok(())
     }
 
-    /// Hands on what the watch of one object has found out, if it speaks for the object.
-    async fn apply_named(&mut self, key: ObjectKey, sight: NamedEvent) -> Result<(), Closed> {
+    /// Applies an event of a watch by name. The event is reported if the watch is the source of the object.
+    async fn apply_named(&mut self, key: ObjectKey, event: NamedEvent) -> Result<(), Closed> {
         let place = KindInNamespace::of(&key);
-        let is_free = self.is_free(&place, &key.name);
+        let source_is_gone = self.source_is_gone(&place, &key.name);
         let Some(named) = self.named(&place, &key.name) else { return Ok(()) };
-        let (state, event) = match sight {
-            NamedEvent::There(version, event) => (State::There(version), Some(event)),
+        let (state, event) = match event {
+            NamedEvent::Present(version, event) => (State::Present(version), Some(event)),
             NamedEvent::Absent => (State::Absent, None),
             NamedEvent::Forbidden(message) => (State::Forbidden(message), None),
         };
         if let Some(watch) = &mut named.watch {
             watch.state = state.clone();
         }
-        if is_free || named.speaker == Speaker::Name || !named.told.is_settled() {
-            named.speaker = Speaker::Name;
+        if source_is_gone || named.source == AnswerSource::Name || !named.reported.is_known() {
+            named.source = AnswerSource::Name;
             if let State::Forbidden(message) = &state
-                && named.told != state
+                && named.reported != state
             {
                 let (kind, namespace, name) = (key.kind, &*key.name.namespace, &*key.name.name);
                 tracing::warn!(%kind, namespace, name, error = message, "referenced object cannot be read");
             }
-            self.tell(&key, state, event).await?;
+            self.report(&key, state, event).await?;
         }
-        if self.settle(&place, &key.name) {
-            self.fill(&place).await?;
+        if self.update_source(&place, &key.name) {
+            self.start_named_watches(&place).await?;
         }
-        self.end_wide();
+        self.stop_unneeded_wide();
         Ok(())
     }
 
-    /// Whether the watch that answers for an object has ended, or is forbidden.
-    fn is_free(&self, place: &KindInNamespace, name: &ObjectName) -> bool {
-        let named = self.places.get(place).and_then(|held| held.objects.get(name));
-        let scope = named.and_then(|named| named.speaker.scope(place));
+    /// Whether the wide watch that is the source of an object has ended or is forbidden.
+    fn source_is_gone(&self, place: &KindInNamespace, name: &ObjectName) -> bool {
+        let named = self.places.get(place).and_then(|references| references.objects.get(name));
+        let scope = named.and_then(|named| named.source.scope(place));
         scope.is_some_and(|scope| self.wide.get(&scope).is_none_or(|wide| wide.forbidden.is_some()))
     }
 
-    /// Hands on what a wide watch has seen of objects for which it speaks.
-    async fn apply_wide(&mut self, scope: &Scope, sight: WideEvent) -> Result<(), Closed> {
+    /// Applies an event of a wide watch. The event is reported for the objects with this source.
+    async fn apply_wide(&mut self, scope: &Scope, event: WideEvent) -> Result<(), Closed> {
         let Some(wide) = self.wide.get_mut(scope) else { return Ok(()) };
-        let is_turn = wide.take(&sight);
-        match sight {
-            WideEvent::Began => {
-                for place in self.covered(scope) {
-                    if let Some(held) = self.places.get_mut(&place) {
-                        held.awaited = held.unsettled.clone();
+        let permission_changed = wide.apply(&event);
+        match event {
+            WideEvent::ListStarted => {
+                for place in self.places_in(scope) {
+                    if let Some(references) = self.places.get_mut(&place) {
+                        references.awaited = references.unresolved.clone();
                     }
                 }
                 return Ok(());
             }
-            WideEvent::There(name, version, event) => {
-                self.record_answer(scope, name, State::There(version), Some(event)).await?;
+            WideEvent::Present(name, version, event) => {
+                self.apply_wide_state(scope, name, State::Present(version), Some(event)).await?;
             }
-            WideEvent::Gone(name) => self.record_answer(scope, name, State::Absent, None).await?,
-            WideEvent::Done => {
-                for place in self.covered(scope) {
-                    self.take_list(scope, &place).await?;
+            WideEvent::Deleted(name) => self.apply_wide_state(scope, name, State::Absent, None).await?,
+            WideEvent::ListDone => {
+                for place in self.places_in(scope) {
+                    self.apply_list(scope, &place).await?;
                 }
             }
-            WideEvent::Failed | WideEvent::Forbidden(_) if !self.wanted_scopes.contains(scope) => {
-                self.abandon(scope);
+            WideEvent::ListFailed | WideEvent::ListForbidden(_) if !self.planned_scopes.contains(scope) => {
+                self.replace_wide(scope);
             }
-            WideEvent::Failed => {}
-            WideEvent::Forbidden(message) => {
-                if is_turn {
+            WideEvent::ListFailed => {}
+            WideEvent::ListForbidden(message) => {
+                if permission_changed {
                     let (kind, namespace) = (scope.kind, scope.namespace.as_deref());
                     tracing::warn!(
                         %kind,
@@ -242,16 +243,16 @@ impl Referenced {
                 }
             }
         }
-        if is_turn { self.adjust().await } else { Ok(()) }
+        if permission_changed { self.apply_plan().await } else { Ok(()) }
     }
 
-    /// The places of a scope in which something is referred to.
-    fn covered(&self, scope: &Scope) -> Vec<KindInNamespace> {
+    /// The namespaces of a scope with referenced objects.
+    fn places_in(&self, scope: &Scope) -> Vec<KindInNamespace> {
         self.places.keys().filter(|place| scope.covers(place)).cloned().collect()
     }
 
-    /// Hands on how a wide watch sees one object.
-    async fn record_answer(
+    /// Applies the state of one object in a wide watch.
+    async fn apply_wide_state(
         &mut self,
         scope: &Scope,
         name: ObjectName,
@@ -259,61 +260,61 @@ impl Referenced {
         event: Option<Input>,
     ) -> Result<(), Closed> {
         let place = KindInNamespace { kind: scope.kind, namespace: name.namespace.clone() };
-        let is_free = self.is_free(&place, &name);
+        let source_is_gone = self.source_is_gone(&place, &name);
         let Some(named) = self.named(&place, &name) else { return Ok(()) };
-        // That an unknown object is gone says nothing: there may be another one of its name.
-        let may_speak = (is_free || !named.told.is_settled()) && event.is_some();
-        if may_speak || named.speaker == Speaker::of(scope) {
-            named.speaker = Speaker::of(scope);
+        // A deletion does not reveal the state of an unknown object: another object may have its name.
+        let may_become_source = (source_is_gone || !named.reported.is_known()) && event.is_some();
+        if may_become_source || named.source == AnswerSource::of(scope) {
+            named.source = AnswerSource::of(scope);
             let key = ObjectKey { kind: scope.kind, name: name.clone() };
-            self.tell(&key, state, event).await?;
+            self.report(&key, state, event).await?;
         }
-        if self.settle(&place, &name) {
-            self.fill(&place).await?;
+        if self.update_source(&place, &name) {
+            self.start_named_watches(&place).await?;
         }
         Ok(())
     }
 
-    /// Hands on what is not in a list that was read to its end.
-    async fn take_list(&mut self, scope: &Scope, place: &KindInNamespace) -> Result<(), Closed> {
-        let (Some(wide), Some(held)) = (self.wide.get(scope), self.places.get_mut(place)) else {
+    /// Reports the absence of objects from a complete list.
+    async fn apply_list(&mut self, scope: &Scope, place: &KindInNamespace) -> Result<(), Closed> {
+        let (Some(wide), Some(references)) = (self.wide.get(scope), self.places.get_mut(place)) else {
             return Ok(());
         };
-        let awaited = std::mem::take(&mut held.awaited);
-        // A wide watch that knows the object has the newer answer.
-        let is_answered = |(name, named): &(&ObjectName, &Named)| {
-            if named.told.is_settled() {
-                named.speaker == Speaker::of(scope)
+        let awaited = std::mem::take(&mut references.awaited);
+        // For an object with another source, that source has the newer answer.
+        let is_answered = |(name, named): &(&ObjectName, &ReferencedObject)| {
+            if named.reported.is_known() {
+                named.source == AnswerSource::of(scope)
             } else {
                 awaited.contains(*name)
             }
         };
-        let answered = held.objects.iter().filter(is_answered).map(|(name, _)| name);
+        let answered = references.objects.iter().filter(is_answered).map(|(name, _)| name);
         let absent: Vec<ObjectName> =
             answered.filter(|name| wide.state(name) == State::Absent).cloned().collect();
         for name in absent {
             if let Some(named) = self.named(place, &name) {
-                named.speaker = Speaker::of(scope);
+                named.source = AnswerSource::of(scope);
             }
-            self.tell(&ObjectKey { kind: place.kind, name }, State::Absent, None).await?;
+            self.report(&ObjectKey { kind: place.kind, name }, State::Absent, None).await?;
         }
-        self.settle_all(place);
-        self.fill(place).await
+        self.update_sources(place);
+        self.start_named_watches(place).await
     }
 
-    fn named(&mut self, place: &KindInNamespace, name: &ObjectName) -> Option<&mut Named> {
+    fn named(&mut self, place: &KindInNamespace, name: &ObjectName) -> Option<&mut ReferencedObject> {
         self.places.get_mut(place)?.objects.get_mut(name)
     }
 
-    /// Says what is new: the object first, then what is known about it.
-    async fn tell(&mut self, key: &ObjectKey, state: State, event: Option<Input>) -> Result<(), Closed> {
-        let Some(held) = self.places.get_mut(&KindInNamespace::of(key)) else { return Ok(()) };
-        let Some(named) = held.objects.get_mut(&key.name) else { return Ok(()) };
+    /// Reports a new state: first the object, then the answer.
+    async fn report(&mut self, key: &ObjectKey, state: State, event: Option<Input>) -> Result<(), Closed> {
+        let Some(references) = self.places.get_mut(&KindInNamespace::of(key)) else { return Ok(()) };
+        let Some(named) = references.objects.get_mut(&key.name) else { return Ok(()) };
         let mut inputs = Vec::with_capacity(2);
         let answer = match &state {
             State::Unknown => return Ok(()),
-            State::There(version) => {
-                // A list that is read anew mostly says what is known, but it ends a refusal.
+            State::Present(version) => {
+                // A repeated list mostly has known versions, but it may end a refusal.
                 let is_news = version.is_none() || named.delivered.as_ref() != Some(version);
                 named.delivered = Some(version.clone());
                 inputs.extend(event.filter(|_| is_news));
@@ -327,16 +328,16 @@ impl Referenced {
             }
             State::Forbidden(message) => Answer::Forbidden { message: message.clone() },
         };
-        let is_answered = match (&named.told, &state) {
-            (State::There(_), State::There(_)) => true,
-            (told, state) => told == state,
+        let is_answered = match (&named.reported, &state) {
+            (State::Present(_), State::Present(_)) => true,
+            (reported, state) => reported == state,
         };
-        if state.is_settled() {
-            held.unsettled.remove(&key.name);
+        if state.is_known() {
+            references.unresolved.remove(&key.name);
         } else {
-            held.unsettled.insert(key.name.clone());
+            references.unresolved.insert(key.name.clone());
         }
-        named.told = state;
+        named.reported = state;
         if !is_answered {
             inputs.push(Input::Answered { key: key.clone(), answer });
         }

@@ -39,12 +39,12 @@ impl Default for WatchStats {
 }
 
 impl WatchStats {
-    /// The number of lists of a kind: one, and one for every restart without resumption.
+    /// The number of lists of a kind: the first list, and one for each restart that cannot resume.
     pub fn lists(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.lists)
     }
 
-    /// The number of watches of a kind. The API server ends each after some minutes.
+    /// The number of opened watches of a kind. The API server ends a watch after some minutes.
     pub fn watches(&self, kind: Kind) -> u64 {
         self.read(kind, |stats| &stats.watches)
     }
@@ -66,7 +66,7 @@ impl WatchStats {
         self.wide.load(Ordering::Relaxed)
     }
 
-    /// The number of objects whose version wide watches know. Most have no reference.
+    /// The number of objects with a version in a wide watch, referenced or not.
     pub fn versions(&self) -> u64 {
         self.versions.load(Ordering::Relaxed)
     }

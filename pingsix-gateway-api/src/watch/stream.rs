@@ -1,4 +1,4 @@
-//! One list and watch of one kind, kept up for ever.
+//! An endless list and watch of one kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use super::options::WatchOptions;
 use super::stats::WatchStats;
 use crate::fault::Fault;
 
-/// Which objects of a kind are watched.
+/// The watched objects of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// In which namespace; everywhere if none is named.
+    /// The namespace; `None` for all namespaces.
     pub(super) namespace: Option<String>,
     pub(super) labels: Option<String>,
     pub(super) fields: Option<String>,
 }
 
-/// The event of a watch.
+/// An item of the stream of a watch.
 pub(super) enum StreamItem<K> {
-    /// An event. Between `Init` and `InitDone` stands a whole list, unless a new `Init` says that it was broken off.
+    /// An event. `Init` and `InitDone` enclose a complete list. A second `Init` discards an interrupted list.
     Event(watcher::Event<Watched<K>>),
-    /// After the list, the watch is open.
+    /// The watch after a list is open.
     Opened,
     /// The watch failed, and restarts after a delay.
     Failed(WatchFault),
@@ -44,16 +44,16 @@ pub(super) struct WatchContext {
     pub(super) stats: Arc<WatchStats>,
 }
 
-/// One list and watch, as a stream that never ends. It is read no faster than its consumer reads.
+/// A list and watch as an endless stream. The stream reads from the API server at the pace of its consumer.
 pub(super) fn list_watch<K: WatchedKind>(
-    ground: &WatchContext,
+    context: &WatchContext,
     selection: &Selection,
-    gate: Option<Arc<Semaphore>>,
+    list_permits: Option<Arc<Semaphore>>,
 ) -> impl Stream<Item = StreamItem<K>> + Send + use<K> {
-    let watch = ListWatch::<K>::new(ground, selection, gate);
+    let watch = ListWatch::<K>::new(context, selection, list_permits);
     futures::stream::unfold(watch, |mut watch| async {
-        let seen = watch.next().await;
-        Some((seen, watch))
+        let item = watch.next().await;
+        Some((item, watch))
     })
 }
 
@@ -63,9 +63,9 @@ struct ListWatch<K> {
     timeout: Duration,
     stats: Arc<WatchStats>,
     opened: watch::Receiver<Option<Instant>>,
-    /// Lists of many watches take turns.
-    gate: Option<Arc<Semaphore>>,
-    turn: Option<OwnedSemaphorePermit>,
+    /// The limit of concurrent lists.
+    list_permits: Option<Arc<Semaphore>>,
+    list_permit: Option<OwnedSemaphorePermit>,
     backoff: Backoff,
     pause: Option<Duration>,
     /// The running watch; `None` before the next list.
@@ -74,9 +74,9 @@ struct ListWatch<K> {
 }
 
 impl<K: WatchedKind> ListWatch<K> {
-    fn new(ground: &WatchContext, selection: &Selection, gate: Option<Arc<Semaphore>>) -> Self {
-        let options = &ground.options;
-        let (client, opened) = WatchConnector::client(&ground.client, options);
+    fn new(context: &WatchContext, selection: &Selection, list_permits: Option<Arc<Semaphore>>) -> Self {
+        let options = &context.options;
+        let (client, opened) = WatchConnector::client(&context.client, options);
         let api = match &selection.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &()),
             None => Api::all(client),
@@ -91,10 +91,10 @@ impl<K: WatchedKind> ListWatch<K> {
             api,
             config,
             timeout: options.request_timeout,
-            stats: ground.stats.clone(),
+            stats: context.stats.clone(),
             opened,
-            gate,
-            turn: None,
+            list_permits,
+            list_permit: None,
             backoff: Backoff::new(options.backoff),
             pause: None,
             events: None,
@@ -107,9 +107,9 @@ impl<K: WatchedKind> ListWatch<K> {
             tokio::time::sleep(pause).await;
         }
         if self.events.is_none() {
-            if let Some(gate) = &self.gate {
-                // A gate is never closed; if it were, nobody would have to wait.
-                self.turn = gate.clone().acquire_owned().await.ok();
+            if let Some(list_permits) = &self.list_permits {
+                // The semaphore is never closed.
+                self.list_permit = list_permits.clone().acquire_owned().await.ok();
             }
             self.events = Some(watcher(self.api.clone(), self.config.clone()).boxed());
             self.is_listing = true;
@@ -132,7 +132,7 @@ impl<K: WatchedKind> ListWatch<K> {
                     }
                     watcher::Event::InitDone => {
                         self.is_listing = false;
-                        self.turn = None;
+                        self.list_permit = None;
                     }
                     watcher::Event::InitApply(_) | watcher::Event::Apply(_) | watcher::Event::Delete(_) => {}
                 }
@@ -144,10 +144,10 @@ impl<K: WatchedKind> ListWatch<K> {
 
     fn failed(&mut self, fault: WatchFault) -> StreamItem<K> {
         self.stats.failed(K::KIND, fault.category());
-        self.turn = None;
-        if self.is_listing || !fault.can_go_on() {
-            // Also where the watcher would go on: it would ask for a version that is refused for ever, and an event that
-            // cannot be decoded would leave an old version of its object in force.
+        self.list_permit = None;
+        if self.is_listing || !fault.is_resumable() {
+            // The watcher itself would continue in more cases: with a version that the API server refuses forever, and
+            // after an undecodable event, which leaves the old version of its object in place.
             self.events = None;
         }
         let pause = self.backoff.failed(fault.cause.retry_after);
@@ -165,7 +165,7 @@ impl<K: WatchedKind> ListWatch<K> {
     }
 }
 
-/// The kept part of an event's object.
+/// The event with the stored part of its object.
 fn kept<K>(event: watcher::Event<DecodedObject<K>>) -> watcher::Event<Watched<K>> {
     match event {
         watcher::Event::Apply(object) => watcher::Event::Apply(object.into_watched()),
@@ -176,7 +176,7 @@ fn kept<K>(event: watcher::Event<DecodedObject<K>>) -> watcher::Event<Watched<K>
     }
 }
 
-/// The next event. A list has to get on: each page in time.
+/// The next event, with a limit for each page of a list.
 async fn next_within<T>(
     events: &mut BoxStream<'static, watcher::Result<T>>,
     limit: Option<Duration>,

@@ -1,7 +1,7 @@
 //! Watches against an API server in this process.
 
+mod consumer;
 mod cut;
-mod feed;
 mod kinds;
 mod lifetime;
 mod namespaces;

@@ -1,4 +1,4 @@
-//! Every watch there is, as one.
+//! All watches of a cluster.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -19,66 +19,66 @@ use super::referenced::Referenced;
 use super::stats::WatchStats;
 use super::stream::WatchContext;
 
-/// The watches of a cluster, while they run. Dropping it ends them.
+/// The running watches of a cluster. Dropping the value ends them.
 #[derive(Debug)]
 pub struct Watches {
-    wanted: watch::Sender<BTreeSet<ObjectKey>>,
-    look: watch::Sender<()>,
+    references: watch::Sender<BTreeSet<ObjectKey>>,
+    rediscover: watch::Sender<()>,
     stats: Arc<WatchStats>,
     tasks: Tasks,
 }
 
 impl Watches {
-    /// Starts to watch. Everything that is seen comes out of the receiver, one kind in order, different kinds in any; when
-    /// its consumer is slow, the watches wait. It ends when all watches have.
+    /// Starts the watches. The receiver yields the inputs of each kind in order, and inputs of different kinds in any
+    /// order. Watches wait for a slow consumer. The receiver ends after all watches have ended.
     ///
-    /// `stop` ends all of them. One that ends by itself, which it does only by a panic or when the receiver is dropped,
-    /// ends the others; [`Watches::ended`] says why.
+    /// `stop` ends all watches. A watch that panics ends all others, and so does a dropped receiver; [`Watches::ended`]
+    /// returns the cause.
     pub fn start(
         client: Client,
         options: WatchOptions,
         stop: &CancellationToken,
     ) -> (Self, mpsc::Receiver<Input>) {
         let (inputs, receiver) = mpsc::channel(options.capacity.max(1));
-        let (wanted, wanted_receiver) = watch::channel(BTreeSet::new());
-        let (look, look_receiver) = watch::channel(());
+        let (references, references_receiver) = watch::channel(BTreeSet::new());
+        let (rediscover, rediscover_receiver) = watch::channel(());
         let stats = Arc::new(WatchStats::default());
         let watches_all_secrets = matches!(options.secrets, SecretWatch::All { .. });
-        let ground = WatchContext { client, options: Arc::new(options), stats: stats.clone() };
+        let context = WatchContext { client, options: Arc::new(options), stats: stats.clone() };
         let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token(), failure: None };
 
         macro_rules! watch_kinds {
             ($($kind:ident in $field:ident $facts:tt)+) => {$(
                 let is_by_name = presence(Kind::$kind) == Presence::Referenced;
                 if !is_by_name || Kind::$kind == Kind::Secret && watches_all_secrets {
-                    let (inputs, look) = (inputs.clone(), look_receiver.clone());
-                    let lifecycle = Lifecycle::<snapshot::$kind>::new(ground.clone(), inputs, look);
+                    let (inputs, rediscover) = (inputs.clone(), rediscover_receiver.clone());
+                    let lifecycle = Lifecycle::<snapshot::$kind>::new(context.clone(), inputs, rediscover);
                     let span = tracing::info_span!("watch", kind = stringify!($kind));
                     tasks.spawn(lifecycle.run().instrument(span));
                 }
             )+};
         }
         for_each_kind! { watch_kinds }
-        tasks.spawn(Referenced::new(ground, inputs, wanted_receiver).run());
-        (Self { wanted, look, stats, tasks }, receiver)
+        tasks.spawn(Referenced::new(context, inputs, references_receiver).run());
+        (Self { references, rediscover, stats, tasks }, receiver)
     }
 
-    /// Says which Secrets and ConfigMaps are referred to: all of them, each time. Those that were not are watched from now
-    /// on, and answered when something is known; those that are no longer are released.
+    /// Replaces the set of all references to Secrets and ConfigMaps. A new reference is watched from now on, and gets
+    /// an [`Answer`](super::Answer) when the state of its object is known. An object without a reference is released.
     ///
-    /// Other kinds are passed over. So are Secrets when all of them are watched: then they are known as soon as
-    /// [`World::is_complete`](crate::world::World::is_complete) says so.
-    pub fn refer(&self, wanted: BTreeSet<ObjectKey>) {
-        self.wanted.send_if_modified(|held| {
-            let is_other = *held != wanted;
-            *held = wanted;
+    /// References to other kinds are ignored. References to Secrets are ignored with [`SecretWatch::All`]: all Secrets
+    /// are known when [`World::is_complete`](crate::world::World::is_complete) is true.
+    pub fn set_references(&self, references: BTreeSet<ObjectKey>) {
+        self.references.send_if_modified(|held| {
+            let is_other = *held != references;
+            *held = references;
             is_other
         });
     }
 
-    /// Has kinds that are absent looked for now.
-    pub fn look_again(&self) {
-        self.look.send_replace(());
+    /// Requests an immediate discovery of absent kinds.
+    pub fn rediscover(&self) {
+        self.rediscover.send_replace(());
     }
 
     /// The counters of the watches.
@@ -90,7 +90,7 @@ impl Watches {
     ///
     /// # Errors
     ///
-    /// One of them panicked. May be dropped and called again without losing that.
+    /// A watch panicked. The call is cancel safe.
     pub async fn ended(&mut self) -> Result<(), JoinError> {
         while let Some(ended) = self.tasks.set.join_next().await {
             if let Err(error) = ended {
@@ -113,7 +113,8 @@ impl Tasks {
     fn spawn(&mut self, run: impl Future<Output = Result<Infallible, Closed>> + Send + 'static) {
         let stop = self.stop.clone();
         self.set.spawn(async move {
-            // However it ends, also by a panic, the others end too: a picture of which a part stands still is no picture.
+            // The end of one task, also by a panic, ends all others: an outdated kind would make the world
+            // inconsistent.
             let _others = stop.clone().drop_guard();
             if let Some(Err(Closed)) = stop.run_until_cancelled(run).await {
                 tracing::debug!("the receiver of watch events is gone");
@@ -128,7 +129,7 @@ mod tests {
     use crate::fixture::api_server::ApiServer;
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_ends_all_watches_and_is_told() {
+    async fn a_panic_ends_all_watches_and_is_returned() {
         let server = ApiServer::default();
         let stop = CancellationToken::new();
         let (mut watches, mut inputs) = Watches::start(server.client(), WatchOptions::default(), &stop);
@@ -137,7 +138,7 @@ mod tests {
             panic!("a defect")
         });
         while inputs.recv().await.is_some() {}
-        assert!(!stop.is_cancelled(), "the rest of the process decides for itself");
+        assert!(!stop.is_cancelled(), "the rest of the process goes on");
         assert!(watches.ended().await.unwrap_err().is_panic());
     }
 }

@@ -1,7 +1,6 @@
-//! A watch of more objects than are referred to: those of a namespace, or of all.
+//! A wide watch: a watch of all objects of a kind in one namespace or in all namespaces, referenced or not.
 //!
-//! Kept apart from the streams: it is a plain value, which says what such a watch knows. It keeps the versions of all
-//! objects and the content of none.
+//! The state of a wide watch is a plain value without I/O: the versions of all objects, without their content.
 
 use std::collections::BTreeMap;
 use std::future;
@@ -12,27 +11,27 @@ use kube_runtime::watcher;
 use pingsix_translate::{Kind, ObjectName};
 use tokio::sync::Semaphore;
 
-use super::allotment::KindInNamespace;
 use super::fault::Step;
 use super::input::{Input, WorldKind};
 use super::stream::{Selection, StreamItem, WatchContext, list_watch};
+use super::watch_plan::KindInNamespace;
 use crate::fault::FaultCategory;
 
 /// The scope of a wide watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Scope {
     pub(super) kind: Kind,
-    /// All namespaces if none is named.
+    /// The namespace; `None` for all namespaces.
     pub(super) namespace: Option<Arc<str>>,
 }
 
 impl Scope {
-    /// That of a namespace.
+    /// The scope of one namespace.
     pub(super) fn of(place: &KindInNamespace) -> Self {
         Self { kind: place.kind, namespace: Some(place.namespace.clone()) }
     }
 
-    /// That of all namespaces.
+    /// The scope of all namespaces.
     pub(super) const fn everywhere(kind: Kind) -> Self {
         Self { kind, namespace: None }
     }
@@ -52,46 +51,46 @@ pub(super) enum State {
     /// The state is unknown.
     Unknown,
     /// The object exists, in this version.
-    There(Version),
+    Present(Version),
     /// The object does not exist.
     Absent,
-    /// We may not know, and why.
+    /// The API server forbids to read the object, with this message.
     Forbidden(String),
 }
 
 impl State {
-    /// Whether the wide watch can answer for the object.
-    pub(super) const fn is_settled(&self) -> bool {
-        matches!(self, Self::There(_) | Self::Absent)
+    /// Whether the object is known to exist or to be absent.
+    pub(super) const fn is_known(&self) -> bool {
+        matches!(self, Self::Present(_) | Self::Absent)
     }
 }
 
 /// The event of a wide watch.
 pub(super) enum WideEvent {
-    /// A list begins.
-    Began,
-    /// An object is there, as this event says.
-    There(ObjectName, Version, Input),
-    /// An object is gone.
-    Gone(ObjectName),
-    /// The list is read to its end.
-    Done,
-    /// The list failed, and is tried again.
-    Failed,
-    /// The list is forbidden, and why.
-    Forbidden(String),
+    /// A list starts.
+    ListStarted,
+    /// An object exists; the input has its content.
+    Present(ObjectName, Version, Input),
+    /// An object was deleted.
+    Deleted(ObjectName),
+    /// The list is complete.
+    ListDone,
+    /// The list failed, and is retried.
+    ListFailed,
+    /// The list is forbidden, with this message.
+    ListForbidden(String),
 }
 
-/// A wide watch, and what it knows.
+/// A wide watch and its state.
 pub(super) struct WideWatch {
     pub(super) stop: AbortHandle,
-    /// The version of every object, referred to or not.
+    /// The version of every object, referenced or not.
     known: BTreeMap<ObjectName, Version>,
-    /// The list that is being read.
+    /// The unfinished list.
     listing: Option<BTreeMap<ObjectName, Version>>,
     /// Whether a list is complete.
     is_complete: bool,
-    /// Whether a list comes before the next events.
+    /// Whether a list is under way.
     pub(super) is_listing: bool,
     pub(super) forbidden: Option<String>,
 }
@@ -102,13 +101,13 @@ impl WideWatch {
         Self { stop, known, listing, is_complete: false, is_listing: true, forbidden: None }
     }
 
-    /// Begins anew, with another stream. What is known stays until a list is read.
+    /// Restarts with another stream. The known versions stay until the next complete list.
     pub(super) fn restart(&mut self, stop: AbortHandle) {
         std::mem::replace(&mut self.stop, stop).abort();
         self.is_listing = true;
     }
 
-    /// Whether the wide watch can answer for any object.
+    /// Whether the watch has a complete list and is allowed.
     pub(super) const fn is_usable(&self) -> bool {
         self.is_complete && self.forbidden.is_none()
     }
@@ -122,36 +121,36 @@ impl WideWatch {
     pub(super) fn state(&self, name: &ObjectName) -> State {
         let listed = self.listing.as_ref().and_then(|listing| listing.get(name));
         match listed.or_else(|| self.known.get(name)) {
-            Some(version) => State::There(version.clone()),
+            Some(version) => State::Present(version.clone()),
             None if self.is_complete => State::Absent,
             None => State::Unknown,
         }
     }
 
-    /// Takes in what it sees. Returns whether it is forbidden or allowed since.
-    pub(super) fn take(&mut self, sight: &WideEvent) -> bool {
-        match sight {
-            WideEvent::Began => {
+    /// Applies an event. Returns whether the permission to list has changed.
+    pub(super) fn apply(&mut self, event: &WideEvent) -> bool {
+        match event {
+            WideEvent::ListStarted => {
                 self.listing = Some(BTreeMap::new());
                 self.is_listing = true;
                 false
             }
-            WideEvent::There(name, version, _) => {
+            WideEvent::Present(name, version, _) => {
                 self.listing.as_mut().unwrap_or(&mut self.known).insert(name.clone(), version.clone());
                 false
             }
-            WideEvent::Gone(name) => {
+            WideEvent::Deleted(name) => {
                 self.known.remove(name);
                 false
             }
-            WideEvent::Done => {
+            WideEvent::ListDone => {
                 self.known = self.listing.take().unwrap_or_default();
                 self.is_complete = true;
                 self.is_listing = false;
                 self.forbidden.take().is_some()
             }
-            WideEvent::Failed => false,
-            WideEvent::Forbidden(message) => {
+            WideEvent::ListFailed => false,
+            WideEvent::ListForbidden(message) => {
                 self.listing = None;
                 self.forbidden.replace(message.clone()).is_none()
             }
@@ -165,28 +164,28 @@ impl WideWatch {
 }
 
 /// The events of a wide watch, in order.
-pub(super) fn wide_sights<K: WorldKind>(
-    ground: &WatchContext,
+pub(super) fn wide_events<K: WorldKind>(
+    context: &WatchContext,
     scope: &Scope,
-    gate: Arc<Semaphore>,
+    list_permits: Arc<Semaphore>,
 ) -> impl Stream<Item = WideEvent> + Send + use<K> {
     let namespace = scope.namespace.as_ref().map(ToString::to_string);
     let selection = Selection { namespace, ..Selection::default() };
-    list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
+    list_watch::<K>(context, &selection, Some(list_permits)).filter_map(move |seen| {
         future::ready(match seen {
-            StreamItem::Event(watcher::Event::Init) => Some(WideEvent::Began),
+            StreamItem::Event(watcher::Event::Init) => Some(WideEvent::ListStarted),
             StreamItem::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 let (name, version) = (object.name(), object.version());
-                Some(WideEvent::There(name, version, K::input(watcher::Event::Apply(object))))
+                Some(WideEvent::Present(name, version, K::input(watcher::Event::Apply(object))))
             }
-            StreamItem::Event(watcher::Event::InitDone) => Some(WideEvent::Done),
-            StreamItem::Event(watcher::Event::Delete(object)) => Some(WideEvent::Gone(object.name())),
+            StreamItem::Event(watcher::Event::InitDone) => Some(WideEvent::ListDone),
+            StreamItem::Event(watcher::Event::Delete(object)) => Some(WideEvent::Deleted(object.name())),
             StreamItem::Failed(fault)
                 if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
             {
-                Some(WideEvent::Forbidden(fault.cause.message))
+                Some(WideEvent::ListForbidden(fault.cause.message))
             }
-            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideEvent::Failed),
+            StreamItem::Failed(fault) if fault.step == Step::List => Some(WideEvent::ListFailed),
             StreamItem::Opened | StreamItem::Failed(_) => None,
         })
     })

@@ -1,15 +1,16 @@
-//! The references between kinds: every edge, once.
+//! The edges: all references between kinds.
 
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
-    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
+    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy, TrafficPolicy,
     class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
     default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, service_of_slice,
-    services_of_ingress, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
+    services_of_backend_traffic_policy, services_of_ingress, services_of_policy, targets_of_security_policy,
+    targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -22,31 +23,31 @@ use crate::watch::{Watched, WatchedKind};
 pub enum Target {
     /// An object.
     Object(ObjectKey),
-    /// Permission to refer from one namespace into another: what a ReferenceGrant gives. In a box, since most targets are
-    /// objects, which take a pointer.
+    /// The permission for references from one namespace into another, which a ReferenceGrant gives. The box keeps the
+    /// enum small, because most targets are objects.
     CrossNamespaceReference(Box<CrossNamespaceReference>),
-    /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
+    /// The mark of a default IngressClass, to which Ingresses without a class belong.
     DefaultIngressClass,
 }
 
 /// References from one namespace into another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CrossNamespaceReference {
-    /// The kind that refers.
+    /// The kind of the referring object.
     pub kind: Kind,
-    /// Its namespace.
+    /// The namespace of the referring object.
     pub from: Arc<str>,
-    /// The namespace referred to.
+    /// The namespace of the referenced object.
     pub into: Arc<str>,
 }
 
 /// The edges that start at a kind.
 pub(super) trait Edges: WatchedKind {
-    /// All of them.
+    /// All edges of the kind.
     const EDGES: &'static [Edge<Watched<Self>, Target>];
 }
 
-/// No edge starts here: others refer to objects of these kinds.
+/// Declares kinds without references.
 macro_rules! no_edges {
     ($($kind:ident)+) => {$(
         impl Edges for pingsix_translate::snapshot::$kind {
@@ -65,7 +66,7 @@ impl Edges for PingsixProxy {
                 targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
             });
         }),
-        // Its Secrets concern its dependents: classes and Gateways.
+        // A change of its Secrets affects its dependents: classes and Gateways.
         Edge::concerns("parameters", |proxy, targets| targets.push(Target::Object(proxy.key()))),
     ];
 }
@@ -77,7 +78,7 @@ impl Edges for GatewayClass {
                 targets.extend(proxy_of_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
             });
         }),
-        // Its parameters concern its dependents, the Gateways.
+        // A change of its parameters affects its dependents, the Gateways.
         Edge::concerns("class", |class, targets| targets.push(Target::Object(class.key()))),
     ];
 }
@@ -182,13 +183,13 @@ impl Edges for BackendTrafficPolicy {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
         Edge::concerns("target", |policy, targets| {
             each(policy, |policy, name| {
-                let services = services_of_traffic_policy(policy, &name.namespace);
+                let services = services_of_backend_traffic_policy(policy, &name.namespace);
                 targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
             });
         }),
         Edge::depends_on("certificate", |policy, targets| {
             each(policy, |policy, name| {
-                let secret = secret_of_traffic_policy(policy, &name.namespace);
+                let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
                 refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret);
             });
         }),
@@ -219,6 +220,15 @@ impl Edges for SecurityPolicy {
     ];
 }
 
+impl Edges for TrafficPolicy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("target", |policy, targets| {
+        each(policy, |policy, name| {
+            targets
+                .extend(targets_of_traffic_policy(policy, &name.namespace).into_iter().map(Target::Object));
+        });
+    })];
+}
+
 impl Edges for ReferenceGrant {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("crossing", |grant, targets| {
         each(grant, |grant, name| {
@@ -232,8 +242,7 @@ impl Edges for ReferenceGrant {
 }
 
 impl Edges for IngressClass {
-    // A class that becomes or ceases to be the default concerns all classes with the mark, because only one of them
-    // counts.
+    // One default class takes precedence, so a change of a mark affects all marked classes.
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
         Edge::concerns("default", default_mark),
         Edge::depends_on("default", default_mark),
@@ -284,7 +293,7 @@ impl Edges for EndpointSlice {
     })];
 }
 
-/// Calls a function with an object that can be decoded, and its name.
+/// Calls a function with a decodable object and its name.
 fn each<K: WatchedKind>(object: &Watched<K>, mut function: impl FnMut(&K, &ObjectName)) {
     if let Some(decoded) = object.object() {
         function(decoded, &object.name());
@@ -304,12 +313,12 @@ fn cluster(kind: Kind, name: &str) -> Target {
     Target::Object(ObjectKey::new(kind, "", name))
 }
 
-/// The namespace an object lives in, by whose labels listeners may choose.
+/// The namespace of an object, whose labels match selectors of listeners.
 fn own_namespace<K: WatchedKind>(object: &Watched<K>, targets: &mut Vec<Target>) {
     targets.push(cluster(Kind::Namespace, &object.name().namespace));
 }
 
-/// References to objects, and the permissions that those into other namespaces take.
+/// Adds references to objects, and the permissions for references into other namespaces.
 fn refer(
     targets: &mut Vec<Target>,
     referrer: Kind,

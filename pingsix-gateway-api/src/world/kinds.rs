@@ -1,23 +1,23 @@
-//! One piece of work for a kind that is chosen while running.
+//! A generic function over kinds, called for a kind that is known at run time.
 
 use pingsix_translate::{Kind, for_each_kind, snapshot};
 
 use super::{Stored, World};
 
-/// Work on the objects of one kind.
-pub(crate) trait PerKind {
+/// A function that is generic over a kind.
+pub(crate) trait KindVisitor {
     /// The result.
     type Output;
 
-    /// Does it.
+    /// The call for one kind.
     fn run<K: Stored>(&self, world: &World) -> Self::Output;
 }
 
 macro_rules! with_kind {
     ($($kind:ident in $field:ident $facts:tt)+) => {
-        /// Does a piece of work on the objects of a kind.
-        pub(crate) fn with_kind<W: PerKind>(work: &W, kind: Kind, world: &World) -> W::Output {
-            match kind { $(Kind::$kind => work.run::<snapshot::$kind>(world),)+ }
+        /// Calls a visitor for a kind.
+        pub(crate) fn with_kind<V: KindVisitor>(visitor: &V, kind: Kind, world: &World) -> V::Output {
+            match kind { $(Kind::$kind => visitor.run::<snapshot::$kind>(world),)+ }
         }
     };
 }

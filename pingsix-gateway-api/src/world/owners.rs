@@ -1,4 +1,4 @@
-//! From a change to the Gateways and IngressClasses it concerns.
+//! The search for the Gateways and IngressClasses that a change affects.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use pingsix_translate::{Kind, ObjectKey};
 use super::World;
 use super::edges::Target;
 
-/// The targets of a change.
+/// The result of a search.
 #[derive(Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct AffectedOwners {
     /// Gateways and IngressClasses.
     pub(super) owners: BTreeSet<ObjectKey>,
     /// GatewayClasses.
@@ -18,15 +18,15 @@ pub(super) struct Reached {
     pub(super) steps: usize,
 }
 
-/// Follows the edges from what changed: forwards from what concerns others, backwards to what depends on it. Ends at
-/// Gateways and IngressClasses, whose translation is the unit of work.
-pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) -> Reached {
-    let Reached { mut owners, mut classes, mut steps } = Reached::default();
-    let mut seen: BTreeSet<Target> = BTreeSet::new();
-    let mut open: Vec<Target> = start.into_iter().collect();
-    while let Some(target) = open.pop() {
+/// Follows the edges from changed targets: from an object to the targets that it concerns, and from a target to its
+/// dependents. The search ends at Gateways and IngressClasses, which are translated as a whole.
+pub(super) fn affected_owners(world: &World, start: impl IntoIterator<Item = Target>) -> AffectedOwners {
+    let AffectedOwners { mut owners, mut classes, mut steps } = AffectedOwners::default();
+    let mut visited: BTreeSet<Target> = BTreeSet::new();
+    let mut stack: Vec<Target> = start.into_iter().collect();
+    while let Some(target) = stack.pop() {
         steps += 1;
-        if !seen.insert(target.clone()) {
+        if !visited.insert(target.clone()) {
             continue;
         }
         if let Target::Object(key) = &target {
@@ -37,14 +37,14 @@ pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) ->
             if key.kind == Kind::GatewayClass {
                 classes.insert(key.clone());
             }
-            open.extend(world.concerns(key));
+            stack.extend(world.concerns(key));
         }
-        open.extend(world.concerned_through(&target));
+        stack.extend(world.concerned_through(&target));
     }
-    Reached { owners, classes, steps }
+    AffectedOwners { owners, classes, steps }
 }
 
-/// Whether objects of a kind are input of translation.
+/// Whether objects of a kind have data planes.
 pub(super) const fn is_owner(kind: Kind) -> bool {
     matches!(kind, Kind::Gateway | Kind::IngressClass)
 }

@@ -11,8 +11,8 @@ use super::snapshot::picked;
 use super::{KindStore, OwnerSnapshot, Stored, World};
 
 impl World {
-    /// The objects of a snapshot that refer to one of these Secrets and ConfigMaps now. It costs what these concern, however
-    /// much there is in the snapshot.
+    /// The objects of a snapshot that refer to one of these Secrets and ConfigMaps now. The cost is proportional to
+    /// their dependents, and independent of the size of the snapshot.
     pub fn referrers(&self, snapshot: &OwnerSnapshot, to: &BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         let mut referrers = BTreeSet::new();
         for key in to {
@@ -28,22 +28,30 @@ impl World {
                     if self.gateways.has_dependent(&target, |name| *name == gateway) {
                         add(Kind::Gateway, &mut [gateway].iter());
                     }
-                    add(Kind::ListenerSet, &mut those(&self.listener_sets, &target, &snapshot.listener_sets));
+                    add(
+                        Kind::ListenerSet,
+                        &mut dependents_in(&self.listener_sets, &target, &snapshot.listener_sets),
+                    );
                     let policies = &snapshot.backend_tls_policies;
-                    add(Kind::BackendTlsPolicy, &mut those(&self.backend_tls_policies, &target, policies));
+                    add(
+                        Kind::BackendTlsPolicy,
+                        &mut dependents_in(&self.backend_tls_policies, &target, policies),
+                    );
                     let policies = &snapshot.backend_traffic_policies;
-                    let policies = &mut those(&self.backend_traffic_policies, &target, policies);
+                    let policies = &mut dependents_in(&self.backend_traffic_policies, &target, policies);
                     add(Kind::BackendTrafficPolicy, policies);
                     let policies = &snapshot.security_policies;
-                    add(Kind::SecurityPolicy, &mut those(&self.security_policies, &target, policies));
+                    add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {
-                    add(Kind::Ingress, &mut those(&self.ingresses, &target, &snapshot.ingresses));
+                    add(Kind::Ingress, &mut dependents_in(&self.ingresses, &target, &snapshot.ingresses));
+                    let policies = &snapshot.security_policies;
+                    add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
             };
-            add(Kind::PingsixProxy, &mut those(&self.proxies, &target, &referents.proxies));
+            add(Kind::PingsixProxy, &mut dependents_in(&self.proxies, &target, &referents.proxies));
         }
         referrers
     }
@@ -60,8 +68,8 @@ impl World {
     }
 }
 
-/// The objects that a snapshot has and that depend on a target.
-fn those<'w, K: Stored>(
+/// The objects of a snapshot that depend on a target.
+fn dependents_in<'w, K: Stored>(
     store: &'w KindStore<K>,
     target: &Target,
     seen: &SharedMap<ObjectName, Arc<K>>,

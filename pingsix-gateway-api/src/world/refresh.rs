@@ -1,8 +1,8 @@
-//! An extract brought up to date: what changes all the time costs its own part, not a look at everything.
+//! Incremental updates of extracts: a frequent change costs its own part of the work.
 //!
-//! Each object is compared as it is in the extract with how it is now, so neither the order of changes nor how often they are
-//! told makes a difference, and objects that are of no concern to the owner do no harm. What a route refers to is read
-//! anew with it: while it referred to something else, nobody told this owner of a change there.
+//! An update replaces each changed object of the extract by its current version. The order and the repetition of
+//! changes do not matter, and objects of other owners have no effect. A changed route is read with its references: the
+//! owner got no changes of these objects before the route referred to them.
 
 mod ingress;
 
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy, services_of_policy, services_of_traffic_policy, targets_of_security_policy,
+    secrets_of_proxy, services_of_backend_traffic_policy, services_of_policy, targets_of_security_policy,
+    targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -23,9 +24,9 @@ use super::{Extract, OwnerSnapshot, Stored, World};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changed {
-    /// Objects.
+    /// The changed objects.
     pub objects: BTreeSet<ObjectKey>,
-    /// Services of which an EndpointSlice came, went or changed: it may have belonged to another one before.
+    /// Services with a new, changed or deleted EndpointSlice, in its old or its new version.
     pub sliced: BTreeSet<ObjectName>,
 }
 
@@ -33,8 +34,8 @@ impl World {
     /// Updates an extract if that is possible without a scan. With the result `false`, the extract is invalid.
     ///
     /// The update covers frequent changes: routes with their filters, Services, EndpointSlices, Secrets, ConfigMaps,
-    /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices and Secrets of an IngressClass.
-    /// References into other namespaces and to Services with policies need a new extract.
+    /// Namespaces and parameters of a Gateway; Ingresses, Services, EndpointSlices, Secrets and ConfigMaps of an
+    /// IngressClass. References into other namespaces and to Services with policies need a new extract.
     pub fn refresh(&self, extract: &mut Extract, changed: &Changed) -> bool {
         let Extract { snapshot, referenced } = extract;
         let snapshot = match snapshot {
@@ -43,7 +44,8 @@ impl World {
                 return self.refresh_ingress_class(snapshot, referenced, changed);
             }
         };
-        // Services and filters that routes referred to. Whether any still does shows when all routes are as they are now.
+        // Former references of routes to Services and filters. Only the final state of all routes shows whether one
+        // remains.
         let mut left = BTreeSet::new();
         #[allow(clippy::wildcard_enum_match_arm, reason = "changes of all other kinds take a new extract")]
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
@@ -77,7 +79,7 @@ impl World {
                 if lives_in(snapshot, &namespace) {
                     self.hold_namespace(snapshot, &namespace);
                 }
-                // Its labels may decide whether a ListenerSet is allowed, and with that which Secrets are read.
+                // The labels may decide whether a ListenerSet is allowed, and thereby the permitted Secrets.
                 !has_listener_set(snapshot, &namespace)
             }
             Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
@@ -104,7 +106,7 @@ impl World {
         is_done
     }
 
-    /// Takes in how a route is now, and notes the Services and filters it has left.
+    /// Updates a route, and adds its former Services and filters to `left`. Returns whether that was possible.
     fn refresh_route(
         &self,
         snapshot: &mut Snapshot,
@@ -120,16 +122,21 @@ impl World {
         let is_simple = |service: &ObjectName| {
             service.namespace == name.namespace
                 && self.policies_of(service).next().is_none()
-                && self.traffic_policies_of(service).next().is_none()
+                && self.backend_traffic_policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
-        // A route that comes or goes may bring its SecurityPolicies along, or leave them to no one.
+        // A new or deleted route may add or remove inherited policies of the snapshot.
         let comes_or_goes = before.is_some() != after.is_some();
         let is_target = || {
-            let mut held = snapshot.security_policies.iter();
-            self.security_policies_of(&Target::Object(key.clone())).next().is_some()
-                || held
+            let target = Target::Object(key.clone());
+            let mut security = snapshot.security_policies.iter();
+            let mut traffic = snapshot.traffic_policies.iter();
+            self.security_policies_of(&target).next().is_some()
+                || self.traffic_policies_of(&target).next().is_some()
+                || security
                     .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
+                || traffic
+                    .any(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).contains(key))
         };
         if (comes_or_goes && is_target()) || !gone.clone().chain(new).all(is_simple) {
             return false;
@@ -159,7 +166,7 @@ impl World {
         true
     }
 
-    /// Holds an object that is referred to as it is now, or not at all.
+    /// Stores the current version of a referenced object, or removes an absent one.
     fn hold<K: Stored>(&self, held: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
         match self.get(name) {
             Some(object) => held.insert(name.clone(), object),
@@ -167,7 +174,7 @@ impl World {
         };
     }
 
-    /// Holds the class of the Gateway, and the parameters of both, as they are now. Returns whether these name the same
+    /// Stores the current class of the Gateway and the parameters of both. Returns whether the parameters name the same
     /// Secrets as before.
     fn hold_parameters(&self, snapshot: &mut Snapshot) -> bool {
         let gateway = &snapshot.gateway;
@@ -192,7 +199,7 @@ impl World {
         }
     }
 
-    /// Holds a namespace if anything lives there.
+    /// Stores a namespace if an object of the snapshot is in it.
     fn hold_namespace(&self, snapshot: &mut Snapshot, name: &Arc<str>) {
         let namespace = self.get(&ObjectName::new("", name.clone())).filter(|_| lives_in(snapshot, name));
         let held = &mut snapshot.referents.namespaces;
@@ -202,7 +209,8 @@ impl World {
         };
     }
 
-    /// Whether a route of the snapshot refers to an object. It looks at the routes of all Gateways that do.
+    /// Whether a route of the snapshot refers to an object. The cost is proportional to the referring routes of all
+    /// Gateways.
     fn refers(&self, snapshot: &Snapshot, referent: &ObjectKey) -> bool {
         let target = Target::Object(referent.clone());
         Kind::routes().any(|kind| {
@@ -219,7 +227,10 @@ impl World {
     }
 
     /// The BackendTrafficPolicies that target a Service, by name.
-    pub(super) fn traffic_policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
+    pub(super) fn backend_traffic_policies_of(
+        &self,
+        service: &ObjectName,
+    ) -> impl Iterator<Item = &ObjectName> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
         self.backend_traffic_policies.members(&target).collect::<Vec<_>>().into_iter()
     }
@@ -227,6 +238,11 @@ impl World {
     /// The SecurityPolicies with a target, by name.
     pub(super) fn security_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
         self.security_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
+    }
+
+    /// The TrafficPolicies with a target, by name.
+    pub(super) fn traffic_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
+        self.traffic_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The EndpointSlices of a Service, by name.
@@ -244,7 +260,7 @@ fn of_service(name: &ObjectName) -> ObjectKey {
     ObjectKey { kind: Kind::Service, name: name.clone() }
 }
 
-/// Whether a snapshot holds a Service or its EndpointSlices, to which a route or Ingress of it refers then.
+/// Whether a snapshot has a Service or its EndpointSlices, so a route or Ingress of the snapshot refers to the Service.
 fn holds(referents: &Referents, service: &ObjectName) -> bool {
     referents.services.contains_key(service) || referents.endpoint_slices.contains_key(service)
 }
@@ -267,8 +283,9 @@ fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     let mut policies = snapshot.backend_tls_policies.iter();
     let mut traffic_policies = snapshot.backend_traffic_policies.iter();
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
-        || traffic_policies
-            .any(|(name, policy)| services_of_traffic_policy(policy, &name.namespace).contains(service))
+        || traffic_policies.any(|(name, policy)| {
+            services_of_backend_traffic_policy(policy, &name.namespace).contains(service)
+        })
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot, class_of_ingress,
-    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secret_of_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    services_of_ingress,
+    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, SecurityPolicy, Snapshot,
+    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
+    default_ingress_classes, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
+    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
+use pingsix_translate::{
+    Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
+    permitted_references_of_policies,
+};
 
 use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};
@@ -42,17 +45,17 @@ impl OwnerSnapshot {
     }
 }
 
-/// A snapshot, and what has to be watched by name for it.
+/// A snapshot, and the objects to watch by name for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extract {
     /// The objects that the owner may use.
     pub snapshot: OwnerSnapshot,
-    /// The Secrets and ConfigMaps it refers to and may use, whether they exist or not. What it may not use is not watched.
+    /// The permitted references to Secrets and ConfigMaps, whether the objects exist or not.
     pub referenced: BTreeSet<ObjectKey>,
 }
 
-/// Names that a snapshot refers to.
+/// The names of a snapshot's references.
 #[derive(Debug, Default)]
 struct Names {
     services: BTreeSet<ObjectName>,
@@ -61,12 +64,12 @@ struct Names {
     namespaces: BTreeSet<Arc<str>>,
     proxies: BTreeSet<ObjectName>,
     http_route_filters: BTreeSet<ObjectName>,
-    /// The permissions that references into other namespaces take.
+    /// The permissions for references into other namespaces.
     crossings: BTreeSet<Target>,
 }
 
 impl World {
-    /// Cuts what an owner may see; `None` when it is not there, or cannot be decoded.
+    /// The extract of an owner; `None` if the owner is absent or undecodable.
     pub fn extract(&self, owner: &ObjectKey) -> Option<Extract> {
         if owner.kind == Kind::Gateway {
             self.extract_gateway(&owner.name)
@@ -109,25 +112,20 @@ impl World {
         let policies = names
             .services
             .iter()
-            .flat_map(|service| self.traffic_policies_of(service))
+            .flat_map(|service| self.backend_traffic_policies_of(service))
             .collect::<BTreeSet<_>>();
         let backend_traffic_policies = picked(&self.backend_traffic_policies, policies);
         for (name, policy) in &backend_traffic_policies {
-            let secret = secret_of_traffic_policy(policy, &name.namespace);
+            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
-        let targeted = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
-        let security_policies: BTreeSet<ObjectName> =
-            targeted.flat_map(|target| self.security_policies_of(&target)).collect();
-        let security_policies = picked(&self.security_policies, &security_policies);
-        for (name, policy) in &security_policies {
-            let secrets = secrets_of_security_policy(policy, &name.namespace);
-            names.cross(Kind::SecurityPolicy, name, &secrets);
-            let config_map = config_map_of_security_policy(policy, &name.namespace);
-            names.cross(Kind::SecurityPolicy, name, &config_map);
-        }
+        let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let traffic_policies: BTreeSet<ObjectName> =
+            targeted().flat_map(|target| self.traffic_policies_of(&target)).collect();
+        let traffic_policies = picked(&self.traffic_policies, &traffic_policies);
+        let security_policies = names.security_policies(self, targeted());
         let mut referents = self.referents(&names);
-        // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
+        // The permissions depend on ReferenceGrants and on labels of Namespaces, so they follow the other referents.
         let permitted = permitted_references(
             &gateway,
             &listener_sets,
@@ -146,6 +144,7 @@ impl World {
             backend_tls_policies,
             backend_traffic_policies,
             security_policies,
+            traffic_policies,
             referents,
         };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
@@ -172,12 +171,18 @@ impl World {
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let referents = self.referents(&names);
-        let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
+        let targeted = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
+        let security_policies = names.security_policies(self, targeted.map(Target::Object));
+        let mut referents = self.referents(&names);
+        // Permission takes the ReferenceGrants.
+        names.permit(permitted_references_of_policies(&security_policies, &referents));
+        referents.secrets = picked(&self.secrets, &names.secrets);
+        referents.config_maps = picked(&self.config_maps, &names.config_maps);
+        let snapshot = IngressSnapshot { class, default_classes, ingresses, security_policies, referents };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
     }
 
-    /// The classes that are marked as the default, the one that counts first.
+    /// The classes with the mark of the default, in the order of precedence.
     pub(super) fn default_classes(&self) -> Vec<Arc<str>> {
         let marked = self.ingress_classes.dependents(&Target::DefaultIngressClass);
         let marked = picked(&self.ingress_classes, marked);
@@ -223,7 +228,7 @@ impl World {
     }
 }
 
-/// The objects with these names that are there and can be decoded, by the names that they hold themselves.
+/// The existing, decodable objects with these names. The keys share the names of the objects.
 pub(super) fn picked<'a, K: Stored>(
     store: &KindStore<K>,
     names: impl IntoIterator<Item = &'a ObjectName>,
@@ -236,7 +241,7 @@ pub(super) fn picked<'a, K: Stored>(
 }
 
 impl Names {
-    /// The routes with one of these parents; what they refer to is added.
+    /// The routes with one of these parents. Adds the references of the routes.
     fn routes(&mut self, world: &World, parents: &[Target]) -> SharedMap<ObjectKey, AnyRoute> {
         let mut routes = Vec::new();
         for (kind, parent) in Kind::routes().flat_map(|kind| parents.iter().map(move |parent| (kind, parent)))
@@ -255,7 +260,23 @@ impl Names {
         routes
     }
 
-    /// Adds Secrets and ConfigMaps that may be used.
+    /// The SecurityPolicies with one of these targets. Adds the permissions for their references.
+    fn security_policies(
+        &mut self,
+        world: &World,
+        targets: impl Iterator<Item = Target>,
+    ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
+        let policies: BTreeSet<ObjectName> =
+            targets.flat_map(|target| world.security_policies_of(&target)).collect();
+        let policies = picked(&world.security_policies, &policies);
+        for (name, policy) in &policies {
+            self.cross(Kind::SecurityPolicy, name, &secrets_of_security_policy(policy, &name.namespace));
+            self.cross(Kind::SecurityPolicy, name, &config_map_of_security_policy(policy, &name.namespace));
+        }
+        policies
+    }
+
+    /// Adds permitted Secrets and ConfigMaps.
     fn permit(&mut self, references: BTreeSet<ObjectKey>) {
         for ObjectKey { kind, name } in references {
             let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
@@ -263,7 +284,7 @@ impl Names {
         }
     }
 
-    /// Notes which permissions these references of an object take.
+    /// Adds the permissions for references of an object into other namespaces.
     fn cross<'a>(&mut self, kind: Kind, from: &ObjectName, to: impl IntoIterator<Item = &'a ObjectName>) {
         let foreign = to.into_iter().filter(|to| to.namespace != from.namespace);
         let crossings = foreign.map(|to| crossing(kind, from.namespace.clone(), to.namespace.clone()));

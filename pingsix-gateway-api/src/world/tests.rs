@@ -1,4 +1,6 @@
-//! The picture against one that is made anew after every event.
+//! The comparison of a world with a fresh one after every event.
+
+mod security;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -212,6 +214,15 @@ fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
             ),
         ),
         (
+            Kind::TrafficPolicy,
+            versioned(
+                "traffic",
+                json!({
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "http"}],
+            "rateLimit": {"local": {"limit": {"requests": version, "unit": "Minute"}}}}),
+            ),
+        ),
+        (
             Kind::Ingress,
             versioned(
                 "ingress",
@@ -244,7 +255,7 @@ fn a_service_costs_its_owners_however_many_routes_share_it() {
         let effects = world.apply(applied::<EndpointSlice>(slice("cart-1", "cart")));
         assert_eq!(owners(&effects), ["Gateway infra/one", "Gateway infra/two"]);
         let of_a_slice = world.steps() - before;
-        // The last route of a Gateway goes, and with it what the Service has to do with that.
+        // The last route of a Gateway is deleted, so the Service no longer affects the Gateway.
         for index in (1..routes).step_by(2) {
             let key = ObjectKey::new(Kind::HttpRoute, "shop", &*format!("r{index}"));
             assert_eq!(owners(&world.remove(&key)), ["Gateway infra/two"]);
@@ -257,7 +268,7 @@ fn a_service_costs_its_owners_however_many_routes_share_it() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_there_and_serves_nothing() {
+fn an_undecodable_object_exists_and_has_no_effect() {
     let mut world = World::default();
     let mut broken = gateway("one", "pingsix", 1);
     broken["spec"]["listeners"] = json!("none");
@@ -319,7 +330,7 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
         "metadata": {"name": "set", "namespace": "team", "resourceVersion": "1"},
         "spec": {"parentRef": {"name": "one", "namespace": "infra"}, "listeners": listeners},
     })));
-    // No grant, and the ListenerSet is not allowed.
+    // There is no grant, and the ListenerSet is not allowed.
     assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
     let mut extract = world.extract(&key).unwrap();
     let labelled = |edge: &str, version: &str| json!({"metadata": {"name": "team", "labels": {"edge": edge}, "resourceVersion": version}});
@@ -335,7 +346,7 @@ fn a_secret_that_may_not_be_used_is_not_watched() {
     let effects = world.apply(applied::<ReferenceGrant>(grant("shop", "ListenerSet", "there")));
     assert_eq!(owners(&effects), ["Gateway infra/one"]);
     assert_eq!(referenced(&world), ["Secret shop/there", "Secret team/own", "ConfigMap infra/ca"]);
-    // Not even one that is known by now is held for who may not use it.
+    // A snapshot without the permission lacks even a known object.
     world.apply(applied::<Namespace>(labelled("no", "2")));
     world.apply(applied::<Secret>(
         json!({"metadata": {"name": "own", "namespace": "team", "resourceVersion": "1"}}),
@@ -490,14 +501,14 @@ fn step(world: &mut World, version: u32, random: &mut StdRng) -> (String, Effect
     }
 }
 
-/// All that an extract holds, but for the versions of objects that say what they said before.
+/// The content of an extract, without the versions of objects with equal content.
 fn shown(extract: &Extract) -> String {
     static VERSION: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r#"resource_version: Some\(\s*"\d+",\s*\)"#).unwrap());
     VERSION.replace_all(&format!("{extract:#?}"), "").into_owned()
 }
 
-/// Changes pile up between two looks, as they do while an owner rests.
+/// Several changes precede each update, as while an owner rests.
 #[test]
 fn an_extract_that_is_brought_up_to_date_is_as_a_new_one() {
     let mut kept: BTreeMap<Kind, usize> = BTreeMap::new();

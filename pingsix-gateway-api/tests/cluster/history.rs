@@ -21,8 +21,8 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::lab::truth::{Dump, Truth, held};
-use crate::lab::{Lab, PATIENCE, Running, objects};
+use crate::test_env::expected_state::{Dump, ExpectedState, held};
+use crate::test_env::{Running, TestEnv, WAIT_TIMEOUT, objects};
 use contents::{KINDS, NAMESPACES, Pairs, object};
 use offline::Offline;
 
@@ -47,7 +47,7 @@ fn addresses() -> Vec<Address> {
 }
 
 /// Writer of the history.
-struct Scribe {
+struct HistoryWriter {
     client: Client,
     random: StdRng,
     pairs: Pairs,
@@ -55,17 +55,17 @@ struct Scribe {
     done: BTreeMap<Kind, usize>,
     refused: usize,
     /// The status entries of other writers, by object and uid.
-    planted: Vec<Planted>,
+    foreign_entries: Vec<ForeignEntry>,
 }
 
-struct Planted {
+struct ForeignEntry {
     key: ObjectKey,
     uid: String,
     list: &'static str,
     entry: Value,
 }
 
-impl Scribe {
+impl HistoryWriter {
     fn new(client: Client, seed: u64) -> Self {
         Self {
             client,
@@ -73,7 +73,7 @@ impl Scribe {
             pairs: Pairs::new(),
             done: BTreeMap::new(),
             refused: 0,
-            planted: Vec::new(),
+            foreign_entries: Vec::new(),
         }
     }
 
@@ -100,12 +100,12 @@ impl Scribe {
             Err(error) => panic!("{kind} {key}: {error}\n{content:#}"),
         }
         if self.random.random_bool(0.1) {
-            self.plant().await;
+            self.write_foreign_entry().await;
         }
     }
 
     /// Writes a status entry as another controller.
-    async fn plant(&mut self) {
+    async fn write_foreign_entry(&mut self) {
         let kinds = [Kind::Gateway, Kind::HttpRoute, Kind::GrpcRoute, Kind::BackendTlsPolicy];
         let kind = *kinds.choose(&mut self.random).unwrap();
         let (key, _) = object(kind, &mut self.random, &self.pairs);
@@ -140,7 +140,7 @@ impl Scribe {
             let uid = found.metadata.uid.clone().unwrap();
             match api.replace_status(&key.name.name, &PostParams::default(), &found).await {
                 Ok(_) => {
-                    self.planted.push(Planted { key, uid, list, entry });
+                    self.foreign_entries.push(ForeignEntry { key, uid, list, entry });
                     return;
                 }
                 // The controller, or another object of that name.
@@ -154,7 +154,7 @@ impl Scribe {
     /// Foreign status entries that are lost. Whole entries in `parents` of routes must stay unchanged.
     fn lost(&self, dump: &Dump) -> Vec<String> {
         let mut lost = Vec::new();
-        for Planted { key, uid, list, entry } in &self.planted {
+        for ForeignEntry { key, uid, list, entry } in &self.foreign_entries {
             let Some(raw) = dump.raw.get(key).filter(|raw| raw["metadata"]["uid"] == **uid) else { continue };
             if !raw["status"][list].as_array().is_some_and(|entries| entries.contains(entry)) {
                 lost.push(format!("{key} has lost what another controller wrote: {:#}", raw["status"]));
@@ -165,42 +165,44 @@ impl Scribe {
 }
 
 /// The present faults of the cluster and the servers.
-async fn wrong(client: &Client, scribe: &Scribe, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
+async fn faults(client: &Client, writer: &HistoryWriter, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
     let dump = Dump::of(client).await;
-    let truth = Truth::of(&dump, &options("truth").translation, &addresses());
-    let mut wrong = scribe.lost(&dump);
+    let expected_state = ExpectedState::of(&dump, &options("expected").translation, &addresses());
+    let mut faults = writer.lost(&dump);
     for (replica, etcd) in etcds.iter().enumerate() {
-        wrong.extend(truth.unserved(etcd).into_iter().map(|what| format!("replica {replica}: {what}")));
+        faults.extend(
+            expected_state.wrong_documents(etcd).into_iter().map(|what| format!("replica {replica}: {what}")),
+        );
     }
-    wrong.extend(truth.unsaid(&dump));
-    wrong
+    faults.extend(expected_state.wrong_statuses(&dump));
+    faults
 }
 
-async fn settled(when: &str, client: &Client, scribe: &Scribe, etcds: &[&EmbeddedEtcd]) {
-    let deadline = Instant::now() + PATIENCE;
+async fn wait_until_settled(when: &str, client: &Client, writer: &HistoryWriter, etcds: &[&EmbeddedEtcd]) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
-        let wrong = wrong(client, scribe, etcds).await;
-        if wrong.is_empty() {
+        let faults = faults(client, writer, etcds).await;
+        if faults.is_empty() {
             return;
         }
         assert!(
             Instant::now() < deadline,
             "{when}: {} are wrong, among them\n{}",
-            wrong.len(),
-            wrong[..wrong.len().min(4)].join("\n")
+            faults.len(),
+            faults[..faults.len().min(4)].join("\n")
         );
         sleep(Duration::from_millis(200)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objects() {
-    let Some(lab) = Lab::start().await else { return };
+async fn every_history_ends_in_the_state_of_its_objects() {
+    let Some(test_env) = TestEnv::start().await else { return };
     let seed = std::env::var("HISTORY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
     println!("HISTORY_SEED={seed}");
-    let mut scribe = Scribe::new(lab.cluster.admin(), seed);
+    let mut writer = HistoryWriter::new(test_env.cluster.admin(), seed);
     for namespace in NAMESPACES {
-        lab.cluster.namespace(namespace).await.unwrap();
+        test_env.cluster.namespace(namespace).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     // The tasks of a killed controller end a moment after it, and hold the file until then.
@@ -208,7 +210,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
         let started = Instant::now();
         loop {
             let served = EmbeddedEtcd::builder().state_file(folder.path().join("revisions")).start().await;
-            if served.is_ok() || started.elapsed() > PATIENCE {
+            if served.is_ok() || started.elapsed() > WAIT_TIMEOUT {
                 return served;
             }
             sleep(Duration::from_millis(10)).await;
@@ -216,46 +218,53 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     };
     // One controller runs throughout, and another starts first, leads, and is killed repeatedly.
     let mut etcd = served().await.unwrap();
-    let mut killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));
-    killed.is_ready().await;
-    let mut steady = Running::start(lab.cluster.admin(), &lab.etcd, options("steady"));
-    steady.is_ready().await;
+    let mut killed = Running::start(test_env.cluster.admin(), &etcd, options("killed"));
+    killed.wait_until_ready().await;
+    let mut steady = Running::start(test_env.cluster.admin(), &test_env.etcd, options("steady"));
+    steady.wait_until_ready().await;
     let mut publications = 0;
 
     let started = Instant::now();
     for operation in 0..OPERATIONS {
-        scribe.write().await;
+        writer.write().await;
         if operation % 150 == 149 {
             killed.kill().await;
             publications += etcd.stats().publications;
             drop(etcd);
             etcd = served().await.unwrap();
-            killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));
+            killed = Running::start(test_env.cluster.admin(), &etcd, options("killed"));
         }
     }
-    println!("{:?} done, {} refused, in {:?}", scribe.done, scribe.refused, started.elapsed());
-    let done: usize = scribe.done.values().sum();
-    assert!(done >= 300, "most is refused: {:?}, {} refused", scribe.done, scribe.refused);
-    assert!(KINDS.iter().all(|kind| scribe.done.contains_key(kind)), "{:?}", scribe.done);
+    println!("{:?} done, {} refused, in {:?}", writer.done, writer.refused, started.elapsed());
+    let done: usize = writer.done.values().sum();
+    assert!(done >= 300, "most is refused: {:?}, {} refused", writer.done, writer.refused);
+    assert!(KINDS.iter().all(|kind| writer.done.contains_key(kind)), "{:?}", writer.done);
 
-    killed.is_ready().await;
-    let client = lab.cluster.admin();
-    settled("after the history", &client, &scribe, &[&etcd, &lab.etcd]).await;
+    killed.wait_until_ready().await;
+    let client = test_env.cluster.admin();
+    wait_until_settled("after the history", &client, &writer, &[&etcd, &test_env.etcd]).await;
     let dump = Dump::of(&client).await;
-    let truth = Truth::of(&dump, &options("truth").translation, &addresses());
+    let expected_state = ExpectedState::of(&dump, &options("expected").translation, &addresses());
     let held = |etcd: &EmbeddedEtcd| {
         let held = held(etcd).into_iter();
-        held.filter(|(scope, _)| !truth.is_kept(scope.as_str())).collect::<BTreeMap<_, _>>()
+        held.filter(|(scope, _)| !expected_state.is_kept(scope.as_str())).collect::<BTreeMap<_, _>>()
     };
-    assert_eq!(held(&etcd), held(&lab.etcd), "replicas differ");
-    println!("{:?} documents and verdicts, {} planted", truth.weight(), scribe.planted.len());
-    assert!(truth.weight().0 > 3 && truth.weight().1 > 5 && scribe.planted.len() > 5, "it came to nothing");
+    assert_eq!(held(&etcd), held(&test_env.etcd), "replicas differ");
+    println!(
+        "{:?} documents and verdicts, {} planted",
+        expected_state.weight(),
+        writer.foreign_entries.len()
+    );
+    assert!(
+        expected_state.weight().0 > 3 && expected_state.weight().1 > 5 && writer.foreign_entries.len() > 5,
+        "it came to nothing"
+    );
     assert!(publications + etcd.stats().publications > 20);
 
     let offline = Offline::of(&dump, &options("offline").translation).await;
     offline.assert_served(held(&etcd));
-    offline.assert_served(held(&lab.etcd));
-    offline.assert_said(&dump);
+    offline.assert_served(held(&test_env.etcd));
+    offline.assert_statuses(&dump);
 
     // The state stays, and no writer writes again.
     let versions = dump.versions();

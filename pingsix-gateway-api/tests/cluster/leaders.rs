@@ -20,9 +20,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::truth::held;
-use crate::lab::{Lab, Running, eventually, hasty};
+use crate::test_env::expected_state::held;
+use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::test_env::{Running, TestEnv, eventually, fast_retries};
 
 const DURATION: Duration = Duration::from_secs(4);
 
@@ -32,7 +32,7 @@ pub(crate) fn options(replica: &str) -> ControllerOptions {
     lease.duration = DURATION;
     lease.renew_deadline = Duration::from_secs(3);
     lease.retry = Duration::from_millis(500);
-    let mut options = hasty();
+    let mut options = fast_retries();
     options.lease = Some(lease);
     options.writer.field_manager = replica.into();
     options.writer.timeout = Duration::from_secs(2);
@@ -40,13 +40,13 @@ pub(crate) fn options(replica: &str) -> ControllerOptions {
 }
 
 /// Stands between a client and the API server, and may let nothing through, without a word to either.
-pub(crate) struct Strait {
+pub(crate) struct Proxy {
     address: SocketAddr,
     pub(crate) is_closed: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Strait {
+impl Proxy {
     pub(crate) async fn to(cluster: &TestCluster) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -58,8 +58,8 @@ impl Strait {
                 let Ok(server) = TcpStream::connect(&server).await else { continue };
                 let ((from_client, to_client), (from_server, to_server)) =
                     (client.into_split(), server.into_split());
-                tokio::spawn(pump(from_client, to_server, closed.subscribe()));
-                tokio::spawn(pump(from_server, to_client, closed.subscribe()));
+                tokio::spawn(forward(from_client, to_server, closed.subscribe()));
+                tokio::spawn(forward(from_server, to_client, closed.subscribe()));
             }
         });
         Self { address, is_closed, task }
@@ -76,13 +76,13 @@ impl Strait {
     }
 }
 
-impl Drop for Strait {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn pump(
+async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut is_closed: watch::Receiver<bool>,
@@ -98,27 +98,29 @@ async fn pump(
 }
 
 /// The writers of the status of a route.
-async fn writer(lab: &Lab, route: &str) -> Vec<String> {
-    let object = lab.object(Kind::HttpRoute, "default", route).await;
+async fn writer(test_env: &TestEnv, route: &str) -> Vec<String> {
+    let object = test_env.object(Kind::HttpRoute, "default", route).await;
     let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let of_status = managers.iter().filter(|managed| managed["subresource"] == "status");
     of_status.map(|managed| managed["manager"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn holder(lab: &Lab) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+async fn holder(test_env: &TestEnv) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(test_env.cluster.admin(), "default");
     let lease = leases.get_opt(&lease_name(DEFAULT_CONTROLLER_NAME)).await.unwrap()?;
     let holder = lease.spec?.holder_identity?;
     Some(holder.split('_').next().unwrap_or_default().to_owned())
 }
 
 /// Makes a route, and waits until this replica and no other has judged it. Returns how long that took.
-async fn judged_by(lab: &Lab, route: &str, replica: &str) -> Duration {
+async fn judged_by(test_env: &TestEnv, route: &str, replica: &str) -> Duration {
     let started = Instant::now();
-    lab.apply(&shop::route(route)).await;
-    lab.says(Kind::HttpRoute, "default", route, "/parents/0", "Accepted=True/Accepted").await;
+    test_env.apply(&shop::route(route)).await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", route, "/parents/0", "Accepted=True/Accepted")
+        .await;
     let took = started.elapsed();
-    assert_eq!(writer(lab, route).await, [replica], "{route}");
+    assert_eq!(writer(test_env, route).await, [replica], "{route}");
     took
 }
 
@@ -135,56 +137,56 @@ async fn both_serve(one: &EmbeddedEtcd, other: &EmbeddedEtcd, host: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_writes_and_all_serve() {
-    let Some(lab) = Lab::start().await else { return };
+async fn the_leader_writes_and_all_serve() {
+    let Some(test_env) = TestEnv::start().await else { return };
     for manifests in [GATEWAY, SERVICE, ROUTE] {
-        lab.apply(manifests).await;
+        test_env.apply(manifests).await;
     }
-    let strait = Strait::to(&lab.cluster).await;
-    let (first, second) = (EmbeddedEtcd::builder().start().await.unwrap(), lab.etcd.clone());
-    let mut one = Running::start(strait.client(&lab.cluster).await, &first, options("one"));
-    one.is_ready().await;
-    judged_by(&lab, "r1", "one").await;
-    assert_eq!(holder(&lab).await.as_deref(), Some("one"));
-    let mut two = Running::start(lab.cluster.admin(), &second, options("two"));
-    two.is_ready().await;
-    judged_by(&lab, "r2", "one").await;
+    let proxy = Proxy::to(&test_env.cluster).await;
+    let (first, second) = (EmbeddedEtcd::builder().start().await.unwrap(), test_env.etcd.clone());
+    let mut one = Running::start(proxy.client(&test_env.cluster).await, &first, options("one"));
+    one.wait_until_ready().await;
+    judged_by(&test_env, "r1", "one").await;
+    assert_eq!(holder(&test_env).await.as_deref(), Some("one"));
+    let mut two = Running::start(test_env.cluster.admin(), &second, options("two"));
+    two.wait_until_ready().await;
+    judged_by(&test_env, "r2", "one").await;
     both_serve(&first, &second, "r2.example").await;
 
     // One that does not reach the API server any more is replaced, and does not write when it does again.
-    strait.is_closed.send_replace(true);
-    let took = judged_by(&lab, "r3", "two").await;
+    proxy.is_closed.send_replace(true);
+    let took = judged_by(&test_env, "r3", "two").await;
     assert!(took < DURATION + Duration::from_secs(4), "{took:?}");
-    assert_eq!(holder(&lab).await.as_deref(), Some("two"));
+    assert_eq!(holder(&test_env).await.as_deref(), Some("two"));
     assert_eq!(
         first.documents(&pingsix_sink::Scope::new(PLANE).unwrap()).map(|held| held.is_empty()),
         Some(false)
     );
-    strait.is_closed.send_replace(false);
+    proxy.is_closed.send_replace(false);
     both_serve(&first, &second, "r3.example").await;
-    judged_by(&lab, "r4", "two").await;
+    judged_by(&test_env, "r4", "two").await;
     both_serve(&first, &second, "r4.example").await;
     sleep(Duration::from_secs(1)).await;
     for (route, replica) in [("r1", "one"), ("r2", "one"), ("r3", "two"), ("r4", "two")] {
-        assert_eq!(writer(&lab, route).await, [replica], "{route}");
+        assert_eq!(writer(&test_env, route).await, [replica], "{route}");
     }
 
     // One that stops lets go.
     let stopped = Instant::now();
     two.stop().await;
-    judged_by(&lab, "r5", "one").await;
+    judged_by(&test_env, "r5", "one").await;
     let took = stopped.elapsed();
     assert!(took < Duration::from_secs(3), "{took:?}");
 
     // One that is killed cannot.
-    let mut three = Running::start(lab.cluster.admin(), &second, options("three"));
-    three.is_ready().await;
+    let mut three = Running::start(test_env.cluster.admin(), &second, options("three"));
+    three.wait_until_ready().await;
     let killed = Instant::now();
     one.kill().await;
-    judged_by(&lab, "r6", "three").await;
+    judged_by(&test_env, "r6", "three").await;
     let took = killed.elapsed();
     assert!(took < DURATION + Duration::from_secs(3), "{took:?}");
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(writer(&lab, "r5").await, ["one"], "what was said is not said again");
+    assert_eq!(writer(&test_env, "r5").await, ["one"], "what was said is not said again");
     three.stop().await;
 }

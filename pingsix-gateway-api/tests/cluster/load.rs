@@ -6,13 +6,14 @@
 
 mod adversary;
 mod backends;
-mod cast;
 mod changes;
-mod judge;
-pub(crate) mod lines;
+mod checker;
+pub(crate) mod connections;
+mod environment;
+mod fixtures;
 mod namespace;
 mod objects;
-mod scene;
+mod security;
 pub(crate) mod subjects;
 mod traffic;
 
@@ -25,19 +26,19 @@ use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::PATIENCE;
-use crate::lab::pingsix::say;
-use crate::lab::truth::{Dump, Truth};
-use cast::Cast;
-use scene::Scene;
+use crate::test_env::WAIT_TIMEOUT;
+use crate::test_env::expected_state::{Dump, ExpectedState};
+use crate::test_env::pingsix::print_message;
+use environment::Environment;
+use fixtures::Fixtures;
 use subjects::Subject;
-use traffic::{Tally, Traffic, ask_everything};
+use traffic::{Tally, Traffic, send_every_request};
 
 /// The default number of changes.
 const CHANGES: usize = 300;
 
 /// The approximate duration of a change, from which the lifetime of a killed controller derives.
-const CHANGE: Duration = Duration::from_millis(15);
+const CHANGE_DURATION: Duration = Duration::from_millis(15);
 
 fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
     std::env::var(variable).ok()?.parse().ok()
@@ -50,34 +51,35 @@ async fn under_load_every_answer_is_as_before_a_change_or_as_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_load_nobody_notices_that_the_controller_is_killed() {
+async fn under_load_kills_of_the_controller_have_no_effect() {
     let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
     let kills = number("LOAD_KILLS").unwrap_or(if changes > CHANGES { 10 } else { 3 });
-    Box::pin(run("under_load_nobody_notices_that_the_controller_is_killed", changes, kills)).await;
+    Box::pin(run("under_load_kills_of_the_controller_have_no_effect", changes, kills)).await;
 }
 
 async fn run(test: &str, changes: usize, kills: usize) {
     if !namespace::is_inside(test).await {
         return;
     }
-    let Some(scene) = Scene::start(test, Cast::new).await else { return };
+    let Some(environment) = Environment::start(test, Fixtures::new).await else { return };
     let seed = number("LOAD_SEED").unwrap_or_else(|| rand::rng().random());
-    say(&format!("{test}: LOAD_SEED={seed}"));
-    let mut dice = StdRng::seed_from_u64(seed);
+    print_message(&format!("{test}: LOAD_SEED={seed}"));
+    let mut rng = StdRng::seed_from_u64(seed);
     assert_eq!(
-        ask_everything(&scene.subjects, scene.doors()).await,
+        send_every_request(&environment.subjects, environment.addresses()).await,
         Vec::<String>::new(),
         "before any change"
     );
 
     let started = Instant::now();
-    let traffic = Traffic::start(&scene.subjects, scene.doors(), &mut dice);
-    let mut fates = StdRng::seed_from_u64(dice.random());
-    let client = scene.cluster.admin();
+    let traffic = Traffic::start(&environment.subjects, environment.addresses(), &mut rng);
+    let mut fates = StdRng::seed_from_u64(rng.random());
+    let client = environment.cluster.admin();
     let over = CancellationToken::new();
-    let mut now = vec![0; scene.subjects.len()];
+    let mut now = vec![0; environment.subjects.len()];
     let change = async {
-        let mut counts = changes::make(&client, &scene.subjects, &mut now, changes, &mut dice).await;
+        let mut counts =
+            changes::make_changes(&client, &environment.subjects, &mut now, changes, &mut rng).await;
         // A killed process must have work in progress.
         over.cancel();
         counts.retain(|_, count| *count > 0);
@@ -85,44 +87,54 @@ async fn run(test: &str, changes: usize, kills: usize) {
     };
     let (counts, (), refusals) = tokio::join!(
         change,
-        kill(&scene, kills, changes, &over, &mut fates),
-        refusals(&scene, kills > 0, &over)
+        kill(&environment, kills, changes, &over, &mut fates),
+        refusals(&environment, kills > 0, &over)
     );
-    let open = changes::settle(&scene.subjects).await;
+    let open = changes::wait_until_observed(&environment.subjects).await;
     let took = started.elapsed();
     let tally = traffic.stop().await;
-    say(&summary(test, kills, took, &counts, &tally));
-    say(&lags(test, &scene.subjects));
-    let logs = || format!("{test}, LOAD_SEED={seed}\n{}", scene::end_of(&scene.controller.log()));
+    print_message(&summary(test, kills, took, &counts, &tally));
+    print_message(&latencies(test, &environment.subjects));
+    let logs = || format!("{test}, LOAD_SEED={seed}\n{}", environment::end_of(&environment.controller.log()));
     assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.faults(), logs());
     assert_eq!(open, Vec::<String>::new(), "{}", logs());
     assert_eq!(refusals, Vec::<String>::new(), "{}", logs());
     assert!(counts.len() == 10, "everything was changed: {counts:?}");
 
-    scene.is_published().await;
-    assert_eq!(ask_everything(&scene.subjects, scene.doors()).await, Vec::<String>::new(), "afterwards");
-    is_up_to_date(&scene).await;
-    scene.stop().await;
+    environment.is_published().await;
+    assert_eq!(
+        send_every_request(&environment.subjects, environment.addresses()).await,
+        Vec::<String>::new(),
+        "afterwards"
+    );
+    is_up_to_date(&environment).await;
+    environment.stop().await;
 }
 
 /// Kills and restarts the controller at random moments during changes.
-async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationToken, dice: &mut StdRng) {
+async fn kill(
+    environment: &Environment,
+    kills: usize,
+    changes: usize,
+    over: &CancellationToken,
+    rng: &mut StdRng,
+) {
     for _ in 0..kills {
-        let longest = CHANGE * u32::try_from(changes / kills).unwrap();
-        let life = longest.mul_f64(dice.random_range(0.02..1.0));
+        let slowest = CHANGE_DURATION * u32::try_from(changes / kills).unwrap();
+        let life = slowest.mul_f64(rng.random_range(0.02..1.0));
         // After the last change, the remaining effects come at once.
         over.run_until_cancelled(sleep(life)).await;
-        assert!(scene.controller.pid().await.is_some(), "it had ended before");
-        scene.controller.kill().await.unwrap();
-        scene.controller.start().await.unwrap();
+        assert!(environment.controller.pid().await.is_some(), "it had ended before");
+        environment.controller.kill().await.unwrap();
+        environment.controller.start().await.unwrap();
     }
 }
 
 /// The refusals of PingSIX. A missing feed counts as a fault unless the test allows it.
-async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -> Vec<String> {
+async fn refusals(environment: &Environment, may_be_alone: bool, over: &CancellationToken) -> Vec<String> {
     let mut refusals = Vec::new();
     while over.run_until_cancelled(sleep(Duration::from_millis(50))).await.is_some() {
-        if let Some(refusal) = scene.refusal(may_be_alone).await
+        if let Some(refusal) = environment.refusal(may_be_alone).await
             && refusals.last() != Some(&refusal)
         {
             refusals.push(refusal);
@@ -132,36 +144,45 @@ async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -
 }
 
 /// Waits until the feed has exactly the documents of the cluster's objects.
-async fn is_up_to_date(scene: &Scene) {
-    let options = Options { layout: Layout::PerPort, responder: Some(scene.responder), ..Options::default() };
-    let dump = Dump::of(&scene.cluster.admin()).await;
-    for (scope, wanted) in Truth::of(&dump, &options, &[]).wanted() {
+async fn is_up_to_date(environment: &Environment) {
+    let options =
+        Options { layout: Layout::PerPort, responder: Some(environment.responder), ..Options::default() };
+    let dump = Dump::of(&environment.cluster.admin()).await;
+    for (scope, expected_documents) in ExpectedState::of(&dump, &options, &[]).expected_documents() {
         let started = Instant::now();
         loop {
-            let differ = differences(scene, scope.as_str(), &wanted).await;
+            let differ = differences(environment, scope.as_str(), &expected_documents).await;
             if differ.is_empty() {
                 break;
             }
-            assert!(started.elapsed() < PATIENCE, "{} is not up to date: {differ:?}", scope.as_str());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{} is not up to date: {differ:?}", scope.as_str());
             sleep(Duration::from_millis(100)).await;
         }
     }
 }
 
 /// Keys of a data plane that are missing, superfluous or different.
-async fn differences(scene: &Scene, scope: &str, wanted: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
-    let Ok((_, held)) = scene.feed(scope).await else { return vec![format!("{scope} is not open")] };
+async fn differences(
+    environment: &Environment,
+    scope: &str,
+    expected_documents: &BTreeMap<String, Vec<u8>>,
+) -> Vec<String> {
+    let Ok((_, held)) = environment.feed(scope).await else { return vec![format!("{scope} is not open")] };
     let held: BTreeMap<String, Vec<u8>> = held.into_iter().collect();
-    let keys: BTreeSet<&String> = held.keys().chain(wanted.keys()).collect();
-    keys.into_iter().filter(|key| held.get(*key) != wanted.get(*key)).cloned().collect()
+    let keys: BTreeSet<&String> = held.keys().chain(expected_documents.keys()).collect();
+    keys.into_iter().filter(|key| held.get(*key) != expected_documents.get(*key)).cloned().collect()
 }
 
 /// The time from a change to its observation.
-fn lags(test: &str, subjects: &[Subject]) -> String {
-    let mut lags: Vec<Duration> = subjects.iter().flat_map(|subject| subject.book.lags()).collect();
-    lags.sort();
+fn latencies(test: &str, subjects: &[Subject]) -> String {
+    let mut latencies: Vec<Duration> =
+        subjects.iter().flat_map(|subject| subject.states.latencies()).collect();
+    latencies.sort();
     let of = |percent: usize| {
-        lags.get((lags.len() * percent / 100).min(lags.len().max(1) - 1)).copied().unwrap_or_default()
+        latencies
+            .get((latencies.len() * percent / 100).min(latencies.len().max(1) - 1))
+            .copied()
+            .unwrap_or_default()
     };
     format!(
         "{test}: changes were seen after {:.1?} (p50), {:.1?} (p99), {:.1?} (at most)",
@@ -183,7 +204,7 @@ fn summary(test: &str, kills: usize, took: Duration, counts: &changes::Counts, t
         tally.by_protocol(),
         tally.wrong.len(),
         tally.failed.len(),
-        tally.again,
-        tally.longest,
+        tally.retried,
+        tally.slowest,
     )
 }

@@ -7,7 +7,7 @@ use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, Layout};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, eventually_found, hasty};
+use crate::test_env::{TestEnv, eventually_async, fast_retries};
 
 const OBJECTS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
@@ -40,8 +40,8 @@ fn proxy(name: &str, spec: &Value) -> Value {
     })
 }
 
-async fn apply(lab: &Lab, name: &str, spec: &Value) -> Result<DynamicObject, String> {
-    let proxies = lab.objects(Kind::PingsixProxy, "default");
+async fn apply(test_env: &TestEnv, name: &str, spec: &Value) -> Result<DynamicObject, String> {
+    let proxies = test_env.objects(Kind::PingsixProxy, "default");
     let params = PatchParams::apply("test").force();
     let applied = proxies.patch(name, &params, &Patch::Apply(proxy(name, spec))).await;
     applied.map_err(|error| error.to_string())
@@ -52,9 +52,9 @@ fn has_address(object: &Value, address: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_api_server_refuses_what_cannot_be_meant() {
-    let Some(lab) = Lab::start().await else { return };
-    for (spec, said) in [
+async fn the_api_server_refuses_contradictory_parameters() {
+    let Some(test_env) = TestEnv::start().await else { return };
+    for (spec, output) in [
         (json!({}), "exactly one of attached and managed has to be set"),
         (json!({"attached": {}, "managed": {}}), "exactly one of attached and managed has to be set"),
         (json!({"attached": {"layout": "perPort"}}), "spec.attached.layout"),
@@ -72,8 +72,8 @@ async fn the_api_server_refuses_what_cannot_be_meant() {
         (json!({"managed": {}, "allowOverrides": ["Everything"]}), "spec.allowOverrides[0]"),
         (json!({"managed": {}, "allowOverrides": ["Image", "Image"]}), "spec.allowOverrides"),
     ] {
-        let refused = apply(&lab, "odd", &spec).await.err();
-        assert!(refused.as_ref().is_some_and(|refused| refused.contains(said)), "{spec}: {refused:?}");
+        let refused = apply(&test_env, "odd", &spec).await.err();
+        assert!(refused.as_ref().is_some_and(|refused| refused.contains(output)), "{spec}: {refused:?}");
     }
     // The resources of a Pod are valid for parameters.
     let spec = json!({"managed": {
@@ -87,81 +87,88 @@ async fn the_api_server_refuses_what_cannot_be_meant() {
         },
         "podTemplatePatch": {"spec": {"containers": [{"name": "responder", "env": [{"name": "A", "value": "b"}]}]}},
     }});
-    let kept = serde_json::to_value(apply(&lab, "free", &spec).await.unwrap()).unwrap();
+    let kept = serde_json::to_value(apply(&test_env, "free", &spec).await.unwrap()).unwrap();
     assert_eq!(kept["spec"], spec, "nothing is dropped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parameters_are_judged_shown_and_followed() {
-    let Some(lab) = Lab::start().await else { return };
-    lab.apply(OBJECTS).await;
-    let mut options = hasty();
+    let Some(test_env) = TestEnv::start().await else { return };
+    test_env.apply(OBJECTS).await;
+    let mut options = fast_retries();
     options.translation.layout = Layout::Shared;
     options.addresses = PublishedAddresses::Fixed(vec![Address::Ip([192, 0, 2, 1].into())]);
-    let running = lab.ready(options).await;
+    let running = test_env.ready(options).await;
 
     // A class without its parameters has no Gateways, and takes them up when they come.
-    lab.says(Kind::GatewayClass, "", "run", "", "Accepted=False/InvalidParameters").await;
-    apply(&lab, "run", &json!({"attached": {"layout": "PerPort"}})).await.unwrap();
-    lab.says(Kind::PingsixProxy, "default", "run", "", "Accepted=True/Accepted").await;
-    lab.says(Kind::GatewayClass, "", "run", "", "Accepted=True/Accepted").await;
-    lab.says(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
-    lab.until(Kind::Gateway, "default", "web", "its own address", |object| has_address(object, "192.0.2.7"))
+    test_env.wait_for_condition(Kind::GatewayClass, "", "run", "", "Accepted=False/InvalidParameters").await;
+    apply(&test_env, "run", &json!({"attached": {"layout": "PerPort"}})).await.unwrap();
+    test_env.wait_for_condition(Kind::PingsixProxy, "default", "run", "", "Accepted=True/Accepted").await;
+    test_env.wait_for_condition(Kind::GatewayClass, "", "run", "", "Accepted=True/Accepted").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
+    test_env
+        .until(Kind::Gateway, "default", "web", "its own address", |object| has_address(object, "192.0.2.7"))
         .await;
-    assert!(lab.etcd.scopes().iter().any(|(scope, _)| scope.as_str() == "/pingsix/default/web:8080"));
+    assert!(test_env.etcd.scopes().iter().any(|(scope, _)| scope.as_str() == "/pingsix/default/web:8080"));
 
     // Another address, none, and another layout.
-    apply(&lab, "own", &json!({"attached": {"addresses": [{"value": "192.0.2.8"}]}})).await.unwrap();
-    lab.until(Kind::Gateway, "default", "web", "another address", |object| has_address(object, "192.0.2.8"))
+    apply(&test_env, "own", &json!({"attached": {"addresses": [{"value": "192.0.2.8"}]}})).await.unwrap();
+    test_env
+        .until(Kind::Gateway, "default", "web", "another address", |object| has_address(object, "192.0.2.8"))
         .await;
-    apply(&lab, "own", &json!({"attached": {"layout": "Shared"}})).await.unwrap();
-    lab.until(Kind::Gateway, "default", "web", "that of the options", |object| {
-        has_address(object, "192.0.2.1")
-    })
-    .await;
-    assert!(lab.etcd.scopes().iter().any(|(scope, _)| scope.as_str() == "/pingsix/default/web"));
+    apply(&test_env, "own", &json!({"attached": {"layout": "Shared"}})).await.unwrap();
+    test_env
+        .until(Kind::Gateway, "default", "web", "that of the options", |object| {
+            has_address(object, "192.0.2.1")
+        })
+        .await;
+    assert!(test_env.etcd.scopes().iter().any(|(scope, _)| scope.as_str() == "/pingsix/default/web"));
 
     // The controller judges fields that the schema leaves open.
     let broken = json!({"managed": {"scheduling": {"affinity": {"nodeAffinity": 7}}}});
-    apply(&lab, "broken", &broken).await.unwrap();
-    lab.until(Kind::PingsixProxy, "default", "broken", "the field at fault", |object| {
-        let condition = &object["status"]["conditions"][0];
-        condition["reason"] == "InvalidParameters"
-            && condition["observedGeneration"] == object["metadata"]["generation"]
-            && condition["message"].to_string().contains("spec.managed.scheduling.affinity.nodeAffinity: ")
-    })
-    .await;
-    apply(&lab, "broken", &json!({"managed": {"scheduling": {"affinity": {}}}})).await.unwrap();
-    lab.says(Kind::PingsixProxy, "default", "broken", "", "Accepted=True/Accepted").await;
+    apply(&test_env, "broken", &broken).await.unwrap();
+    test_env
+        .until(Kind::PingsixProxy, "default", "broken", "the field at fault", |object| {
+            let condition = &object["status"]["conditions"][0];
+            condition["reason"] == "InvalidParameters"
+                && condition["observedGeneration"] == object["metadata"]["generation"]
+                && condition["message"]
+                    .to_string()
+                    .contains("spec.managed.scheduling.affinity.nodeAffinity: ")
+        })
+        .await;
+    apply(&test_env, "broken", &json!({"managed": {"scheduling": {"affinity": {}}}})).await.unwrap();
+    test_env.wait_for_condition(Kind::PingsixProxy, "default", "broken", "", "Accepted=True/Accepted").await;
 
     // An override that the class does not allow, and then does.
     let refused = "Accepted=False/InvalidParameters";
-    apply(&lab, "run", &json!({"managed": {}})).await.unwrap();
-    lab.says(Kind::Gateway, "default", "web", "", refused).await;
-    apply(&lab, "own", &json!({"managed": {"image": "example.com/pingsix:2"}})).await.unwrap();
-    lab.until(Kind::Gateway, "default", "web", "the field that is refused", |object| {
-        object["status"]["conditions"]
-            .to_string()
-            .contains("sets spec.managed.image, which only the class may do")
-    })
-    .await;
-    apply(&lab, "run", &json!({"managed": {}, "allowOverrides": ["Image"]})).await.unwrap();
-    lab.says(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
+    apply(&test_env, "run", &json!({"managed": {}})).await.unwrap();
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", refused).await;
+    apply(&test_env, "own", &json!({"managed": {"image": "example.com/pingsix:2"}})).await.unwrap();
+    test_env
+        .until(Kind::Gateway, "default", "web", "the field that is refused", |object| {
+            object["status"]["conditions"]
+                .to_string()
+                .contains("sets spec.managed.image, which only the class may do")
+        })
+        .await;
+    apply(&test_env, "run", &json!({"managed": {}, "allowOverrides": ["Image"]})).await.unwrap();
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
 
-    shows_columns(&lab).await;
+    shows_columns(&test_env).await;
     running.stop().await;
 }
 
 /// The columns of `kubectl get pxp -o wide` from the API server.
-async fn shows_columns(lab: &Lab) {
+async fn shows_columns(test_env: &TestEnv) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("pingsix.io", "v1alpha1", "PingsixProxy"));
-    let path = Api::<DynamicObject>::namespaced_with(lab.cluster.admin(), "default", &resource);
-    eventually_found("the columns of kubectl", async || {
+    let path = Api::<DynamicObject>::namespaced_with(test_env.cluster.admin(), "default", &resource);
+    eventually_async("the columns of kubectl", async || {
         let request = http::Request::get(path.resource_url())
             .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
             .body(Vec::new())
             .unwrap();
-        let table: Value = lab.cluster.admin().request(request).await.unwrap();
+        let table: Value = test_env.cluster.admin().request(request).await.unwrap();
         let names = table["columnDefinitions"].as_array().unwrap().iter();
         let names: Vec<&str> = names.map(|column| column["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["Name", "Mode", "Accepted", "Age", "Reason"]);
@@ -175,12 +182,12 @@ async fn shows_columns(lab: &Lab) {
 /// With which a patch of Pods takes fields out, such as users that a cluster chooses itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_null_in_a_patch_of_pods_is_kept() {
-    let Some(lab) = Lab::start().await else { return };
+    let Some(test_env) = TestEnv::start().await else { return };
     let patch = json!({"spec": {"securityContext": {"runAsUser": null}}});
     let spec = json!({"managed": {"podTemplatePatch": patch}});
-    let applied = apply(&lab, "applied", &spec).await.unwrap();
+    let applied = apply(&test_env, "applied", &spec).await.unwrap();
     assert_eq!(applied.data["spec"], spec);
-    let proxies = lab.objects(Kind::PingsixProxy, "default");
+    let proxies = test_env.objects(Kind::PingsixProxy, "default");
     let made: DynamicObject = serde_json::from_value(proxy("made", &spec)).unwrap();
     let made = proxies.create(&PostParams::default(), &made).await.unwrap();
     assert_eq!(made.data["spec"], spec);

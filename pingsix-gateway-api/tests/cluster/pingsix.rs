@@ -6,27 +6,27 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::pingsix::{self, Ports};
-use crate::lab::shop::{GATEWAY, redirect};
-use crate::lab::{Lab, options};
+use crate::test_env::pingsix::{self, Ports};
+use crate::test_env::shop::{GATEWAY, redirect};
+use crate::test_env::{TestEnv, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells() {
     const TEST: &str =
         "a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells";
     let Some(binary) = pingsix::binary(TEST) else { return };
-    let Some(lab) = Lab::start().await else { return };
-    lab.apply(GATEWAY).await;
-    lab.apply(&redirect("one.example")).await;
+    let Some(test_env) = TestEnv::start().await else { return };
+    test_env.apply(GATEWAY).await;
+    test_env.apply(&redirect("one.example")).await;
 
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let feed = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
-    let served = lab.etcd.clone();
+    let served = test_env.etcd.clone();
     tokio::spawn(async move { served.serve(listener, stop).await });
 
-    let ports = Ports::new(&lab.cluster, feed);
+    let ports = Ports::new(&test_env.cluster, feed);
     let (traffic, status) = (ports.traffic, ports.status);
 
     let (responder, _responds) = pingsix::responder().await;
@@ -35,11 +35,11 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
     let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
     options.status_pages.insert(plane, [page].into());
-    let running = lab.ready(options).await;
+    let running = test_env.ready(options).await;
     // No instance is connected yet.
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
 
-    let process = ports.run(&lab.cluster, binary).await;
+    let process = ports.run(&test_env.cluster, binary).await;
     let log = process.log();
     let leads_to = |host: &'static str| {
         move |head: &str| {
@@ -47,23 +47,23 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
         }
     };
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("one.example")).await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
 
-    lab.apply(&redirect("two.example")).await;
+    test_env.apply(&redirect("two.example")).await;
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("two.example")).await;
 
     // A deleted owner takes over no later change.
     process.kill().await.unwrap();
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
-    lab.apply(&redirect("three.example")).await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    test_env.apply(&redirect("three.example")).await;
     process.start().await.unwrap();
     pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("three.example")).await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
 
-    let routes = lab.objects(Kind::HttpRoute, "default");
+    let routes = test_env.objects(Kind::HttpRoute, "default");
     routes.delete("cart", &kube::api::DeleteParams::default()).await.unwrap();
     pingsix::until(traffic, "cart.example", "/shoes", &log, |head| head.starts_with("http/1.1 404")).await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
     running.stop().await;
     process.kill().await.unwrap();
 }

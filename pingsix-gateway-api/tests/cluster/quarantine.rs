@@ -26,16 +26,16 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::lab::shop::{self, PLANE, secret};
-use crate::lab::{Lab, Running, eventually_found, options, pingsix};
+use crate::test_env::shop::{self, PLANE, secret};
+use crate::test_env::{Running, TestEnv, eventually_async, options, pingsix};
 
 /// A server whose documents are spoilt on their way into it: those of hosts that say how.
-pub(crate) struct Poisoned {
+pub(crate) struct PoisonedFeed {
     pub(crate) etcd: EmbeddedEtcd,
 }
 
-impl Poisoned {
-    fn spoil(key: &str, value: &mut Value) {
+impl PoisonedFeed {
+    fn poison(key: &str, value: &mut Value) {
         let text = value.to_string();
         if !key.starts_with("routes/") || !text.contains("poison.example") {
             // The document is not poisonous.
@@ -58,11 +58,11 @@ impl Poisoned {
     }
 }
 
-impl Sink for Poisoned {
+impl Sink for PoisonedFeed {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let documents = desired.documents().iter().map(|document| {
             let mut value: Value = serde_json::from_slice(&document.value).unwrap();
-            Self::spoil(document.key.as_str(), &mut value);
+            Self::poison(document.key.as_str(), &mut value);
             Document { value: value.to_string().into(), ..document.clone() }
         });
         let documents = DocumentSet::new(documents)?;
@@ -70,7 +70,7 @@ impl Sink for Poisoned {
     }
 }
 
-impl Feed for Poisoned {
+impl Feed for PoisonedFeed {
     fn open(&self) {
         self.etcd.open();
     }
@@ -117,9 +117,9 @@ spec:
 }
 
 /// A PingSIX and its feed.
-struct Scene {
-    lab: Lab,
-    feed: Arc<Poisoned>,
+struct QuarantineEnv {
+    test_env: TestEnv,
+    feed: Arc<PoisonedFeed>,
     process: Process,
     log: PathBuf,
     traffic: u16,
@@ -127,18 +127,18 @@ struct Scene {
     _ends: [DropGuard; 2],
 }
 
-impl Scene {
+impl QuarantineEnv {
     /// With a controller and a route `good`.
     async fn start(binary: OsString) -> Option<(Self, Running)> {
-        let lab = Lab::start().await?;
+        let test_env = TestEnv::start().await?;
         let pair = shop::pair("secure.example");
-        lab.apply(GATEWAY).await;
-        lab.apply(&secret("secure", &pair.0, &pair.1)).await;
-        lab.apply(&redirect("good", "good.example")).await;
+        test_env.apply(GATEWAY).await;
+        test_env.apply(&secret("secure", &pair.0, &pair.1)).await;
+        test_env.apply(&redirect("good", "good.example")).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (traffic, status) = (free_port(), free_port());
-        let folder = lab.cluster.folder();
+        let folder = test_env.cluster.folder();
         let config = folder.join("pingsix.yaml");
         let text = format!(
             "
@@ -157,17 +157,18 @@ pingsix:
         let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
         let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
         options.status_pages.insert(plane, [page].into());
-        let feed = Arc::new(Poisoned { etcd: lab.etcd.clone() });
+        let feed = Arc::new(PoisonedFeed { etcd: test_env.etcd.clone() });
         let stop = CancellationToken::new();
-        let (served, ends) = (lab.etcd.clone(), stop.clone().drop_guard());
+        let (served, ends) = (test_env.etcd.clone(), stop.clone().drop_guard());
         tokio::spawn(async move { served.serve(listener, stop).await });
-        let running = Running::publishing_to(feed.clone(), lab.cluster.admin(), options.clone());
-        let process = lab.cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
+        let running = Running::with_feed(feed.clone(), test_env.cluster.admin(), options.clone());
+        let process =
+            test_env.cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
         let log = process.log();
-        let scene = Self { lab, feed, process, log, traffic, options, _ends: [responds, ends] };
-        scene.serves("good", "good.example").await;
-        scene.is_programmed().await;
-        Some((scene, running))
+        let env = Self { test_env, feed, process, log, traffic, options, _ends: [responds, ends] };
+        env.serves("good", "good.example").await;
+        env.is_programmed().await;
+        Some((env, running))
     }
 
     /// Waits until a host is redirected by a route.
@@ -183,18 +184,20 @@ pingsix:
     }
 
     async fn is_programmed(&self) {
-        self.lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+        self.test_env
+            .wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed")
+            .await;
     }
 
-    async fn says(&self, route: &str, expected: &str) {
-        self.lab.says(Kind::HttpRoute, "default", route, "/parents/0", expected).await;
+    async fn wait_for_condition(&self, route: &str, expected: &str) {
+        self.test_env.wait_for_condition(Kind::HttpRoute, "default", route, "/parents/0", expected).await;
     }
 
     /// Waits for the quarantine Event of an object, and returns its text.
-    async fn is_told(&self, kind: Kind, name: &str) -> String {
-        let events: Api<Event> = Api::namespaced(self.lab.cluster.admin(), "default");
-        let mut told = String::new();
-        eventually_found(&format!("an Event on {kind} {name}"), async || {
+    async fn wait_for_event(&self, kind: Kind, name: &str) -> String {
+        let events: Api<Event> = Api::namespaced(self.test_env.cluster.admin(), "default");
+        let mut note = String::new();
+        eventually_async(&format!("an Event on {kind} {name}"), async || {
             let listed = events.list(&ListParams::default()).await.unwrap();
             let is_it = |event: &&Event| {
                 let about = event.regarding.as_ref();
@@ -202,15 +205,15 @@ pingsix:
                     && about.and_then(|about| about.kind.as_deref()) == Some(kind.as_str())
                     && about.and_then(|about| about.name.as_deref()) == Some(name)
             };
-            told = listed.items.iter().find(is_it).and_then(|event| event.note.clone()).unwrap_or_default();
-            !told.is_empty()
+            note = listed.items.iter().find(is_it).and_then(|event| event.note.clone()).unwrap_or_default();
+            !note.is_empty()
         })
         .await;
-        told
+        note
     }
 
     /// Requests a host continuously, and counts responses without a redirect.
-    fn watch(&self, host: &'static str) -> Watched {
+    fn watch(&self, host: &'static str) -> RequestLoop {
         let (asked, failed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (port, stop) = (self.traffic, CancellationToken::new());
         let counters = (asked.clone(), failed.clone());
@@ -222,18 +225,18 @@ pingsix:
                 sleep(Duration::from_millis(5)).await;
             }
         }));
-        Watched { asked, failed, _end: stop.drop_guard() }
+        RequestLoop { asked, failed, _end: stop.drop_guard() }
     }
 }
 
 /// The answer to a request for a host.
-struct Watched {
+struct RequestLoop {
     asked: Arc<AtomicUsize>,
     failed: Arc<AtomicUsize>,
     _end: DropGuard,
 }
 
-impl Watched {
+impl RequestLoop {
     fn assert(&self, what: &str) {
         let (asked, failed) = (self.asked.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
         assert!(asked > 50 && failed == 0, "{what}: {failed} of {asked} requests failed");
@@ -241,52 +244,52 @@ impl Watched {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_notices() {
-    const TEST: &str = "what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_notices";
+async fn a_document_that_a_real_pingsix_refuses_is_reported_to_its_author_alone() {
+    const TEST: &str = "a_document_that_a_real_pingsix_refuses_is_reported_to_its_author_alone";
     let Some(binary) = pingsix::binary(TEST) else { return };
-    let Some((scene, running)) = Box::pin(Scene::start(binary)).await else { return };
-    let good = scene.watch("good.example");
+    let Some((env, running)) = Box::pin(QuarantineEnv::start(binary)).await else { return };
+    let good = env.watch("good.example");
     for (kind, answer) in [("plugin", 500), ("name", 500), ("pattern", 404)] {
         let host = format!("{kind}.poison.example");
         let [before, after, later] = ["before", "after", "later"].map(|when| format!("{kind}-{when}"));
         // Three at once, and one of them is refused.
         let three = [redirect(&before, &format!("{before}.example")), redirect(kind, &host)];
-        scene.lab.apply(&three.join("---")).await;
-        scene.lab.apply(&redirect(&after, &format!("{after}.example"))).await;
+        env.test_env.apply(&three.join("---")).await;
+        env.test_env.apply(&redirect(&after, &format!("{after}.example"))).await;
         for innocent in [&before, &after] {
-            scene.serves(innocent, &format!("{innocent}.example")).await;
-            scene.says(innocent, "Accepted=True/Accepted").await;
+            env.serves(innocent, &format!("{innocent}.example")).await;
+            env.wait_for_condition(innocent, "Accepted=True/Accepted").await;
         }
-        scene.says(kind, "Accepted=False/Quarantined").await;
-        let told = scene.is_told(Kind::HttpRoute, kind).await;
-        assert!(told.contains("PingSIX refuses"), "{told}");
-        scene.answers(&host, answer).await;
-        scene.is_programmed().await;
+        env.wait_for_condition(kind, "Accepted=False/Quarantined").await;
+        let note = env.wait_for_event(Kind::HttpRoute, kind).await;
+        assert!(note.contains("PingSIX refuses"), "{note}");
+        env.answers(&host, answer).await;
+        env.is_programmed().await;
         // Later objects are served as usual.
-        scene.lab.apply(&redirect(&later, &format!("{later}.example"))).await;
-        scene.serves(&later, &format!("{later}.example")).await;
-        scene.says(kind, "Accepted=False/Quarantined").await;
+        env.test_env.apply(&redirect(&later, &format!("{later}.example"))).await;
+        env.serves(&later, &format!("{later}.example")).await;
+        env.wait_for_condition(kind, "Accepted=False/Quarantined").await;
         // The author mends the object.
-        scene.lab.apply(&redirect(kind, &format!("{kind}.mended.example"))).await;
-        scene.serves(kind, &format!("{kind}.mended.example")).await;
-        scene.says(kind, "Accepted=True/Accepted").await;
-        scene.is_programmed().await;
+        env.test_env.apply(&redirect(kind, &format!("{kind}.mended.example"))).await;
+        env.serves(kind, &format!("{kind}.mended.example")).await;
+        env.wait_for_condition(kind, "Accepted=True/Accepted").await;
+        env.is_programmed().await;
         good.assert(kind);
     }
     running.stop().await;
-    scene.process.kill().await.unwrap();
+    env.process.kill().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_beside_what_pingsix_refuses_costs_nobody_else_an_answer() {
-    const TEST: &str = "a_restart_beside_what_pingsix_refuses_costs_nobody_else_an_answer";
+async fn a_restart_with_refused_documents_affects_no_other_route() {
+    const TEST: &str = "a_restart_with_refused_documents_affects_no_other_route";
     let Some(binary) = pingsix::binary(TEST) else { return };
-    let Some((scene, mut running)) = Box::pin(Scene::start(binary)).await else { return };
-    let good = scene.watch("good.example");
-    scene.lab.apply(&redirect("old", "plugin.poison.example")).await;
-    scene.says("old", "Accepted=False/Quarantined").await;
-    scene.answers("plugin.poison.example", 500).await;
-    scene.is_programmed().await;
+    let Some((env, mut running)) = Box::pin(QuarantineEnv::start(binary)).await else { return };
+    let good = env.watch("good.example");
+    env.test_env.apply(&redirect("old", "plugin.poison.example")).await;
+    env.wait_for_condition("old", "Accepted=False/Quarantined").await;
+    env.answers("plugin.poison.example", 500).await;
+    env.is_programmed().await;
     // One that was refused, one that has come while no controller runs, and both.
     for (round, poison) in
         [None, Some("name.poison.example"), Some("pattern.poison.example")].iter().enumerate()
@@ -294,19 +297,18 @@ async fn a_restart_beside_what_pingsix_refuses_costs_nobody_else_an_answer() {
         running.kill().await;
         let innocent = format!("innocent-{round}");
         if let Some(host) = poison {
-            scene.lab.apply(&redirect(&format!("new-{round}"), host)).await;
+            env.test_env.apply(&redirect(&format!("new-{round}"), host)).await;
         }
-        scene.lab.apply(&redirect(&innocent, &format!("{innocent}.example"))).await;
-        running =
-            Running::publishing_to(scene.feed.clone(), scene.lab.cluster.admin(), scene.options.clone());
-        scene.serves(&innocent, &format!("{innocent}.example")).await;
+        env.test_env.apply(&redirect(&innocent, &format!("{innocent}.example"))).await;
+        running = Running::with_feed(env.feed.clone(), env.test_env.cluster.admin(), env.options.clone());
+        env.serves(&innocent, &format!("{innocent}.example")).await;
         if poison.is_some() {
-            scene.says(&format!("new-{round}"), "Accepted=False/Quarantined").await;
+            env.wait_for_condition(&format!("new-{round}"), "Accepted=False/Quarantined").await;
         }
-        scene.says("old", "Accepted=False/Quarantined").await;
-        scene.is_programmed().await;
+        env.wait_for_condition("old", "Accepted=False/Quarantined").await;
+        env.is_programmed().await;
         good.assert(&format!("round {round}"));
     }
     running.stop().await;
-    scene.process.kill().await.unwrap();
+    env.process.kill().await.unwrap();
 }

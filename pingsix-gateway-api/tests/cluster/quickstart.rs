@@ -17,8 +17,8 @@ use kube::api::ListParams;
 use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
 
 use self::kubectl::Kubectl;
-use crate::lab::programs::program;
-use crate::lab::{eventually_found, pingsix};
+use crate::test_env::programs::program;
+use crate::test_env::{eventually_async, pingsix};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -70,7 +70,7 @@ async fn of_the_gateway(cluster: &TestCluster) -> (usize, usize) {
 async fn cluster(test: &str) -> Option<TestCluster> {
     let data_plane = pingsix::binary(test)?;
     if !has_curl() {
-        pingsix::say(&format!("{test}: NOT RUN: there is no curl"));
+        pingsix::print_message(&format!("{test}: NOT RUN: there is no curl"));
         return None;
     }
     // Before the test has a network of its own, from which no package could be fetched.
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
             }
         } else {
             let expected = expected.unwrap_or_else(|| panic!("the output of {command}"));
-            eventually_found(&format!("{expected} of {command}"), async || {
+            eventually_async(&format!("{expected} of {command}"), async || {
                 let output = self.shell(command);
                 output.lines().next() == Some(expected) || output.lines().last() == Some(expected)
             })
@@ -161,7 +161,7 @@ async fn the_quick_start_does_what_it_says() {
         }
     }
     assert!(reader.outputs > 1);
-    eventually_found("the end of all that belongs to the Gateway", async || {
+    eventually_async("the end of all that belongs to the Gateway", async || {
         of_the_gateway(&cluster).await == (0, 0)
     })
     .await;

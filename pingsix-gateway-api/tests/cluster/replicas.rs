@@ -22,12 +22,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::lab::pingsix::{self, Ports};
-use crate::lab::readers::{Served, Spies, list};
-use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE, redirect};
-use crate::lab::{Lab, Running};
-use crate::leaders::{Strait, options};
-use crate::quarantine::Poisoned;
+use crate::leaders::{Proxy, options};
+use crate::quarantine::PoisonedFeed;
+use crate::test_env::pingsix::{self, Ports};
+use crate::test_env::readers::{FeedObservers, Served, list};
+use crate::test_env::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE, redirect};
+use crate::test_env::{Running, TestEnv};
 
 /// A replica in this process, with the feed that it serves.
 struct Replica {
@@ -44,7 +44,7 @@ impl Replica {
     async fn with_responder(client: Client, name: &str, responder: Option<SocketAddr>) -> Self {
         let mut options = options(name);
         options.translation.responder = responder;
-        Self::with(client, options, Running::among).await
+        Self::with(client, options, Running::replica).await
     }
 
     /// A replica whose feed is made from the server.
@@ -57,7 +57,7 @@ impl Replica {
         let etcd = EmbeddedEtcd::builder().reservations(replicas.reservations()).start().await.unwrap();
         let served = Served::start(&etcd, None).await;
         let mut running = run(client, &etcd, replicas, options);
-        running.is_ready().await;
+        running.wait_until_ready().await;
         Self { etcd, served, running }
     }
 
@@ -77,13 +77,13 @@ impl Replica {
 }
 
 /// A way to one of several servers. When it turns to another, its connections break.
-struct Switch {
+struct LoadBalancer {
     address: SocketAddr,
     target: watch::Sender<SocketAddr>,
     task: JoinHandle<()>,
 }
 
-impl Switch {
+impl LoadBalancer {
     async fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -113,12 +113,12 @@ impl Switch {
         Self { address, target, task }
     }
 
-    fn turn(&self, target: SocketAddr) {
+    fn switch_to(&self, target: SocketAddr) {
         self.target.send_replace(target);
     }
 }
 
-impl Drop for Switch {
+impl Drop for LoadBalancer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -131,9 +131,9 @@ struct Reader {
 }
 
 impl Reader {
-    async fn start(lab: &Lab, binary: OsString, feed: SocketAddr) -> Self {
-        let ports = Ports::new(&lab.cluster, feed);
-        let process = ports.run(&lab.cluster, binary).await;
+    async fn start(test_env: &TestEnv, binary: OsString, feed: SocketAddr) -> Self {
+        let ports = Ports::new(&test_env.cluster, feed);
+        let process = ports.run(&test_env.cluster, binary).await;
         Self { ports, process }
     }
 
@@ -173,34 +173,34 @@ impl Reader {
 async fn a_real_pingsix_that_moves_takes_every_change() {
     const MOVES: usize = 20;
     let Some(binary) = pingsix::binary("a_real_pingsix_that_moves_takes_every_change") else { return };
-    let Some(lab) = Lab::start().await else { return };
-    lab.apply(GATEWAY).await;
-    lab.apply(&redirect("start.example")).await;
+    let Some(test_env) = TestEnv::start().await else { return };
+    test_env.apply(GATEWAY).await;
+    test_env.apply(&redirect("start.example")).await;
     let (responder, _responds) = pingsix::responder().await;
-    let start = |name: &'static str| Replica::with_responder(lab.cluster.admin(), name, Some(responder));
+    let start = |name: &'static str| Replica::with_responder(test_env.cluster.admin(), name, Some(responder));
     let replicas = [start("one").await, start("two").await];
-    let switch = Switch::to(replicas[0].address()).await;
-    let reader = Reader::start(&lab, binary, switch.address).await;
+    let switch = LoadBalancer::to(replicas[0].address()).await;
+    let reader = Reader::start(&test_env, binary, switch.address).await;
     reader.leads_to("start.example").await;
     let mut published = reader.publishes_above(0).await;
     for turn in 1..=MOVES {
-        switch.turn(replicas[turn % 2].address());
+        switch.switch_to(replicas[turn % 2].address());
         // While it moves, or when it has moved, or when it has moved and the API server was away.
         match turn % 3 {
             0 => {}
             1 => published = reader.publishes_above(published).await,
             _ => {
-                lab.cluster.api_server().pause().await.unwrap();
+                test_env.cluster.api_server().pause().await.unwrap();
                 published = reader.publishes_above(published).await;
                 if turn % 2 == 0 {
-                    switch.turn(replicas[(turn + 1) % 2].address());
+                    switch.switch_to(replicas[(turn + 1) % 2].address());
                     published = reader.publishes_above(published).await;
                 }
-                lab.cluster.api_server().resume().await.unwrap();
+                test_env.cluster.api_server().resume().await.unwrap();
             }
         }
         let host = format!("turn-{turn}.example");
-        lab.apply(&redirect(&host)).await;
+        test_env.apply(&redirect(&host)).await;
         reader.leads_to(&host).await;
         published = reader.publishes_above(published.saturating_sub(1)).await;
     }
@@ -214,17 +214,17 @@ async fn a_real_pingsix_that_moves_takes_every_change() {
 }
 
 /// The annotations of a Lease that replicas share.
-async fn annotations(lab: &Lab, name: impl Fn(&str) -> String) -> BTreeMap<String, String> {
-    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+async fn annotations(test_env: &TestEnv, name: impl Fn(&str) -> String) -> BTreeMap<String, String> {
+    let leases: Api<Lease> = Api::namespaced(test_env.cluster.admin(), "default");
     let lease = leases.get_opt(&name(&lease_name(DEFAULT_CONTROLLER_NAME))).await.unwrap();
     lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default()
 }
 
 /// A client that moves as PingSIX does: every list has to be above the one before.
 #[derive(Default)]
-struct Mover(i64);
+struct FeedClient(i64);
 
-impl Mover {
+impl FeedClient {
     /// Lists, and returns how long that took.
     async fn list(&mut self, replica: &Replica, host: &str) -> Duration {
         let started = Instant::now();
@@ -240,14 +240,14 @@ impl Mover {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revisions_go_on_whatever_happens_to_replicas_and_the_api_server() {
-    let Some(lab) = Lab::start().await else { return };
+    let Some(test_env) = TestEnv::start().await else { return };
     for manifests in [GATEWAY, SERVICE, ROUTE] {
-        lab.apply(manifests).await;
+        test_env.apply(manifests).await;
     }
-    let strait = Strait::to(&lab.cluster).await;
-    let mut one = Replica::start(strait.client(&lab.cluster).await, "one").await;
-    let mut two = Replica::start(lab.cluster.admin(), "two").await;
-    let mut client = Mover::default();
+    let proxy = Proxy::to(&test_env.cluster).await;
+    let mut one = Replica::start(proxy.client(&test_env.cluster).await, "one").await;
+    let mut two = Replica::start(test_env.cluster.admin(), "two").await;
+    let mut client = FeedClient::default();
     let host = "cart.example";
     for _ in 0..5 {
         assert!(client.list(&one, host).await < Duration::from_secs(1));
@@ -255,21 +255,21 @@ async fn revisions_go_on_whatever_happens_to_replicas_and_the_api_server() {
     }
 
     // One replica is cut off, then all are, then none.
-    strait.is_closed.send_replace(true);
+    proxy.is_closed.send_replace(true);
     for _ in 0..2 {
         client.list(&one, host).await;
         client.list(&two, host).await;
     }
     assert!(one.etcd.stats().store_away && !two.etcd.stats().store_away);
-    lab.cluster.api_server().pause().await.unwrap();
+    test_env.cluster.api_server().pause().await.unwrap();
     for _ in 0..3 {
         let took = client.list(&two, host).await;
         assert!(took < Duration::from_secs(3), "{took:?}");
         client.list(&one, host).await;
     }
     assert!(two.etcd.stats().store_away);
-    lab.cluster.api_server().resume().await.unwrap();
-    strait.is_closed.send_replace(false);
+    test_env.cluster.api_server().resume().await.unwrap();
+    proxy.is_closed.send_replace(false);
     for _ in 0..5 {
         client.list(&two, host).await;
         client.list(&one, host).await;
@@ -279,64 +279,66 @@ async fn revisions_go_on_whatever_happens_to_replicas_and_the_api_server() {
     // The leader is killed, and both at once.
     one.kill().await;
     client.list(&two, host).await;
-    one = Replica::start(lab.cluster.admin(), "three").await;
+    one = Replica::start(test_env.cluster.admin(), "three").await;
     client.list(&one, host).await;
     tokio::join!(one.kill(), two.kill());
     (one, two) = tokio::join!(
-        Replica::start(lab.cluster.admin(), "four"),
-        Replica::start(lab.cluster.admin(), "five")
+        Replica::start(test_env.cluster.admin(), "four"),
+        Replica::start(test_env.cluster.admin(), "five")
     );
     client.list(&two, host).await;
     client.list(&one, host).await;
 
     // A Lease that is removed takes nothing back.
-    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+    let leases: Api<Lease> = Api::namespaced(test_env.cluster.admin(), "default");
     let name = revisions_name(&lease_name(DEFAULT_CONTROLLER_NAME));
     leases.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
     client.list(&two, host).await;
     client.list(&one, host).await;
-    let reserved = annotations(&lab, revisions_name).await;
+    let reserved = annotations(&test_env, revisions_name).await;
     assert!(reserved.values().any(|reserved| reserved.parse::<i64>().unwrap() >= client.0), "{reserved:?}");
     one.stop().await;
     two.stop().await;
 }
 
 /// Clients of which one watches a data plane until they are dropped.
-fn watcher(address: SocketAddr) -> Spies {
-    Spies::start(address, PLANE, "10.1.2.3:8080")
+fn watcher(address: SocketAddr) -> FeedObservers {
+    FeedObservers::start(address, PLANE, "10.1.2.3:8080")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_count_wherever_they_are() {
-    let Some(lab) = Lab::start().await else { return };
+async fn readers_of_all_replicas_count() {
+    let Some(test_env) = TestEnv::start().await else { return };
     for manifests in [GATEWAY, SERVICE, ROUTE] {
-        lab.apply(manifests).await;
+        test_env.apply(manifests).await;
     }
-    let one = Replica::start(lab.cluster.admin(), "one").await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
-    let two = Replica::start(lab.cluster.admin(), "two").await;
+    let one = Replica::start(test_env.cluster.admin(), "one").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    let two = Replica::start(test_env.cluster.admin(), "two").await;
     // A while, in which both know each other.
     sleep(Duration::from_secs(3)).await;
 
     let started = Instant::now();
     // The connection of a client that is dropped stays for as long as its requests have no end; this breaks it.
-    let way = Switch::to(two.address()).await;
+    let way = LoadBalancer::to(two.address()).await;
     let reader = watcher(way.address);
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     drop((reader, way));
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
 
     // Without a change, replicas write renewals only.
     let _reader = watcher(one.address());
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
-    assert_eq!(annotations(&lab, replicas_name).await.len(), 2);
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    assert_eq!(annotations(&test_env, replicas_name).await.len(), 2);
     two.stop().await;
-    assert_eq!(annotations(&lab, replicas_name).await.len(), 1, "it has taken its record away");
-    lab.apply(&shop::route("late")).await;
-    lab.says(Kind::HttpRoute, "default", "late", "/parents/0", "Accepted=True/Accepted").await;
+    assert_eq!(annotations(&test_env, replicas_name).await.len(), 1, "it has taken its record away");
+    test_env.apply(&shop::route("late")).await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", "late", "/parents/0", "Accepted=True/Accepted")
+        .await;
     one.stop().await;
-    assert!(annotations(&lab, replicas_name).await.is_empty());
+    assert!(annotations(&test_env, replicas_name).await.is_empty());
 }
 
 /// A route that PingSIX refuses when it comes out of a poisoned feed.
@@ -351,17 +353,17 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neither() {
-    const TEST: &str = "what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neither";
+async fn documents_refused_at_a_follower_are_reported_by_the_leader_and_served_by_neither() {
+    const TEST: &str = "documents_refused_at_a_follower_are_reported_by_the_leader_and_served_by_neither";
     let Some(binary) = pingsix::binary(TEST) else { return };
-    let Some(lab) = Lab::start().await else { return };
-    lab.apply(GATEWAY).await;
-    lab.apply(&redirect("start.example")).await;
+    let Some(test_env) = TestEnv::start().await else { return };
+    test_env.apply(GATEWAY).await;
+    test_env.apply(&redirect("start.example")).await;
     let (responder, _responds) = pingsix::responder().await;
     // With several replicas, the reader's replica is known, and must know its status page.
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-    let switch = Switch::to(nowhere).await;
-    let ports = Ports::new(&lab.cluster, switch.address);
+    let switch = LoadBalancer::to(nowhere).await;
+    let ports = Ports::new(&test_env.cluster, switch.address);
     let start = async |name: &str| {
         let mut options = options(name);
         options.translation.responder = Some(responder);
@@ -369,49 +371,63 @@ async fn what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neith
         let page = format!("http://127.0.0.1:{}/status/config", ports.status).parse().unwrap();
         options.status_pages.insert(plane, [page].into());
         let run = |client, etcd: &EmbeddedEtcd, replicas, options| {
-            Running::publishing_among(Arc::new(Poisoned { etcd: etcd.clone() }), client, replicas, options)
+            Running::replica_with_feed(
+                Arc::new(PoisonedFeed { etcd: etcd.clone() }),
+                client,
+                replicas,
+                options,
+            )
         };
-        Replica::with(lab.cluster.admin(), options, run).await
+        Replica::with(test_env.cluster.admin(), options, run).await
     };
     let one = start("one").await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
     let two = start("two").await;
-    switch.turn(two.address());
-    let process = ports.run(&lab.cluster, binary).await;
+    switch.switch_to(two.address());
+    let process = ports.run(&test_env.cluster, binary).await;
     let reader = Reader { ports, process };
     reader.leads_to("start.example").await;
     // The follower's report tells the leader that this was accepted.
     let confirmed = "Every known PingSIX instance has published the configuration.";
     let is_confirmed = async |what: &str| {
-        lab.until(Kind::Gateway, "default", "web", what, |object| {
-            object["status"]["conditions"].to_string().contains(confirmed)
-        })
-        .await;
+        test_env
+            .until(Kind::Gateway, "default", "web", what, |object| {
+                object["status"]["conditions"].to_string().contains(confirmed)
+            })
+            .await;
     };
     is_confirmed("what its instance confirms to the follower").await;
 
-    lab.apply(POISON).await;
-    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
+    test_env.apply(POISON).await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined")
+        .await;
     let is_error = |head: &str| head.starts_with("http/1.1 500");
     let (traffic, log) = (reader.ports.traffic, reader.log().as_ref().to_path_buf());
     pingsix::until(traffic, "plugin.poison.example", "/", &log, is_error).await;
-    lab.apply(&redirect("later.example")).await;
+    test_env.apply(&redirect("later.example")).await;
     reader.leads_to("later.example").await;
     is_confirmed("the same, with a rule in quarantine").await;
 
     // At the leader it meets nothing that it would refuse, nor anything else.
-    switch.turn(one.address());
-    lab.apply(&redirect("moved.example")).await;
+    switch.switch_to(one.address());
+    test_env.apply(&redirect("moved.example")).await;
     reader.leads_to("moved.example").await;
     pingsix::until(traffic, "plugin.poison.example", "/", &log, is_error).await;
-    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined")
+        .await;
     // The one that has found it ends, and its author mends it.
     two.stop().await;
-    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
-    lab.apply(&POISON.replace("plugin.poison.example", "mended.example")).await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined")
+        .await;
+    test_env.apply(&POISON.replace("plugin.poison.example", "mended.example")).await;
     let is_served = |head: &str| head.contains("location: http://elsewhere.example/");
     pingsix::until(traffic, "mended.example", "/", &log, is_served).await;
-    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=True/Accepted").await;
+    test_env
+        .wait_for_condition(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=True/Accepted")
+        .await;
     is_confirmed("what its instance confirms to the leader").await;
     reader.process.kill().await.unwrap();
     one.stop().await;

@@ -9,11 +9,11 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::{ReferenceGrant, Secret};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, hasty, roles};
+use crate::test_env::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
+use crate::test_env::{Running, TestEnv, fast_retries, roles};
 
 /// The time limit of a change in a Secret.
-const PROMPT: Duration = Duration::from_secs(2);
+const PROMPT_LIMIT: Duration = Duration::from_secs(2);
 
 async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
@@ -22,13 +22,13 @@ async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(PROMPT, waiting).await.is_ok(), "{what} does not come about in time");
+    assert!(timeout(PROMPT_LIMIT, waiting).await.is_ok(), "{what} does not come about in time");
     println!("{what}: {:?}", started.elapsed());
 }
 
 /// The number of certificates in a data plane, and whether this one is among them.
-fn certificates(lab: &Lab, certificate: &str) -> (usize, bool) {
-    let documents = lab.documents(PLANE);
+fn certificates(test_env: &TestEnv, certificate: &str) -> (usize, bool) {
+    let documents = test_env.documents(PLANE);
     let held: Vec<_> = documents.iter().filter(|(key, _)| key.starts_with("ssls/")).collect();
     (held.len(), held.iter().any(|(_, document)| document["cert"] == *certificate))
 }
@@ -44,50 +44,66 @@ rules:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
-    let lab = Lab::of(cluster).await;
-    for manifests in [CLASS, SERVICE, ROUTE, ONE_SECRET, &roles::apart("secrets", &hasty())] {
-        lab.apply(manifests).await;
+    let test_env = TestEnv::of(cluster).await;
+    for manifests in [CLASS, SERVICE, ROUTE, ONE_SECRET, &roles::split_roles("secrets", &fast_retries())] {
+        test_env.apply(manifests).await;
     }
-    let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
-    lab.cluster.bind_role("default", user, "one-secret").await.unwrap();
+    let user = test_env.cluster.user("controller").unwrap();
+    test_env.cluster.bind_cluster_role(user, roles::OTHER_RESOURCES_ROLE).await.unwrap();
+    test_env.cluster.bind_role("default", user, "one-secret").await.unwrap();
     // A Secret without references and without permission to read it.
     let (first, first_key) = shop::pair("cart.example");
-    lab.apply(&shop::secret("other", &first, &first_key)).await;
-    lab.apply(&shop::secure_gateway("{name: tls}")).await;
+    test_env.apply(&shop::secret("other", &first, &first_key)).await;
+    test_env.apply(&shop::secure_gateway("{name: tls}")).await;
 
-    let mut running = Running::start(lab.cluster.client(user).unwrap(), &lab.etcd, hasty());
-    running.is_ready().await;
-    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+    let mut running = Running::start(test_env.cluster.client(user).unwrap(), &test_env.etcd, fast_retries());
+    running.wait_until_ready().await;
+    test_env
+        .wait_for_condition(
+            Kind::Gateway,
+            "default",
+            "web",
+            "/listeners/0",
+            "ResolvedRefs=False/InvalidCertificateRef",
+        )
         .await;
-    assert_eq!(certificates(&lab, &first), (0, false));
+    assert_eq!(certificates(&test_env, &first), (0, false));
 
-    lab.apply(&shop::secret("tls", &first, &first_key)).await;
-    promptly("a Secret that appears", || certificates(&lab, &first) == (1, true)).await;
-    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
+    test_env.apply(&shop::secret("tls", &first, &first_key)).await;
+    promptly("a Secret that appears", || certificates(&test_env, &first) == (1, true)).await;
+    test_env
+        .wait_for_condition(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs")
+        .await;
     let (second, second_key) = shop::pair("cart.example");
-    lab.apply(&shop::secret("tls", &second, &second_key)).await;
-    promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
+    test_env.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a rotation", || certificates(&test_env, &second) == (1, true)).await;
     // A key that is not that of the certificate.
-    lab.apply(&shop::secret("tls", &second, &first_key)).await;
-    promptly("a broken pair", || certificates(&lab, &second) == (0, false)).await;
-    lab.apply(&shop::secret("tls", &second, &second_key)).await;
-    promptly("a mended pair", || certificates(&lab, &second) == (1, true)).await;
+    test_env.apply(&shop::secret("tls", &second, &first_key)).await;
+    promptly("a broken pair", || certificates(&test_env, &second) == (0, false)).await;
+    test_env.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a mended pair", || certificates(&test_env, &second) == (1, true)).await;
 
     // A forbidden object counts as absent, and delays no other.
-    lab.apply(&shop::secure_gateway("{name: other}")).await;
-    promptly("a Secret that is out of reach", || certificates(&lab, &second).0 == 0).await;
-    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+    test_env.apply(&shop::secure_gateway("{name: other}")).await;
+    promptly("a Secret that is out of reach", || certificates(&test_env, &second).0 == 0).await;
+    test_env
+        .wait_for_condition(
+            Kind::Gateway,
+            "default",
+            "web",
+            "/listeners/0",
+            "ResolvedRefs=False/InvalidCertificateRef",
+        )
         .await;
-    lab.apply(&shop::secure_gateway("{name: tls}")).await;
-    promptly("the first Secret again", || certificates(&lab, &second) == (1, true)).await;
-    let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
+    test_env.apply(&shop::secure_gateway("{name: tls}")).await;
+    promptly("the first Secret again", || certificates(&test_env, &second) == (1, true)).await;
+    let secrets: Api<Secret> = Api::namespaced(test_env.cluster.admin(), "default");
     secrets.delete("tls", &DeleteParams::default()).await.unwrap();
-    promptly("a Secret that goes", || certificates(&lab, &second).0 == 0).await;
+    promptly("a Secret that goes", || certificates(&test_env, &second).0 == 0).await;
     running.stop().await;
 }
 
-const ABROAD: &str = "
+const OTHER_NAMESPACE: &str = "
 apiVersion: v1
 kind: Service
 metadata: {name: cart, namespace: abroad}
@@ -117,72 +133,98 @@ spec:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_that_goes_takes_traffic_and_certificate_with_it() {
-    let Some(lab) = Lab::start().await else { return };
-    lab.cluster.namespace("abroad").await.unwrap();
+    let Some(test_env) = TestEnv::start().await else { return };
+    test_env.cluster.namespace("abroad").await.unwrap();
     let (certificate, key) = shop::pair("cart.example");
     let secret = shop::secret("tls", &certificate, &key).replace("namespace: default", "namespace: abroad");
     let route = ROUTE.replace("{name: cart, port: 80}", "{name: cart, port: 80, namespace: abroad}");
     let gateway = shop::secure_gateway("{name: tls, namespace: abroad}");
-    for manifests in [ABROAD, &secret, &gateway, &route] {
-        lab.apply(manifests).await;
+    for manifests in [OTHER_NAMESPACE, &secret, &gateway, &route] {
+        test_env.apply(manifests).await;
     }
-    let running = lab.ready(hasty()).await;
-    assert!(lab.mentions(PLANE, "10.9.9.9:8080"));
-    assert_eq!(certificates(&lab, &certificate), (1, true));
-    let grants: Api<ReferenceGrant> = Api::namespaced(lab.cluster.admin(), "abroad");
+    let running = test_env.ready(fast_retries()).await;
+    assert!(test_env.mentions(PLANE, "10.9.9.9:8080"));
+    assert_eq!(certificates(&test_env, &certificate), (1, true));
+    let grants: Api<ReferenceGrant> = Api::namespaced(test_env.cluster.admin(), "abroad");
     grants.delete("routes", &DeleteParams::default()).await.unwrap();
-    promptly("the end of the traffic", || !lab.mentions(PLANE, "10.9.9.9")).await;
-    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
-    assert_eq!(certificates(&lab, &certificate), (1, true));
+    promptly("the end of the traffic", || !test_env.mentions(PLANE, "10.9.9.9")).await;
+    test_env
+        .wait_for_condition(
+            Kind::HttpRoute,
+            "default",
+            "cart",
+            "/parents/0",
+            "ResolvedRefs=False/RefNotPermitted",
+        )
+        .await;
+    assert_eq!(certificates(&test_env, &certificate), (1, true));
     grants.delete("gateways", &DeleteParams::default()).await.unwrap();
-    promptly("the end of the certificate", || certificates(&lab, &certificate).0 == 0).await;
-    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
+    promptly("the end of the certificate", || certificates(&test_env, &certificate).0 == 0).await;
+    test_env
+        .wait_for_condition(
+            Kind::Gateway,
+            "default",
+            "web",
+            "/listeners/0",
+            "ResolvedRefs=False/RefNotPermitted",
+        )
+        .await;
 
-    lab.apply(ABROAD).await;
-    promptly("both again", || lab.mentions(PLANE, "10.9.9.9") && certificates(&lab, &certificate).1).await;
+    test_env.apply(OTHER_NAMESPACE).await;
+    promptly("both again", || {
+        test_env.mentions(PLANE, "10.9.9.9") && certificates(&test_env, &certificate).1
+    })
+    .await;
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_secrets_may_be_watched_at_once() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
-    let lab = Lab::of(cluster).await;
+    let test_env = TestEnv::of(cluster).await;
     let (first, first_key) = shop::pair("cart.example");
     let secret = shop::secret("tls", &first, &first_key);
     for manifests in [
         CLASS,
         SERVICE,
         ROUTE,
-        &roles::apart("secrets", &hasty()),
+        &roles::split_roles("secrets", &fast_retries()),
         &shop::secure_gateway("{name: tls}"),
         &secret,
     ] {
-        lab.apply(manifests).await;
+        test_env.apply(manifests).await;
     }
-    let mut options = hasty();
+    let mut options = fast_retries();
     options.watch.secrets =
         SecretWatch::All { labels: None, fields: Some("type=kubernetes.io/tls".to_owned()) };
     // A controller without permission to list names the missing kind.
-    let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
-    let client = lab.cluster.client(user).unwrap();
-    let mut forbidden = Running::start(client, &lab.etcd, options.clone());
+    let user = test_env.cluster.user("controller").unwrap();
+    test_env.cluster.bind_cluster_role(user, roles::OTHER_RESOURCES_ROLE).await.unwrap();
+    let client = test_env.cluster.client(user).unwrap();
+    let mut forbidden = Running::start(client, &test_env.etcd, options.clone());
     forbidden
-        .comes_to(|progress| progress.unknown.get(&Kind::Secret).is_some_and(|why| why.contains("forbidden")))
+        .wait_for(|progress| progress.unknown.get(&Kind::Secret).is_some_and(|why| why.contains("forbidden")))
         .await;
     forbidden.stop().await;
 
-    let running = lab.ready(options).await;
-    assert_eq!(certificates(&lab, &first), (1, true));
+    let running = test_env.ready(options).await;
+    assert_eq!(certificates(&test_env, &first), (1, true));
     let (second, second_key) = shop::pair("cart.example");
-    lab.apply(&shop::secret("tls", &second, &second_key)).await;
-    promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
+    test_env.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a rotation", || certificates(&test_env, &second) == (1, true)).await;
     // Of one that is not there it is known that it is not.
-    lab.apply(&shop::secure_gateway("{name: missing}")).await;
-    promptly("a Secret that is missing", || certificates(&lab, &second).0 == 0).await;
-    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+    test_env.apply(&shop::secure_gateway("{name: missing}")).await;
+    promptly("a Secret that is missing", || certificates(&test_env, &second).0 == 0).await;
+    test_env
+        .wait_for_condition(
+            Kind::Gateway,
+            "default",
+            "web",
+            "/listeners/0",
+            "ResolvedRefs=False/InvalidCertificateRef",
+        )
         .await;
-    lab.apply(&shop::secret("missing", &first, &first_key)).await;
-    promptly("one that appears", || certificates(&lab, &first) == (1, true)).await;
+    test_env.apply(&shop::secret("missing", &first, &first_key)).await;
+    promptly("one that appears", || certificates(&test_env, &first) == (1, true)).await;
     running.stop().await;
 }

@@ -8,18 +8,18 @@ use pingsix_translate::Kind;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::lab::shop::{self, PLANE};
-use crate::lab::{Lab, Running, eventually_found, hasty};
+use crate::test_env::shop::{self, PLANE};
+use crate::test_env::{Running, TestEnv, eventually_async, fast_retries};
 
 const PASSWORDS: [&str; 2] = ["CANARY-of-before", "CANARY-of-now"];
 
 /// A real etcd that asks for passwords, with the program that speaks to it.
-struct Guarded {
+struct AuthenticatedEtcd {
     etcd: Etcd,
     control: PathBuf,
 }
 
-impl Guarded {
+impl AuthenticatedEtcd {
     /// `None` where etcd is not installed.
     async fn start() -> Option<Self> {
         let (control, etcd) = (find("etcdctl")?, Etcd::start().await?);
@@ -55,27 +55,27 @@ impl Guarded {
     }
 }
 
-async fn put(lab: &Lab, kind: Kind, name: &str, object: Value) {
+async fn put(test_env: &TestEnv, kind: Kind, name: &str, object: Value) {
     let params = PatchParams::apply("test").force();
-    lab.objects(kind, "default").patch(name, &params, &Patch::Apply(object)).await.unwrap();
+    test_env.objects(kind, "default").patch(name, &params, &Patch::Apply(object)).await.unwrap();
 }
 
-async fn put_secret(lab: &Lab, password: &str) {
+async fn put_secret(test_env: &TestEnv, password: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "default"},
         "stringData": {"username": "gateway", "password": password},
     });
-    put(lab, Kind::Secret, "login", secret).await;
+    put(test_env, Kind::Secret, "login", secret).await;
 }
 
-fn says(object: &Value, text: &str) -> bool {
+fn has_text(object: &Value, text: &str) -> bool {
     object["status"]["conditions"].to_string().contains(text)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_is_published_to_the_etcd_that_its_parameters_name_and_a_new_password_is_followed() {
-    let Some(etcd) = Guarded::start().await else { return };
-    let Some(lab) = Lab::start().await else { return };
+    let Some(etcd) = AuthenticatedEtcd::start().await else { return };
+    let Some(test_env) = TestEnv::start().await else { return };
     let proxy = json!({
         "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy",
         "metadata": {"name": "run", "namespace": "default"},
@@ -83,44 +83,54 @@ async fn a_gateway_is_published_to_the_etcd_that_its_parameters_name_and_a_new_p
             "url": format!("etcd://{}", etcd.etcd.address()), "credentialsSecretRef": {"name": "login"},
         }}},
     });
-    put(&lab, Kind::PingsixProxy, "run", proxy).await;
-    lab.apply(&format!(
-        "{}  parametersRef: {{group: pingsix.io, kind: PingsixProxy, namespace: default, name: run}}\n",
-        shop::CLASS.replace(
-            "spec: {controllerName: pingsix.io/gateway-controller}",
-            "spec:\n  controllerName: pingsix.io/gateway-controller"
-        )
-    ))
-    .await;
-    lab.apply(shop::GATEWAY).await;
-    lab.apply(shop::SERVICE).await;
-    lab.apply(shop::ROUTE).await;
-    let mut running = Running::opening_sinks(lab.cluster.admin(), &lab.etcd, hasty());
-    running.is_ready().await;
+    put(&test_env, Kind::PingsixProxy, "run", proxy).await;
+    test_env
+        .apply(&format!(
+            "{}  parametersRef: {{group: pingsix.io, kind: PingsixProxy, namespace: default, name: run}}\n",
+            shop::CLASS.replace(
+                "spec: {controllerName: pingsix.io/gateway-controller}",
+                "spec:\n  controllerName: pingsix.io/gateway-controller"
+            )
+        ))
+        .await;
+    test_env.apply(shop::GATEWAY).await;
+    test_env.apply(shop::SERVICE).await;
+    test_env.apply(shop::ROUTE).await;
+    let mut running = Running::with_attached_sinks(test_env.cluster.admin(), &test_env.etcd, fast_retries());
+    running.wait_until_ready().await;
 
     // Without the Secret nothing is published, neither there nor elsewhere.
-    lab.until(Kind::Gateway, "default", "web", "what is missing", |object| {
-        says(object, "PingsixProxy default/run names for its sink Secret default/login, which does not exist")
-    })
-    .await;
-    put_secret(&lab, PASSWORDS[0]).await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env
+        .until(Kind::Gateway, "default", "web", "what is missing", |object| {
+            has_text(
+                object,
+                "PingsixProxy default/run names for its sink Secret default/login, which does not exist",
+            )
+        })
+        .await;
+    put_secret(&test_env, PASSWORDS[0]).await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
     assert!(etcd.documents().await.contains("cart.example"));
 
     etcd.change_password(PASSWORDS[1]).await;
-    lab.apply(&shop::ROUTE.replace("cart.example", "basket.example")).await;
-    lab.until(Kind::Gateway, "default", "web", "that it is not let in", |object| {
-        says(object, "etcd does not accept the user")
-    })
-    .await;
-    put_secret(&lab, PASSWORDS[1]).await;
-    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    test_env.apply(&shop::ROUTE.replace("cart.example", "basket.example")).await;
+    test_env
+        .until(Kind::Gateway, "default", "web", "that it is not let in", |object| {
+            has_text(object, "etcd does not accept the user")
+        })
+        .await;
+    put_secret(&test_env, PASSWORDS[1]).await;
+    test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
     assert!(etcd.documents().await.contains("basket.example"));
-    let gateway = lab.object(Kind::Gateway, "default", "web").await.to_string();
+    let gateway = test_env.object(Kind::Gateway, "default", "web").await.to_string();
     assert!(!gateway.contains("CANARY"), "{gateway}");
 
-    lab.objects(Kind::Gateway, "default").delete("web", &kube::api::DeleteParams::default()).await.unwrap();
-    eventually_found("withdrawal", async || etcd.documents().await.is_empty()).await;
-    assert!(lab.etcd.scopes().is_empty(), "the controller's own sink has got nothing of it");
+    test_env
+        .objects(Kind::Gateway, "default")
+        .delete("web", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    eventually_async("withdrawal", async || etcd.documents().await.is_empty()).await;
+    assert!(test_env.etcd.scopes().is_empty(), "the controller's own sink has got nothing of it");
     running.stop().await;
 }

@@ -17,8 +17,8 @@ use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, finish, ju
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
 use serde_json::{Value, json};
 
-use crate::lab::eventually_found;
-use writers::{OURS, Writers, namespaced, write_status};
+use crate::test_env::eventually_async;
+use writers::{CONTROLLER_NAME, Writers, namespaced, write_status};
 
 const MANIFESTS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
@@ -49,7 +49,7 @@ spec:
 
 fn options() -> Options {
     Options {
-        controller_name: OURS.to_owned(),
+        controller_name: CONTROLLER_NAME.to_owned(),
         responder: Some(([127, 0, 0, 1], 8089).into()),
         ..Options::default()
     }
@@ -63,7 +63,7 @@ fn condition(kind: &str) -> Value {
 }
 
 /// The Gateway's and its route's verdicts, as if everything was delivered.
-fn judge(writers: &Writers) -> Verdicts {
+fn checker(writers: &Writers) -> Verdicts {
     let snapshot = writers.world.to_objects().snapshot(&ObjectName::new("default", "web")).unwrap();
     let translation = translate(&snapshot, &options());
     let delivery: BTreeMap<_, _> =
@@ -96,7 +96,7 @@ async fn statuses_are_taken_beside_those_of_others() {
     let bundles = BTreeMap::from([("gateways".to_owned(), Some("v1.6.3".to_owned()))]);
     let class =
         judge_gateway_class(&class, &Proxies::new(), &options()).unwrap().with_bundles(Some(&bundles));
-    let verdicts = judge(&writers);
+    let verdicts = checker(&writers);
     let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
     let address = Address::Ip([192, 0, 2, 1].into());
     let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
@@ -110,7 +110,7 @@ async fn statuses_are_taken_beside_those_of_others() {
     );
     writers.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
     writers.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
-    eventually_found("four statuses", async || writers.status.counts().written == 4).await;
+    eventually_async("four statuses", async || writers.status.counts().written == 4).await;
     assert_eq!(writers.status.counts().failures, 0);
     assert_eq!(writers.status.counts().conflicts, 1);
 
@@ -123,7 +123,7 @@ async fn statuses_are_taken_beside_those_of_others() {
     assert_eq!(status["listeners"][0]["attachedRoutes"], 1);
     let stored = routes.get("cart").await.unwrap();
     assert_eq!(stored.status()["parents"][0], theirs);
-    assert_eq!(stored.status()["parents"][1]["controllerName"], OURS);
+    assert_eq!(stored.status()["parents"][1]["controllerName"], CONTROLLER_NAME);
     let stored =
         Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(writers.client.clone(), "default");
     let stored = stored.get("shop").await.unwrap();
@@ -138,14 +138,14 @@ async fn statuses_are_taken_beside_those_of_others() {
     writers.see(gateways, "web").await;
     writers.see(routes.clone(), "cart").await;
     writers.see(ingresses, "shop").await;
-    eventually_found("four looks", async || writers.status.counts().suppressed >= 4).await;
+    eventually_async("four looks", async || writers.status.counts().suppressed >= 4).await;
     assert_eq!(writers.status.counts().written, 4);
 
     // A version that the picture does not have: a conflict, and the newest is merged into.
     let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "other" } } }));
     routes.patch("cart", &PatchParams::default(), &label).await.unwrap();
     writers.board.set(cart.clone(), Wanted::Released);
-    eventually_found("a release", async || writers.status.counts().written == 5).await;
+    eventually_async("a release", async || writers.status.counts().written == 5).await;
     assert_eq!(writers.status.counts().conflicts, 2);
     assert_eq!(routes.get("cart").await.unwrap().status(), json!({ "parents": [theirs] }));
 }
@@ -159,7 +159,7 @@ async fn events_are_taken_and_counted() {
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
-        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+        checker(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
     assert_eq!(problems.len(), 1);
     let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
     let class = ObjectKey::new(Kind::GatewayClass, "", "ours");
@@ -167,9 +167,9 @@ async fn events_are_taken_and_counted() {
     writers.events.set(&class, vec![of_class]);
     writers.events.set(&gateway, problems.clone());
     let events = Api::<Event>::namespaced(writers.client.clone(), "default");
-    let told = || told(&events);
-    eventually_found("two Events", async || told().await.len() == 2).await;
-    let event = told().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
+    let events_of = || events_of(&events);
+    eventually_async("two Events", async || events_of().await.len() == 2).await;
+    let event = events_of().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
     assert_eq!(event.reason.as_deref(), Some("BackendNotFound"));
     assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
     assert!(event.regarding.unwrap().uid.is_some());
@@ -177,11 +177,11 @@ async fn events_are_taken_and_counted() {
     // The object is deleted and created again.
     writers.events.set(&gateway, Vec::new());
     writers.events.set(&gateway, problems);
-    eventually_found("a series", async || {
-        told().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
+    eventually_async("a series", async || {
+        events_of().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
     })
     .await;
-    assert_eq!(told().await.len(), 2);
+    assert_eq!(events_of().await.len(), 2);
 }
 
 /// An API server that forgets Events does not forget those of problems that stand.
@@ -192,36 +192,44 @@ async fn events_outlive_the_memory_of_the_api_server_as_long_as_their_problems_s
     let cluster = TestCluster::builder().api_server_argument(argument);
     let Some(cluster) = cluster.start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
-    let mut options = EventOptions::new(OURS, "pod-1");
+    let mut options = EventOptions::new(CONTROLLER_NAME, "pod-1");
     options.renewal = MEMORY / 4;
     options.interval = options.renewal / 2;
-    let mut writers = Writers::telling(cluster.admin(), options);
+    let mut writers = Writers::with_events(cluster.admin(), options);
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
-        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+        checker(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
     let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
     writers.events.set(&gateway, problems);
     let events = Api::<Event>::namespaced(writers.client.clone(), "default");
-    eventually_found("an Event", async || told(&events).await.len() == 1).await;
-    let first = told(&events).await.remove(0);
+    eventually_async("an Event", async || events_of(&events).await.len() == 1).await;
+    let first = events_of(&events).await.remove(0);
     let start = Instant::now();
     while start.elapsed() < MEMORY * 2 {
         tokio::time::sleep(MEMORY / 10).await;
-        let told = told(&events).await;
-        assert_eq!(told.len(), 1, "after {:?}", start.elapsed());
-        assert_eq!(told[0].metadata.uid, first.metadata.uid, "it was forgotten after {:?}", start.elapsed());
+        let events_of = events_of(&events).await;
+        assert_eq!(events_of.len(), 1, "after {:?}", start.elapsed());
+        assert_eq!(
+            events_of[0].metadata.uid,
+            first.metadata.uid,
+            "it was forgotten after {:?}",
+            start.elapsed()
+        );
     }
-    let series = told(&events).await.remove(0).series.unwrap();
+    let series = events_of(&events).await.remove(0).series.unwrap();
     assert!(series.count >= 6, "{series:?}");
     writers.events.set(&gateway, Vec::new());
-    eventually_found("its end", async || told(&events).await.is_empty()).await;
+    eventually_async("its end", async || events_of(&events).await.is_empty()).await;
 }
 
 /// The Events of ours.
-async fn told(events: &Api<Event>) -> Vec<Event> {
+async fn events_of(events: &Api<Event>) -> Vec<Event> {
     let listed = events.list(&ListParams::default()).await.unwrap().items;
-    listed.into_iter().filter(|event| event.reporting_controller.as_deref() == Some(OURS)).collect()
+    listed
+        .into_iter()
+        .filter(|event| event.reporting_controller.as_deref() == Some(CONTROLLER_NAME))
+        .collect()
 }
 
 fn cart() -> ObjectKey {

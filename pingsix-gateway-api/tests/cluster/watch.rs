@@ -16,7 +16,7 @@ use pingsix_translate::{Kind, ObjectKey, PINGSIX_GROUP};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::PATIENCE;
+use crate::test_env::WAIT_TIMEOUT;
 
 /// May read everything but Secrets, of which it may read one.
 const ROLES: &str = "
@@ -70,7 +70,7 @@ stringData:
     )
 }
 
-struct Feed {
+struct Consumer {
     watches: Watches,
     inputs: mpsc::Receiver<Input>,
     _stop: CancellationToken,
@@ -79,7 +79,7 @@ struct Feed {
     answers: BTreeMap<ObjectKey, Answer>,
 }
 
-impl Feed {
+impl Consumer {
     fn of(client: Client, options: WatchOptions) -> Self {
         let stop = CancellationToken::new();
         let (watches, inputs) = Watches::start(client, options, &stop);
@@ -88,7 +88,7 @@ impl Feed {
     }
 
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while !holds(self) {
             let Ok(input) = tokio::time::timeout_at(deadline.into(), self.inputs.recv()).await else {
                 panic!("not in time: {what}; {:#?}", self.availability);
@@ -109,11 +109,11 @@ impl Feed {
     }
 
     async fn until_watching(&mut self) {
-        self.until("every kind is watched", |feed| {
+        self.until("every kind is watched", |consumer| {
             // Our own kinds are not installed here.
             let kinds = Kind::ALL.iter().filter(|kind| kind.group() != PINGSIX_GROUP);
             let mut kinds = kinds.filter(|kind| presence(**kind) != Presence::Referenced);
-            kinds.all(|kind| feed.availability.get(kind) == Some(&Availability::Watching))
+            kinds.all(|kind| consumer.availability.get(kind) == Some(&Availability::Watching))
         })
         .await;
     }
@@ -131,35 +131,37 @@ impl Feed {
 #[tokio::test(flavor = "multi_thread")]
 async fn kinds_come_and_go_with_their_definitions() {
     let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
-    let mut feed = Feed::of(cluster.admin(), WatchOptions::default());
+    let mut consumer = Consumer::of(cluster.admin(), WatchOptions::default());
     let grpc = Kind::GrpcRoute;
-    feed.until("absence is told", |feed| {
-        [Kind::Gateway, grpc].iter().all(|kind| {
-            matches!(feed.availability.get(kind), Some(Availability::Absent { message })
+    consumer
+        .until("absence is told", |consumer| {
+            [Kind::Gateway, grpc].iter().all(|kind| {
+                matches!(consumer.availability.get(kind), Some(Availability::Absent { message })
                 if message.contains("gateway.networking.k8s.io"))
-        }) && feed.world.is_complete(grpc)
-    })
-    .await;
-    assert!(!feed.world.is_complete(Kind::Gateway));
+            }) && consumer.world.is_complete(grpc)
+        })
+        .await;
+    assert!(!consumer.world.is_complete(Kind::Gateway));
 
     cluster.install(Channel::Standard).await.unwrap();
-    feed.watches.look_again();
-    feed.until_watching().await;
+    consumer.watches.rediscover();
+    consumer.until_watching().await;
     cluster.apply(&route("one")).await.unwrap();
-    feed.until("the route is seen", |feed| feed.has(grpc, "one")).await;
+    consumer.until("the route is seen", |consumer| consumer.has(grpc, "one")).await;
 
     let definitions = Api::<CustomResourceDefinition>::all(cluster.admin());
     definitions.delete("grpcroutes.gateway.networking.k8s.io", &DeleteParams::default()).await.unwrap();
-    feed.until("it is gone with its definition", |feed| {
-        !feed.has(grpc, "one") && matches!(feed.availability[&grpc], Availability::Absent { .. })
-    })
-    .await;
-    assert!(feed.world.is_complete(grpc));
-    assert_eq!(feed.availability[&Kind::HttpRoute], Availability::Watching);
+    consumer
+        .until("it is gone with its definition", |consumer| {
+            !consumer.has(grpc, "one") && matches!(consumer.availability[&grpc], Availability::Absent { .. })
+        })
+        .await;
+    assert!(consumer.world.is_complete(grpc));
+    assert_eq!(consumer.availability[&Kind::HttpRoute], Availability::Watching);
 
     cluster.install(Channel::Standard).await.unwrap();
     cluster.apply(&route("two")).await.unwrap();
-    feed.until("it is back", |feed| feed.has(grpc, "two") && !feed.has(grpc, "one")).await;
+    consumer.until("it is back", |consumer| consumer.has(grpc, "two") && !consumer.has(grpc, "one")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,37 +170,40 @@ async fn roles_that_name_single_secrets_suffice() {
     cluster.apply(ROLES).await.unwrap();
     cluster.apply(&secret("one")).await.unwrap();
     let user = cluster.user("watcher").unwrap();
-    let mut feed = Feed::of(cluster.client(user).unwrap(), WatchOptions::default());
-    feed.until("everything is forbidden", |feed| {
-        matches!(feed.availability.get(&Kind::Gateway), Some(Availability::Forbidden { message })
+    let mut consumer = Consumer::of(cluster.client(user).unwrap(), WatchOptions::default());
+    consumer
+        .until("everything is forbidden", |consumer| {
+            matches!(consumer.availability.get(&Kind::Gateway), Some(Availability::Forbidden { message })
             if message.contains("gateways.gateway.networking.k8s.io is forbidden"))
-    })
-    .await;
+        })
+        .await;
     cluster.bind_cluster_role(user, "watcher").await.unwrap();
     cluster.bind_role("default", user, "one-secret").await.unwrap();
-    feed.until_watching().await;
+    consumer.until_watching().await;
 
     let key = |name: &str| ObjectKey::new(Kind::Secret, "default", name);
     let authority = ObjectKey::new(Kind::ConfigMap, "default", "kube-root-ca.crt");
-    feed.watches.refer([key("tls"), key("other"), authority.clone()].into());
-    feed.until("all are answered", |feed| feed.answers.len() == 3).await;
-    assert_eq!(feed.answers[&key("tls")], Answer::Present);
+    consumer.watches.set_references([key("tls"), key("other"), authority.clone()].into());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 3).await;
+    assert_eq!(consumer.answers[&key("tls")], Answer::Present);
     assert!(
-        matches!(&feed.answers[&key("other")], Answer::Forbidden { message } if message.contains("secrets"))
+        matches!(&consumer.answers[&key("other")], Answer::Forbidden { message } if message.contains("secrets"))
     );
-    assert_eq!(feed.answers[&authority], Answer::Absent, "nobody makes one here");
-    assert_eq!(feed.secret().as_deref(), Some(&b"one"[..]));
+    assert_eq!(consumer.answers[&authority], Answer::Absent, "nobody makes one here");
+    assert_eq!(consumer.secret().as_deref(), Some(&b"one"[..]));
 
     cluster.apply(&secret("two")).await.unwrap();
-    feed.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"two")).await;
+    consumer.until("it is rotated", |consumer| consumer.secret().as_deref() == Some(b"two")).await;
     let secrets = Api::<Secret>::namespaced(cluster.admin(), "default");
     secrets.delete("tls", &DeleteParams::default()).await.unwrap();
-    feed.until("it is gone", |feed| feed.answers[&key("tls")] == Answer::Absent).await;
-    assert_eq!(feed.secret(), None);
+    consumer.until("it is gone", |consumer| consumer.answers[&key("tls")] == Answer::Absent).await;
+    assert_eq!(consumer.secret(), None);
     cluster.apply(&secret("three")).await.unwrap();
-    feed.until("it is back", |feed| feed.secret().as_deref() == Some(b"three")).await;
-    feed.watches.refer([authority].into());
-    feed.until("it is let go", |feed| feed.secret().is_none() && feed.answers.len() == 1).await;
+    consumer.until("it is back", |consumer| consumer.secret().as_deref() == Some(b"three")).await;
+    consumer.watches.set_references([authority].into());
+    consumer
+        .until("it is let go", |consumer| consumer.secret().is_none() && consumer.answers.len() == 1)
+        .await;
 }
 
 /// Many names of one namespace: with the right to list it, and with that to read one of them.
@@ -214,24 +219,24 @@ async fn many_names_of_a_namespace_take_one_watch_where_that_is_allowed() {
     let mut names: BTreeSet<ObjectKey> =
         (0..1000).map(|index| ObjectKey::new(Kind::Secret, "default", &*format!("x{index}"))).collect();
     names.insert(tls.clone());
-    let watched = |feed: &Feed| (feed.watches.stats().by_name(), feed.watches.stats().wide());
+    let watched = |consumer: &Consumer| (consumer.watches.stats().by_name(), consumer.watches.stats().wide());
 
-    let mut allowed = Feed::of(cluster.admin(), WatchOptions::default());
-    allowed.watches.refer([tls.clone()].into());
-    allowed.until("it is there", |feed| feed.secret().is_some()).await;
+    let mut allowed = Consumer::of(cluster.admin(), WatchOptions::default());
+    allowed.watches.set_references([tls.clone()].into());
+    allowed.until("it is there", |consumer| consumer.secret().is_some()).await;
     assert_eq!(watched(&allowed), (1, 0));
-    allowed.watches.refer(names.clone());
-    allowed.until("all are answered", |feed| feed.answers.len() == 1001).await;
+    allowed.watches.set_references(names.clone());
+    allowed.until("all are answered", |consumer| consumer.answers.len() == 1001).await;
     assert_eq!(allowed.answers[&tls], Answer::Present);
     cluster.apply(&secret("two")).await.unwrap();
-    allowed.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"two")).await;
+    allowed.until("it is rotated", |consumer| consumer.secret().as_deref() == Some(b"two")).await;
     assert_eq!(watched(&allowed), (0, 1));
 
-    let mut refused = Feed::of(cluster.client(user).unwrap(), WatchOptions::default());
-    refused.watches.refer([tls.clone()].into());
-    refused.until("it is there", |feed| feed.secret().is_some()).await;
-    refused.watches.refer(names);
-    refused.until("all are answered", |feed| feed.answers.len() == 1001).await;
+    let mut refused = Consumer::of(cluster.client(user).unwrap(), WatchOptions::default());
+    refused.watches.set_references([tls.clone()].into());
+    refused.until("it is there", |consumer| consumer.secret().is_some()).await;
+    refused.watches.set_references(names);
+    refused.until("all are answered", |consumer| consumer.answers.len() == 1001).await;
     assert_eq!(refused.answers[&tls], Answer::Present);
     let others = refused.answers.iter().filter(|(key, _)| **key != tls);
     assert!(others.clone().all(|(_, answer)| matches!(answer, Answer::Forbidden { .. })));
@@ -239,7 +244,7 @@ async fn many_names_of_a_namespace_take_one_watch_where_that_is_allowed() {
     assert_eq!(others.filter(|(_, answer)| names_the_bound(answer)).count(), 1001 - 64);
     assert_eq!(watched(&refused), (64, 1));
     cluster.apply(&secret("three")).await.unwrap();
-    refused.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"three")).await;
+    refused.until("it is rotated", |consumer| consumer.secret().as_deref() == Some(b"three")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,15 +254,19 @@ async fn a_restart_of_the_api_server_loses_nothing() {
     for name in ["kept", "deleted"] {
         cluster.apply(&route(name)).await.unwrap();
     }
-    let mut feed = Feed::of(cluster.admin(), WatchOptions { page_size: 1, ..WatchOptions::default() });
-    feed.until_watching().await;
+    let mut consumer =
+        Consumer::of(cluster.admin(), WatchOptions { page_size: 1, ..WatchOptions::default() });
+    consumer.until_watching().await;
     let grpc = Kind::GrpcRoute;
-    assert!(feed.has(grpc, "kept") && feed.has(grpc, "deleted"));
+    assert!(consumer.has(grpc, "kept") && consumer.has(grpc, "deleted"));
 
     cluster.api_server().kill().await.unwrap();
-    feed.until("it is missed", |feed| matches!(feed.availability[&grpc], Availability::Unreachable { .. }))
+    consumer
+        .until("it is missed", |consumer| {
+            matches!(consumer.availability[&grpc], Availability::Unreachable { .. })
+        })
         .await;
-    assert!(feed.has(grpc, "kept") && feed.has(grpc, "deleted"));
+    assert!(consumer.has(grpc, "kept") && consumer.has(grpc, "deleted"));
     cluster.api_server().start().await.unwrap();
     // As soon as it answers, before our watches are back.
     let routes = Api::<kube::api::DynamicObject>::default_namespaced_with(
@@ -266,9 +275,10 @@ async fn a_restart_of_the_api_server_loses_nothing() {
     );
     routes.delete("deleted", &DeleteParams::default()).await.unwrap();
     cluster.apply(&route("new")).await.unwrap();
-    feed.until("everything is as it is", |feed| {
-        feed.has(grpc, "kept") && feed.has(grpc, "new") && !feed.has(grpc, "deleted")
-    })
-    .await;
-    feed.until_watching().await;
+    consumer
+        .until("everything is as it is", |consumer| {
+            consumer.has(grpc, "kept") && consumer.has(grpc, "new") && !consumer.has(grpc, "deleted")
+        })
+        .await;
+    consumer.until_watching().await;
 }

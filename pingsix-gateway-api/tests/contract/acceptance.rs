@@ -15,19 +15,19 @@ use pingsix_translate::pingsix::validate::{
 };
 use serde_json::Value;
 
-use crate::dice::Dice;
 use crate::etcd::Etcd;
 use crate::process::{PingSix, Verdict};
-use crate::run::{binary, cases, say, seed};
+use crate::rng::SeededRng;
+use crate::run::{binary, cases, print_message, seed};
 use corpus::Corpus;
 use mutation::{Case, Delivery};
 
 /// The number of concurrent PingSIX processes. A process mostly waits: after a refusal PingSIX rests for a second or
 /// more.
-const JUDGES: usize = 16;
+const CHECKERS: usize = 16;
 
 /// PingSIX reports its verdict within milliseconds, except for a name lookup, which takes at most a second.
-const PATIENCE: Duration = Duration::from_secs(6);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// The documents of a prefix.
 type Documents = BTreeMap<String, Bytes>;
@@ -38,17 +38,17 @@ pub(crate) fn rich_plugins() -> Vec<(&'static str, Value)> {
 }
 
 /// A configuration after a change or two; `None` if the result is no JSON.
-pub(crate) fn changed(dice: &mut Dice, config: &Value) -> Option<Value> {
+pub(crate) fn changed(rng: &mut SeededRng, config: &Value) -> Option<Value> {
     let mut config = config.clone();
-    mutation::mutate(dice, &mut config);
-    if dice.percent(40) && config.is_object() {
-        mutation::mutate(dice, &mut config);
+    mutation::mutate(rng, &mut config);
+    if rng.percent(40) && config.is_object() {
+        mutation::mutate(rng, &mut config);
     }
     serde_json::from_str(&mutation::text(&config)).ok()
 }
 
 /// A PingSIX with a prefix of its own.
-struct Judge<'j> {
+struct Checker<'j> {
     binary: &'j Path,
     etcd: &'j Etcd,
     scope: String,
@@ -57,12 +57,12 @@ struct Judge<'j> {
     edition: usize,
 }
 
-impl<'j> Judge<'j> {
+impl<'j> Checker<'j> {
     async fn start(binary: &'j Path, etcd: &'j Etcd, scope: String, healthy: Documents) -> Self {
         let pingsix = PingSix::start(binary, etcd.address, &scope).await;
-        let mut judge = Self { binary, etcd, scope, healthy, pingsix, edition: 0 };
-        judge.recover().await;
-        judge
+        let mut checker = Self { binary, etcd, scope, healthy, pingsix, edition: 0 };
+        checker.recover().await;
+        checker
     }
 
     /// Publishes documents, beside one that is sound and another every time.
@@ -87,7 +87,7 @@ impl<'j> Judge<'j> {
         if delivery == Delivery::List {
             self.pingsix = PingSix::launch(self.binary, self.etcd.address, &self.scope).await;
         }
-        let verdict = self.pingsix.verdict(revision, PATIENCE).await;
+        let verdict = self.pingsix.verdict(revision, WAIT_TIMEOUT).await;
         if verdict == Verdict::Silent {
             // The worker has died. Another start would fail with the same documents.
             let healthy = self.healthy.clone();
@@ -100,13 +100,13 @@ impl<'j> Judge<'j> {
 }
 
 /// The verdicts on one case.
-struct Judged {
+struct CheckedCase {
     case: Case,
     violations: Vec<Violation>,
     verdict: Verdict,
 }
 
-impl Judged {
+impl CheckedCase {
     fn agree(&self) -> bool {
         is_refused(&self.violations) == (self.verdict != Verdict::Accepted)
     }
@@ -139,23 +139,23 @@ fn depends_on_order(violations: &[Violation]) -> bool {
 }
 
 /// Judges cases until there are none left.
-async fn judge(mut judge: Judge<'_>, cases: &Mutex<Vec<Case>>, judged: &Mutex<Vec<Judged>>) {
+async fn check_all(mut checker: Checker<'_>, cases: &Mutex<Vec<Case>>, results: &Mutex<Vec<CheckedCase>>) {
     loop {
         let Some(case) = cases.lock().unwrap().pop() else { return };
-        let mut documents = judge.healthy.clone();
+        let mut documents = checker.healthy.clone();
         case.apply(&mut documents);
-        let violations = violations(&judge.scope, &documents);
-        let mut verdict = judge.verdict(&documents, case.delivery).await;
+        let violations = violations(&checker.scope, &documents);
+        let mut verdict = checker.verdict(&documents, case.delivery).await;
         let mut attempts = 1;
         while verdict == Verdict::Accepted
             && is_refused(&violations)
             && depends_on_order(&violations)
             && attempts < 20
         {
-            verdict = judge.verdict(&documents, case.delivery).await;
+            verdict = checker.verdict(&documents, case.delivery).await;
             attempts += 1;
         }
-        judged.lock().unwrap().push(Judged { case, violations, verdict });
+        results.lock().unwrap().push(CheckedCase { case, violations, verdict });
     }
 }
 
@@ -165,49 +165,49 @@ async fn pingsix_and_the_acceptance_rules_agree_on_mutated_documents() {
     let Some(binary) = binary(TEST) else { return };
     let corpus = Corpus::new();
     let wanted = (cases() / 8).max(1);
-    let mut dice = Dice::new(seed(), 0);
+    let mut rng = SeededRng::new(seed(), 0);
     let mut drawn = corpus.sound_cases();
     let mut seen: BTreeSet<String> = drawn.iter().map(ToString::to_string).collect();
     drawn.extend(corpus.fixed_cases().into_iter().filter(|case| seen.insert(case.to_string())));
     let sound = corpus.sound_cases().len();
     while drawn.len() < wanted + sound {
-        let mut case = corpus.mutate(&mut dice);
-        if dice.percent(5) {
+        let mut case = corpus.mutate(&mut rng);
+        if rng.percent(5) {
             case.delivery = Delivery::List;
         }
         if seen.insert(case.to_string()) {
             drawn.push(case);
         }
     }
-    let scopes: Vec<String> = (0..JUDGES).map(|index| format!("/contract/acceptance-{index}")).collect();
+    let scopes: Vec<String> = (0..CHECKERS).map(|index| format!("/contract/acceptance-{index}")).collect();
     let etcd = Etcd::start(&scopes).await;
     let healthy = corpus.healthy().clone();
     assert_eq!(violations(&scopes[0], &healthy), Vec::new(), "the healthy documents are");
-    let (open, judged) = (Mutex::new(drawn), Mutex::new(Vec::new()));
+    let (open, checked) = (Mutex::new(drawn), Mutex::new(Vec::new()));
     let judging = scopes.into_iter().map(|scope| async {
-        judge(Judge::start(&binary, &etcd, scope, healthy.clone()).await, &open, &judged).await;
+        check_all(Checker::start(&binary, &etcd, scope, healthy.clone()).await, &open, &checked).await;
     });
     join_all(judging).await;
 
-    let judged = judged.into_inner().unwrap();
+    let checked = checked.into_inner().unwrap();
     let disagreements: Vec<String> =
-        judged.iter().filter(|judged| !judged.agree()).map(Judged::describe).collect();
-    let refused = |judged: &&Judged| judged.verdict != Verdict::Accepted;
-    let silent = judged.iter().filter(|judged| judged.verdict == Verdict::Silent).count();
-    let listed = judged.iter().filter(|judged| judged.case.delivery == Delivery::List).count();
-    let rules: BTreeSet<Rule> = judged
+        checked.iter().filter(|checked| !checked.agree()).map(CheckedCase::describe).collect();
+    let refused = |checked: &&CheckedCase| checked.verdict != Verdict::Accepted;
+    let silent = checked.iter().filter(|checked| checked.verdict == Verdict::Silent).count();
+    let listed = checked.iter().filter(|checked| checked.case.delivery == Delivery::List).count();
+    let rules: BTreeSet<Rule> = checked
         .iter()
-        .flat_map(|judged| &judged.violations)
+        .flat_map(|checked| &checked.violations)
         .filter(|violation| violation.is_refusal())
         .map(|violation| violation.rule)
         .collect();
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {} mutated documents compared, {listed} of them by a start on them, seed {}: {} refused by PingSIX, \
          of which {silent} killed its worker, {} accepted; {} rules took part; {} disagreements",
-        judged.len(),
+        checked.len(),
         seed(),
-        judged.iter().filter(refused).count(),
-        judged.iter().filter(|judged| !refused(judged)).count(),
+        checked.iter().filter(refused).count(),
+        checked.iter().filter(|checked| !refused(checked)).count(),
         rules.len(),
         disagreements.len(),
     ));

@@ -10,13 +10,13 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::Value;
 
 use crate::etcd::Etcd;
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
 use crate::properties::adversary::attack::{Aim, attacks};
-use crate::properties::adversary::stage::{infrastructure, victim};
+use crate::properties::adversary::fixtures::{infrastructure, victim};
 use crate::properties::case::{decode, snapshot};
 use crate::properties::generate::{Taste, table, table_of_sets};
 use crate::properties::ingress;
-use crate::run::{binary, cases, say, seed};
+use crate::run::{binary, cases, print_message, seed};
 
 const SCOPE: &str = "/contract/accepted";
 
@@ -92,7 +92,7 @@ async fn pingsix_takes_whatever_random_worlds_become() {
             edition += 1;
             documents += plane.config.len();
             let revision = etcd.publish(SCOPE, &plane.config, edition).await;
-            let verdict = pingsix.verdict(revision, PATIENCE).await;
+            let verdict = pingsix.verdict(revision, WAIT_TIMEOUT).await;
             assert_eq!(
                 verdict,
                 Verdict::Accepted,
@@ -102,7 +102,7 @@ async fn pingsix_takes_whatever_random_worlds_become() {
             *taken.entry(sort).or_default() += 1;
         }
     }
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {worlds} worlds of {documents} documents, data planes taken: {taken:?}, seed {}",
         seed()
     ));

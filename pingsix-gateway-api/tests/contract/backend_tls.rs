@@ -9,8 +9,8 @@ use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{Listener, PATIENCE, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/backend-tls";
 const NAME: &str = "backend.shop.test";
@@ -69,7 +69,7 @@ async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
             let revision = etcd
                 .publish(SCOPE, &with_nodes(&config, &[backend.address.to_string()]).await, edition)
                 .await;
-            assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+            assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
             let mut client = Client::new(Protocol::Http1, pingsix.address, None);
             let reply: Reply = client.ask(&Request::get(&format!("{NAME}:8080"), "/cart")).await.unwrap();
             assert_eq!(reply.status, if *expected { 200 } else { 502 }, "{app_protocol}: {proves}");
@@ -81,5 +81,5 @@ async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
             }
         }
     }
-    say(&format!("{TEST}: {edition} backends as the policy says"));
+    print_message(&format!("{TEST}: {edition} backends as the policy says"));
 }

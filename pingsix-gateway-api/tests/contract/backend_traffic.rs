@@ -12,8 +12,8 @@ use crate::client::{Client, Protocol};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PATIENCE, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/backend-traffic";
 const HOST: &str = "shop.test";
@@ -42,13 +42,13 @@ fn config(settings: &Value, problems: usize) -> Config {
 }
 
 /// PingSIX with a policy, before three endpoints.
-struct Stage {
+struct PolicyEnv {
     pingsix: PingSix,
     endpoints: BTreeMap<String, Echo>,
     _etcd: Etcd,
 }
 
-impl Stage {
+impl PolicyEnv {
     async fn start(binary: &Path, test: &str, config: &Config) -> Self {
         let scope = format!("{SCOPE}-{test}");
         let etcd = Etcd::start(std::slice::from_ref(&scope)).await;
@@ -60,7 +60,7 @@ impl Stage {
         let nodes: Vec<String> = endpoints.values().map(|echo| echo.address.to_string()).collect();
         let changed = with_nodes(config, &nodes).await;
         let revision = etcd.publish(&scope, &changed, 1).await;
-        assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+        assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
         Self { pingsix, endpoints, _etcd: etcd }
     }
 
@@ -82,7 +82,7 @@ impl Stage {
         while in_a_row < 20 {
             let answer = self.ask(request).await;
             in_a_row = if is_expected(&answer) { in_a_row + 1 } else { 0 };
-            assert!(started.elapsed() < PATIENCE, "the last answer is {answer:?}");
+            assert!(started.elapsed() < WAIT_TIMEOUT, "the last answer is {answer:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         started.elapsed()
@@ -112,18 +112,18 @@ async fn every_request_of_a_user_reaches_one_endpoint() {
     const TEST: &str = "consistent hash";
     let Some(binary) = binary(TEST) else { return };
     for (number, (settings, request)) in sources().into_iter().enumerate() {
-        let stage = Stage::start(&binary, &format!("hash-{number}"), &config(&settings, 0)).await;
+        let env = PolicyEnv::start(&binary, &format!("hash-{number}"), &config(&settings, 0)).await;
         let mut chosen = BTreeMap::new();
         for user in 0..30 {
-            let endpoint = stage.ask(&request(user)).await.unwrap();
+            let endpoint = env.ask(&request(user)).await.unwrap();
             *chosen.entry(endpoint.clone()).or_insert(0) += 1;
             for _ in 0..if user == 0 { 50 } else { 3 } {
-                assert_eq!(stage.ask(&request(user)).await.as_ref(), Ok(&endpoint), "{settings} user {user}");
+                assert_eq!(env.ask(&request(user)).await.as_ref(), Ok(&endpoint), "{settings} user {user}");
             }
         }
         assert_eq!(chosen.len(), 3, "{settings}: {chosen:?}");
     }
-    say(&format!("{TEST}: one endpoint for each user"));
+    print_message(&format!("{TEST}: one endpoint for each user"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,17 +135,17 @@ async fn an_endpoint_that_fails_its_check_gets_no_request_and_without_endpoints_
         "healthCheck": { "active": { "type": "HTTP", "interval": "1s", "healthyThreshold": 1, "unhealthyThreshold": 2 } },
         "retry": { "numRetries": 0 },
     });
-    let mut stage = Stage::start(&binary, "check", &config(&settings, 0)).await;
+    let mut env = PolicyEnv::start(&binary, "check", &config(&settings, 0)).await;
     let request = get("/").header("x-user", "alice");
-    let first = stage.ask(&request).await.unwrap();
-    let address = stage.endpoints.remove(&first).unwrap().address;
+    let first = env.ask(&request).await.unwrap();
+    let address = env.endpoints.remove(&first).unwrap().address;
     let moved =
-        stage.settles(&request, |answer| answer.as_ref().is_ok_and(|endpoint| *endpoint != first)).await;
-    stage.endpoints.insert(first.clone(), Echo::start_at(&first, address).await.unwrap());
-    let back = stage.settles(&request, |answer| answer.as_ref() == Ok(&first)).await;
-    stage.endpoints.clear();
-    let none = stage.settles(&request, |answer| *answer == Err(500)).await;
-    say(&format!("{TEST}: moved after {moved:?}, back after {back:?}, 500 after {none:?}"));
+        env.settles(&request, |answer| answer.as_ref().is_ok_and(|endpoint| *endpoint != first)).await;
+    env.endpoints.insert(first.clone(), Echo::start_at(&first, address).await.unwrap());
+    let back = env.settles(&request, |answer| answer.as_ref() == Ok(&first)).await;
+    env.endpoints.clear();
+    let none = env.settles(&request, |answer| *answer == Err(500)).await;
+    print_message(&format!("{TEST}: moved after {moved:?}, back after {back:?}, 500 after {none:?}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -153,11 +153,11 @@ async fn a_policy_that_is_not_accepted_changes_no_answer() {
     const TEST: &str = "no such load balancer";
     let Some(binary) = binary(TEST) else { return };
     let config = config(&json!({ "loadBalancer": { "type": "LeastRequest" } }), 1);
-    let stage = Stage::start(&binary, "least", &config).await;
+    let env = PolicyEnv::start(&binary, "least", &config).await;
     let mut seen = BTreeMap::new();
     for _ in 0..30 {
-        *seen.entry(stage.ask(&get("/")).await.unwrap()).or_insert(0) += 1;
+        *seen.entry(env.ask(&get("/")).await.unwrap()).or_insert(0) += 1;
     }
     assert_eq!(seen.values().copied().collect::<Vec<_>>(), [10, 10, 10]);
-    say(&format!("{TEST}: round robin as before"));
+    print_message(&format!("{TEST}: round robin as before"));
 }

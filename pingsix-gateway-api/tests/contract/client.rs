@@ -1,7 +1,7 @@
 //! Clients that send exact requests over each protocol of PingSIX.
 
+mod connector;
 mod credulous;
-mod door;
 mod http1;
 mod http2;
 
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use pingsix_translate::pingsix::Request;
 
-use door::{Door, Hello};
+use connector::{Connector, TlsHello};
 pub(crate) use http1::Http1;
 use http2::Http2;
 pub(crate) use http2::speaks_http2;
 
 /// Far more than an answer takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,15 +124,15 @@ impl Client {
     /// A TLS client with or without a server name.
     pub(crate) fn new(protocol: Protocol, address: SocketAddr, sni: Option<&str>) -> Self {
         let alpn = if protocol.http2() { "h2" } else { "http/1.1" };
-        let tls = protocol.tls().then(|| Hello { sni: sni.map(str::to_owned), alpn });
-        let door = Door { address, tls };
-        if protocol.http2() { Self::Http2(Http2::at(door)) } else { Self::Http1(Http1::at(door)) }
+        let tls = protocol.tls().then(|| TlsHello { sni: sni.map(str::to_owned), alpn });
+        let connector = Connector { address, tls };
+        if protocol.http2() { Self::Http2(Http2::at(connector)) } else { Self::Http1(Http1::at(connector)) }
     }
 
     /// A plaintext HTTP/2 client that claims another scheme in its URLs.
-    pub(crate) fn claiming(scheme: &'static str, address: SocketAddr) -> Self {
-        let mut client = Http2::at(Door { address, tls: None });
-        client.claim(scheme);
+    pub(crate) fn with_claimed_scheme(scheme: &'static str, address: SocketAddr) -> Self {
+        let mut client = Http2::at(Connector { address, tls: None });
+        client.set_claimed_scheme(scheme);
         Self::Http2(client)
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::client::{Addresses, Protocol, Reply, ask_all, speaks_http2};
 use crate::echo::BACKEND;
 use crate::effect::Effect;
-use crate::oracle::{Decided, Speech, Target, World};
+use crate::oracle::{BackendProtocol, Decided, Target, World};
 use crate::probe::Probe;
 use crate::properties::generate::{hosts, probe};
 use crate::received::{difference, is_answer};
@@ -125,7 +125,7 @@ impl Comparison {
         }
         // An invalid or absent host cannot be sent to a backend over HTTP/2.
         let is_spoken_to_over_http2 =
-            |target: &&Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
+            |target: &&Target| matches!(target, Target::Service { protocol: BackendProtocol::H2c, .. });
         if matches!(reply.status, 500 | 502)
             && decided.answer.targets().iter().any(is_spoken_to_over_http2)
             && probe.usable_host().is_none()

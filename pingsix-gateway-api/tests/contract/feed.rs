@@ -12,8 +12,8 @@ use crate::authority::Authority;
 use crate::client::{Client, Protocol};
 use crate::etcd::Etcd;
 use crate::mirror::Mirror;
-use crate::process::{FeedTls, PATIENCE, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::process::{FeedTls, PingSix, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/feed";
 
@@ -53,7 +53,7 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
         let feed = FeedTls { ca: servers.pem(), identity };
         let pingsix = PingSix::start_reading(&feed, &binary, etcd.address, SCOPE).await;
         let revision = etcd.publish_raw(SCOPE, &route("/one", &backend)).await;
-        assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+        assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
         assert_eq!(status(&pingsix, "/one").await, 200);
 
         // The certificate of the server is replaced: the watch goes on, and new clients verify the new certificate.
@@ -61,18 +61,20 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
         write(&servers.issue());
         let started = Instant::now();
         while etcd.stats().tls_rotations == 0 {
-            assert!(started.elapsed() < PATIENCE, "the certificate is not replaced");
+            assert!(started.elapsed() < WAIT_TIMEOUT, "the certificate is not replaced");
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
         let revision = etcd.publish_raw(SCOPE, &route("/two", &backend)).await;
-        assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+        assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
         assert_eq!((status(&pingsix, "/one").await, status(&pingsix, "/two").await), (404, 200));
         assert_eq!(etcd.stats().lists, lists, "it came by the watch");
         drop(pingsix);
         let pingsix = PingSix::start_reading(&feed, &binary, etcd.address, SCOPE).await;
         assert_eq!(status(&pingsix, "/two").await, 200);
     }
-    say(&format!("{TEST}: read with and without a client certificate, before and after a rotation"));
+    print_message(&format!(
+        "{TEST}: read with and without a client certificate, before and after a rotation"
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +100,7 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
         let started = Instant::now();
         // PingSIX keeps retrying.
         while etcd.stats().handshakes_failed < before + 2 {
-            assert!(started.elapsed() < PATIENCE, "{who}: {}", pingsix.log());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{who}: {}", pingsix.log());
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
         assert!(!pingsix.status().await.initialized, "{who}");
@@ -111,5 +113,8 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
     pingsix.replace_feed(&FeedTls { ca: servers.pem(), identity: Some(clients.issue()) });
     let revision = etcd.publish_raw(SCOPE, &[]).await;
     pingsix.published(revision).await;
-    say(&format!("{TEST}: {} refused, and one of them read with a new certificate", strangers.len()));
+    print_message(&format!(
+        "{TEST}: {} refused, and one of them read with a new certificate",
+        strangers.len()
+    ));
 }

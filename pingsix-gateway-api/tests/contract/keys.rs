@@ -16,12 +16,12 @@ use serde_json::json;
 
 use crate::etcd::Etcd;
 use crate::process::{Listener, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 use material::Odd;
 use openssl::Program;
 
 /// PingSIX parses some hundred certificates in this time many times over.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The number of documents of unknown acceptance in one publication.
 const AT_ONCE: usize = 64;
@@ -29,13 +29,13 @@ const AT_ONCE: usize = 64;
 const SCOPE: &str = "/contract/keys";
 
 /// A PingSIX that is given certificates.
-struct Bench {
+struct Harness {
     etcd: Etcd,
     pingsix: PingSix,
     edition: usize,
 }
 
-impl Bench {
+impl Harness {
     async fn start(binary: &std::path::Path) -> Self {
         let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
         let pingsix = PingSix::start_with(Listener::Tls, binary, etcd.address, SCOPE).await;
@@ -46,7 +46,7 @@ impl Bench {
     async fn takes(&mut self, pairs: &[&Odd]) -> bool {
         let documents = pairs.iter().enumerate().map(|(index, odd)| document(index, odd)).collect();
         let revision = self.publish(documents).await;
-        match self.pingsix.verdict(revision, PATIENCE).await {
+        match self.pingsix.verdict(revision, WAIT_TIMEOUT).await {
             Verdict::Accepted => true,
             Verdict::Refused(..) => {
                 // An error stays until PingSIX accepts documents.
@@ -97,7 +97,7 @@ fn passes(odd: &Odd) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_certificates_and_keys_pass_pingsix_takes() {
+async fn pingsix_takes_every_accepted_certificate_and_key() {
     const TEST: &str = "keys";
     let Some(binary) = binary(TEST) else { return };
     let program = Program::find(TEST);
@@ -106,8 +106,8 @@ async fn whatever_certificates_and_keys_pass_pingsix_takes() {
     assert_eq!(distinct.len(), all.len(), "two have one name");
     let (passing, others): (Vec<&Odd>, Vec<&Odd>) = all.iter().partition(|odd| passes(odd));
 
-    let mut bench = Bench::start(&binary).await;
-    let wrong = bench.refused(&passing).await;
+    let mut harness = Harness::start(&binary).await;
+    let wrong = harness.refused(&passing).await;
     let told: Vec<&str> = wrong.iter().map(|odd| odd.what.as_str()).collect();
     assert!(told.is_empty(), "PingSIX refuses what passes: {told:#?}");
 
@@ -116,11 +116,11 @@ async fn whatever_certificates_and_keys_pass_pingsix_takes() {
     // The name of the pair is before the comma, and the deviation after it.
     let mut stricter: BTreeSet<&str> = BTreeSet::new();
     for odd in &named {
-        if bench.takes(&[odd]).await {
+        if harness.takes(&[odd]).await {
             stricter.insert(odd.what.split_once(", ").map_or(&*odd.what, |(_, what)| what));
         }
     }
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {} pairs, {} pass and are taken; of {} that have a name and do not pass, PingSIX takes {} kinds: {}",
         all.len(),
         passing.len(),
@@ -140,18 +140,18 @@ async fn every_kind_of_key_that_passes_is_served_to_clients() {
     const TEST: &str = "keys of clients";
     let Some(binary) = binary(TEST) else { return };
     let Some(program) = Program::find(TEST) else { return };
-    let mut bench = Bench::start(&binary).await;
+    let mut harness = Harness::start(&binary).await;
     let kinds = material::kinds(&program);
     let taken: Vec<&Odd> = kinds.iter().collect();
-    assert!(bench.takes(&taken).await, "PingSIX takes all of these, which is what makes them dangerous");
+    assert!(harness.takes(&taken).await, "PingSIX takes all of these, which is what makes them dangerous");
     let mut outcome: BTreeMap<(bool, bool), Vec<&str>> = BTreeMap::new();
     for (index, odd) in kinds.iter().enumerate() {
-        let served = program.shakes_hands(bench.pingsix.address, &format!("n{index}.test"), &odd.cert);
+        let served = program.shakes_hands(harness.pingsix.address, &format!("n{index}.test"), &odd.cert);
         outcome.entry((passes(odd), served)).or_default().push(&odd.what);
     }
     let of =
         |passes, served| outcome.get(&(passes, served)).map_or_else(String::new, |names| names.join(", "));
-    say(&format!(
+    print_message(&format!(
         "{TEST}: served {}; refused by us and served by nobody {}; refused by us although served {}",
         of(true, true),
         of(false, false),

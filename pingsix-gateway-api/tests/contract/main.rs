@@ -19,29 +19,31 @@ mod accepted;
 mod authority;
 mod backend_tls;
 mod backend_traffic;
-mod bench;
 mod client;
 mod comparison;
-mod dice;
 mod echo;
 mod etcd;
 mod feed;
+mod harness;
 mod keys;
 mod mirror;
 mod nodes;
 mod objects;
 mod plugins;
+mod policy_env;
 mod process;
 #[cfg(feature = "controller")]
 mod quarantine;
 mod received;
 mod redirect;
+mod rng;
 mod routing;
 mod run;
 mod scenarios;
 mod security;
 mod telemetry;
 mod tls;
+mod traffic;
 mod units;
 
 /// The oracle and the random tables of translation's own property tests.
@@ -57,7 +59,7 @@ mod properties {
     /// Without its tests.
     pub(crate) mod adversary {
         pub(crate) mod attack;
-        pub(crate) mod stage;
+        pub(crate) mod fixtures;
     }
     pub(crate) mod answer;
     pub(crate) mod case;

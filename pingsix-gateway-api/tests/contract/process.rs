@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::client::{Addresses, Http1, Reply};
 
 /// Far more than a start or a publication takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval of status requests.
 const PACE: Duration = Duration::from_millis(3);
@@ -145,7 +145,7 @@ impl PingSix {
             if let Ok(()) = pingsix.wait_until_initialized().await {
                 return pingsix;
             }
-            assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "PingSIX does not start: {}", pingsix.log());
         }
     }
 
@@ -164,7 +164,7 @@ impl PingSix {
         let started = Instant::now();
         let mut pingsix = spawn();
         while pingsix.try_status().await.is_none() {
-            assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "PingSIX does not start: {}", pingsix.log());
             if pingsix.child.try_wait().unwrap().is_some() {
                 pingsix = spawn();
             }
@@ -231,7 +231,7 @@ pingsix:
 
     async fn wait_until_initialized(&mut self) -> Result<(), ()> {
         let started = Instant::now();
-        while started.elapsed() < PATIENCE / 3 {
+        while started.elapsed() < WAIT_TIMEOUT / 3 {
             if self.child.try_wait().unwrap().is_some() {
                 return Err(());
             }
@@ -275,7 +275,7 @@ pingsix:
 
     /// Waits until a revision is published or a refusal is reported. PingSIX keeps an error until its next
     /// publication, so a refusal belongs to the revision only if there was no error before.
-    pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
+    pub(crate) async fn verdict(&self, revision: i64, limit: Duration) -> Verdict {
         let started = Instant::now();
         loop {
             let status = self.status().await;
@@ -285,7 +285,7 @@ pingsix:
             if let Some(kind) = status.error_kind {
                 return Verdict::Refused(kind, status.last_error.unwrap_or_default());
             }
-            if started.elapsed() > patience {
+            if started.elapsed() > limit {
                 return Verdict::Silent;
             }
             tokio::time::sleep(PACE).await;
@@ -305,7 +305,11 @@ pingsix:
             if status.published_revision >= Some(revision) {
                 return;
             }
-            assert!(started.elapsed() < PATIENCE, "{revision} is not published: {status:?}\n{}", self.log());
+            assert!(
+                started.elapsed() < WAIT_TIMEOUT,
+                "{revision} is not published: {status:?}\n{}",
+                self.log()
+            );
             tokio::time::sleep(PACE).await;
         }
     }
@@ -329,9 +333,9 @@ impl Pair {
     }
 
     /// The outcome of a revision, where every refusal counts.
-    pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
-        match self.plaintext.verdict(revision, patience).await {
-            Verdict::Accepted => self.tls.verdict(revision, patience).await,
+    pub(crate) async fn verdict(&self, revision: i64, limit: Duration) -> Verdict {
+        match self.plaintext.verdict(revision, limit).await {
+            Verdict::Accepted => self.tls.verdict(revision, limit).await,
             verdict @ (Verdict::Refused(..) | Verdict::Silent) => verdict,
         }
     }

@@ -31,13 +31,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::client::{Client, Protocol};
 use crate::mirror::Mirror;
 use crate::process::{Listener, PingSix};
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 use events::event_of;
 
 const SCOPE: &str = "/pingsix/infra/web";
 
 /// The time limit of PingSIX for one publication.
-const PATIENCE: Duration = Duration::from_millis(3_500);
+const WAIT_TIMEOUT: Duration = Duration::from_millis(3_500);
 
 /// The poison in the documents of a route with the hostname `poison.test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Poison {
 }
 
 /// A Gateway, its routes, and a PingSIX that serves them.
-struct Lab {
+struct RecoveryEnv {
     reconciler: Reconciler,
     etcd: EmbeddedEtcd,
     address: SocketAddr,
@@ -147,7 +147,7 @@ fn plane() -> DataPlaneKey {
     DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: None }
 }
 
-impl Lab {
+impl RecoveryEnv {
     async fn start(poison: Poison) -> Self {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -155,7 +155,7 @@ impl Lab {
         let stop = CancellationToken::new();
         let (server, serving) = (etcd.clone(), stop.clone());
         tokio::spawn(async move { server.serve(listener, serving).await });
-        let mut lab = Self {
+        let mut env = Self {
             reconciler: Reconciler::new(Options::default()),
             etcd,
             address,
@@ -168,8 +168,8 @@ impl Lab {
             _stop: stop.drop_guard(),
         };
         for kind in Kind::ALL {
-            lab.reconciler.apply(event_of(*kind, watcher::Event::Init));
-            lab.reconciler.apply(event_of(*kind, watcher::Event::InitDone));
+            env.reconciler.apply(event_of(*kind, watcher::Event::Init));
+            env.reconciler.apply(event_of(*kind, watcher::Event::InitDone));
         }
         let is_tls = poison == Certificate;
         let listeners: Vec<Value> = ["good.test", "poison.test"]
@@ -183,25 +183,25 @@ impl Lab {
             })
             .chain((!is_tls).then(|| json!({"name": "http", "port": 80, "protocol": "HTTP"})))
             .collect();
-        lab.apply(
+        env.apply(
             Kind::GatewayClass,
             "",
             "pingsix",
             &json!({"controllerName": "pingsix.io/gateway-controller"}),
         );
-        lab.apply(
+        env.apply(
             Kind::Gateway,
             "infra",
             "web",
             &json!({"gatewayClassName": "pingsix", "listeners": listeners}),
         );
-        lab.apply(Kind::Service, "infra", "web", &json!({"ports": [{"port": 80}]}));
-        let (ip, port) = (lab.backend.address.ip().to_string(), lab.backend.address.port());
-        lab.put(Kind::EndpointSlice, json!({
+        env.apply(Kind::Service, "infra", "web", &json!({"ports": [{"port": 80}]}));
+        let (ip, port) = (env.backend.address.ip().to_string(), env.backend.address.port());
+        env.put(Kind::EndpointSlice, json!({
             "metadata": {"namespace": "infra", "name": "web", "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4", "ports": [{"port": port}], "endpoints": [{"addresses": [ip]}],
         }));
-        lab
+        env
     }
 
     fn put(&mut self, kind: Kind, mut object: Value) {
@@ -341,35 +341,35 @@ const fn halves(count: usize) -> usize {
 
 /// Poisons one of many new routes, and returns the cost of the recovery.
 async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Healing {
-    let mut lab = Lab::start(poison).await;
-    lab.route("good", "good.test", &["/"]);
+    let mut env = RecoveryEnv::start(poison).await;
+    env.route("good", "good.test", &["/"]);
     if poison == Certificate {
-        lab.certificate("good.test");
+        env.certificate("good.test");
     }
-    let (has_changed, _) = lab.publish().await;
+    let (has_changed, _) = env.publish().await;
     assert!(has_changed);
-    let pingsix = PingSix::start_with(Listener::Plaintext, binary, lab.address, SCOPE).await;
-    lab.url = Some(format!("http://{}", pingsix.status_address()).parse().unwrap());
-    lab.settle().await;
+    let pingsix = PingSix::start_with(Listener::Plaintext, binary, env.address, SCOPE).await;
+    env.url = Some(format!("http://{}", pingsix.status_address()).parse().unwrap());
+    env.settle().await;
 
     let (asked, failed, _asking) = ask_all_the_time(pingsix.address, "good.test");
     let (_, new_failed, _asking_new) = ask_all_the_time(pingsix.address, "new-3.test");
     for index in 0..new {
         let (name, host) = (format!("new-{index}"), format!("new-{index}.test"));
         if index == new / 2 {
-            lab.route("poison", "poison.test", &["/"]);
+            env.route("poison", "poison.test", &["/"]);
         } else if poison != Certificate {
-            lab.route(&name, &host, &["/"]);
+            env.route(&name, &host, &["/"]);
         }
     }
     if poison == Certificate {
-        lab.certificate("poison.test");
+        env.certificate("poison.test");
     }
-    let healing = lab.settle().await;
-    let acceptance = lab.reconciler.acceptance(&owner()).unwrap();
+    let healing = env.settle().await;
+    let acceptance = env.reconciler.acceptance(&owner()).unwrap();
     let held: Vec<String> = acceptance.quarantined().map(|(source, _)| source.object.to_string()).collect();
     let back: BTreeSet<String> = acceptance.held_back().map(|(part, _)| part.to_string()).collect();
-    let problems = lab.reconciler.problems(&owner()).iter();
+    let problems = env.reconciler.problems(&owner()).iter();
     let reported: Vec<String> = problems
         .filter(|problem| problem.reason == Reason::Quarantined)
         .map(|problem| format!("{} {}", problem.object, problem.field))
@@ -390,21 +390,21 @@ async fn get_over(binary: &std::path::Path, poison: Poison, new: usize) -> Heali
         }
     }
     if poison != Certificate {
-        let verdict = lab.reconciler.route(&ObjectKey::new(Kind::HttpRoute, "infra", "poison")).unwrap();
+        let verdict = env.reconciler.route(&ObjectKey::new(Kind::HttpRoute, "infra", "poison")).unwrap();
         let accepted = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
         assert_eq!((accepted.status, accepted.reason), (ConditionStatus::False, Reason::Quarantined));
         for index in (0..new).filter(|index| *index != new / 2) {
             assert_eq!(status(pingsix.address, &format!("new-{index}.test"), "/").await, 200, "new-{index}");
         }
         // Later changes are delivered, and are no reason to try it again.
-        lab.route("later", "later.test", &["/"]);
-        assert_eq!(lab.settle().await.publications, 0);
+        env.route("later", "later.test", &["/"]);
+        assert_eq!(env.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "later.test", "/").await, 200);
         // A change removes the fault.
-        lab.route("poison", "fine.test", &["/"]);
-        assert_eq!(lab.settle().await.publications, 0);
+        env.route("poison", "fine.test", &["/"]);
+        assert_eq!(env.settle().await.publications, 0);
         assert_eq!(status(pingsix.address, "fine.test", "/").await, 200);
-        assert_eq!(lab.reconciler.acceptance(&owner()).unwrap().quarantined().count(), 0);
+        assert_eq!(env.reconciler.acceptance(&owner()).unwrap().quarantined().count(), 0);
         assert!(asked.load(Ordering::Relaxed) > 10);
         assert_eq!(new_failed.load(Ordering::Relaxed), 0, "new routes");
     }
@@ -419,10 +419,10 @@ async fn pingsix_says_on_its_status_page_what_it_refuses_and_that_is_found() {
     let Some(binary) = binary(TEST) else { return };
     for poison in [Plugin, Settings, Name, Shape, Reference, Pattern, Certificate] {
         let healing = get_over(&binary, poison, NEW).await;
-        say(&format!("{TEST}: {poison:?}: {healing:?}"));
+        print_message(&format!("{TEST}: {poison:?}: {healing:?}"));
         assert!(healing.noticed <= Duration::from_secs(5), "{healing:?}");
         // PingSIX looks again every three seconds, and names are given a second to resolve.
-        assert!(healing.healed <= Duration::from_secs(5) + PATIENCE * healing.count(), "{healing:?}");
+        assert!(healing.healed <= Duration::from_secs(5) + WAIT_TIMEOUT * healing.count(), "{healing:?}");
         // A fault in a match is found twice: before quarantine proves insufficient, and after.
         let searches = if poison == Pattern { 2 } else { 1 };
         assert!(healing.publications <= searches * (halves(NEW) + 3), "{healing:?}");

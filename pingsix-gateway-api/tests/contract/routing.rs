@@ -11,18 +11,18 @@ use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{Config, Outcome, Request, Upstream};
 
 use crate::client::{Addresses, Reply, ask_all};
-use crate::dice::Dice;
 use crate::echo::{BACKEND, Echo, ROUTE_SEEN};
 use crate::etcd::Etcd;
-use crate::process::{Listener, PATIENCE, PingSix, Verdict};
-use crate::run::{binary, cases, say, seed};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
+use crate::rng::SeededRng;
+use crate::run::{binary, cases, print_message, seed};
 use worlds::Worlds;
 
 /// The one prefix of these tests.
 const SCOPE: &str = "/contract/routing";
 
 /// A PingSIX with its configuration and the backends of all tables.
-struct Bench<'b> {
+struct Harness<'b> {
     binary: &'b Path,
     etcd: Etcd,
     echoes: Vec<Echo>,
@@ -33,7 +33,7 @@ struct Bench<'b> {
     starts: usize,
 }
 
-impl<'b> Bench<'b> {
+impl<'b> Harness<'b> {
     async fn start(binary: &'b Path) -> Self {
         let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
         let mut echoes = Vec::new();
@@ -56,7 +56,7 @@ impl<'b> Bench<'b> {
     async fn publish(&mut self, config: &Config) -> Verdict {
         self.edition += 1;
         self.revision = self.etcd.publish(SCOPE, config, self.edition).await;
-        self.pingsix.verdict(self.revision, PATIENCE).await
+        self.pingsix.verdict(self.revision, WAIT_TIMEOUT).await
     }
 
     /// Publishes valid documents, so that an earlier error ends.
@@ -105,27 +105,27 @@ async fn pingsix_and_the_model_agree_on_open_tables() {
     /// The number of publications of a table; PingSIX draws another order each time.
     const EDITIONS: usize = 3;
     let Some(binary) = binary(TEST) else { return };
-    let mut bench = Bench::start(&binary).await;
+    let mut harness = Harness::start(&binary).await;
     let (mut compared, mut tables, mut refused, mut ambiguous, mut varied) = (0, 0, 0, 0, 0);
     while compared < cases() {
-        let mut dice = Dice::new(seed(), tables);
-        let config = bench.with_upstreams(tables::open(&mut dice));
-        let requests = requests::draw(&mut dice, 40);
+        let mut rng = SeededRng::new(seed(), tables);
+        let config = harness.with_upstreams(tables::open(&mut rng));
+        let requests = requests::draw(&mut rng, 40);
         let worlds = Worlds::of(&config, &requests);
         tables += 1;
         if tables.is_multiple_of(40) {
-            bench.restart().await;
+            harness.restart().await;
         }
         let mut seen = Vec::new();
         for _ in 0..EDITIONS {
-            match bench.publish(&config).await {
+            match harness.publish(&config).await {
                 Verdict::Accepted => {
                     assert!(
                         worlds.some_order_is_accepted(),
                         "table {tables} should be refused: {}",
                         config.to_static()
                     );
-                    let replies = ask_all(bench.pingsix.address, &requests).await;
+                    let replies = ask_all(harness.pingsix.address, &requests).await;
                     seen.push(worlds.explain(&requests, &replies, &config));
                     compared += replies.len();
                 }
@@ -137,20 +137,20 @@ async fn pingsix_and_the_model_agree_on_open_tables() {
                         config.to_static()
                     );
                     refused += 1;
-                    bench.clear().await;
+                    harness.clear().await;
                 }
-                Verdict::Silent => panic!("nothing heard of table {tables}: {}", bench.pingsix.log()),
+                Verdict::Silent => panic!("nothing heard of table {tables}: {}", harness.pingsix.log()),
             }
         }
         ambiguous += usize::from(worlds.len() > 1);
         varied += usize::from(seen.windows(2).any(|pair| pair[0] != pair[1]));
     }
     assert!(varied * 4 > ambiguous, "PingSIX's order is hardly random: {varied} of {ambiguous}");
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {compared} requests compared on {tables} tables in {} process starts, seed {}; \
          {ambiguous} tables depend on the order, {varied} of them answered in several ways; \
          {refused} publications refused, as the model says",
-        bench.starts,
+        harness.starts,
         seed(),
     ));
 }
@@ -160,19 +160,19 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
     const TEST: &str = "closed tables";
     const ORDERS: usize = 20;
     let Some(binary) = binary(TEST) else { return };
-    let mut bench = Bench::start(&binary).await;
+    let mut harness = Harness::start(&binary).await;
     // Every order answers the same, so does a second process that draws its own.
-    let mut tls = PingSix::start_with(Listener::Tls, &binary, bench.etcd.address, SCOPE).await;
+    let mut tls = PingSix::start_with(Listener::Tls, &binary, harness.etcd.address, SCOPE).await;
     let (mut compared, mut over_tls, mut tables) = (0, 0, 0);
     while compared < cases() {
-        let mut dice = Dice::new(seed(), 1_000_000 + tables);
-        let config = bench.with_upstreams(closed::table(&mut dice));
-        let mut requests = requests::draw(&mut dice, 120);
+        let mut rng = SeededRng::new(seed(), 1_000_000 + tables);
+        let config = harness.with_upstreams(closed::table(&mut rng));
+        let mut requests = requests::draw(&mut rng, 120);
         for request in &mut requests {
-            request.tls = dice.percent(20);
+            request.tls = rng.percent(20);
             over_tls += usize::from(request.tls);
         }
-        let worlds = Worlds::drawn(&config, &requests, &mut dice, ORDERS);
+        let worlds = Worlds::drawn(&config, &requests, &mut rng, ORDERS);
         assert_eq!(
             (worlds.len(), worlds.some_order_is_refused()),
             (1, false),
@@ -181,21 +181,21 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
         );
         tables += 1;
         if tables.is_multiple_of(20) {
-            bench.restart().await;
-            tls = PingSix::start_with(Listener::Tls, &binary, bench.etcd.address, SCOPE).await;
-            bench.starts += 1;
+            harness.restart().await;
+            tls = PingSix::start_with(Listener::Tls, &binary, harness.etcd.address, SCOPE).await;
+            harness.starts += 1;
         }
-        assert_eq!(bench.publish(&config).await, Verdict::Accepted);
-        tls.published(bench.revision).await;
-        let addresses = Addresses { plaintext: bench.pingsix.address, tls: Some(tls.address) };
+        assert_eq!(harness.publish(&config).await, Verdict::Accepted);
+        tls.published(harness.revision).await;
+        let addresses = Addresses { plaintext: harness.pingsix.address, tls: Some(tls.address) };
         let replies = ask_all(addresses, &requests).await;
         worlds.explain(&requests, &replies, &config);
         compared += replies.len();
     }
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {compared} requests compared, {over_tls} of them over TLS, on {tables} tables in {} process starts, \
          seed {}",
-        bench.starts + 1,
+        harness.starts + 1,
         seed(),
     ));
 }
@@ -205,8 +205,8 @@ async fn pingsix_draws_its_order_anew_at_every_publication_and_start() {
     const TEST: &str = "random order";
     const DRAWS: usize = 30;
     let Some(binary) = binary(TEST) else { return };
-    let mut bench = Bench::start(&binary).await;
-    let config = bench.with_upstreams(tables::swallowing());
+    let mut harness = Harness::start(&binary).await;
+    let config = harness.with_upstreams(tables::swallowing());
     let requests = [Request::get("any.t", "/a/x"), Request::get("any.t", "/q")];
     let worlds = Worlds::of(&config, &requests);
     assert_eq!(worlds.len(), 2, "/a/x and /q depend on the order together");
@@ -215,18 +215,18 @@ async fn pingsix_draws_its_order_anew_at_every_publication_and_start() {
         // Every other time a publication, every other time a start.
         let kind = draw % 2;
         if kind == 0 {
-            assert_eq!(bench.publish(&config).await, Verdict::Accepted);
+            assert_eq!(harness.publish(&config).await, Verdict::Accepted);
         } else {
-            bench.restart().await;
+            harness.restart().await;
         }
-        let replies = ask_all(bench.pingsix.address, &requests).await;
+        let replies = ask_all(harness.pingsix.address, &requests).await;
         seen[kind].push(worlds.explain(&requests, &replies, &config));
     }
     for seen in &seen {
         assert!(seen.contains(&0) && seen.contains(&1), "{seen:?}");
     }
     let share = |seen: &[usize]| seen.iter().filter(|&&world| world == 0).count();
-    say(&format!(
+    print_message(&format!(
         "{TEST}: of {DRAWS} publications {} and of {DRAWS} starts {} went one way, the others the other",
         share(&seen[0]),
         share(&seen[1]),

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 pub(crate) fn binary(test: &str) -> Option<PathBuf> {
     let binary = env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     if binary.is_none() {
-        say(&format!("{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
+        print_message(&format!("{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
     }
     binary
 }
 
 /// Unlike `eprintln!`, seen also when the test passes.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_message(text: &str) {
     // In one piece, because other tests speak at the same time.
     let _ = std::io::stderr().write_all(format!("\npingsix: {text}\n").as_bytes());
 }

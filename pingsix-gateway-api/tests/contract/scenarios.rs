@@ -11,10 +11,10 @@ use rand::rngs::SmallRng;
 use crate::comparison::{Comparison, Tally};
 use crate::etcd::Etcd;
 use crate::nodes::Nodes;
-use crate::process::{PATIENCE, Pair, Verdict};
+use crate::process::{Pair, Verdict, WAIT_TIMEOUT};
 use crate::properties::case::snapshot;
 use crate::properties::generate::{Taste, table, table_of_sets};
-use crate::run::{binary, cases, say, seed};
+use crate::run::{binary, cases, print_message, seed};
 
 /// Every data plane is published here in its turn.
 const SCOPE: &str = "/contract/scenarios";
@@ -55,7 +55,7 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
                     pingsix = Pair::start(&binary, etcd.address, SCOPE).await;
                     tally.starts += 2;
                 }
-                let verdict = pingsix.verdict(revision, PATIENCE).await;
+                let verdict = pingsix.verdict(revision, WAIT_TIMEOUT).await;
                 assert_eq!(
                     verdict,
                     Verdict::Accepted,
@@ -68,5 +68,5 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
         }
     }
     assert!(with_sets > 0, "{} tables, and no ListenerSet", tally.tables);
-    say(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
+    print_message(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
 }

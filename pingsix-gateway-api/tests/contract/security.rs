@@ -1,90 +1,20 @@
 //! SecurityPolicies, translated and served: a request without its credential reaches no backend.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-
-use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::{Object, ObjectName, Objects, Options, Translation, translate};
+use pingsix_translate::{Kind, Object, Objects};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Protocol, Reply};
-use crate::echo::{BACKEND, Echo};
-use crate::etcd::Etcd;
-use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PATIENCE, PingSix, Verdict};
-use crate::run::{binary, say};
-
-const SCOPE: &str = "/contract/security";
-const HOST: &str = "shop.test";
-
-/// The secret with which [`token`] is signed.
-const SIGNING: &str = "a secret of thirty-two characters";
-
-/// Gateway, Service and HTTPRoutes `infra/orders` for `/orders` and `infra/help` for `/help`.
-fn world() -> Objects {
-    let mut objects = gateway_and_service(&json!({ "port": 80 }), 8080);
-    for name in ["orders", "help"] {
-        add_route(
-            &mut objects,
-            name,
-            "2026-01-01T00:00:00Z",
-            &json!({ "path": { "value": format!("/{name}") } }),
-        );
-    }
-    objects
-}
-
-fn add_route(objects: &mut Objects, name: &str, created: &str, matched: &Value) {
-    objects.insert(Object::HttpRoute(object(json!({
-        "metadata": { "namespace": "infra", "name": name, "creationTimestamp": created },
-        "spec": {
-            "parentRefs": [{ "name": "public" }],
-            "rules": [{ "matches": [matched], "backendRefs": [{ "name": "shop", "port": 80 }] }],
-        },
-    }))));
-}
-
-fn add_secret(objects: &mut Objects, [namespace, name]: [&str; 2], entry: &str, value: &str) {
-    objects.insert(Object::Secret(object(json!({
-        "metadata": { "namespace": namespace, "name": name }, "stringData": { entry: value },
-    }))));
-}
+use crate::objects::object;
+use crate::policy_env::{PolicyEnv, SIGNING, add_route, add_secret, get, good_token, token, tokens, world};
+use crate::run::{binary, print_message};
 
 /// Adds SecurityPolicy `infra/<name>` for an object of namespace `infra`.
-fn add_policy(objects: &mut Objects, name: &str, [kind, target]: [&str; 2], fields: &Value) {
-    let mut spec = fields.clone();
-    spec["targetRefs"] = json!([{ "group": "gateway.networking.k8s.io", "kind": kind, "name": target }]);
-    objects.insert(Object::SecurityPolicy(object(json!({
-        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
-        "metadata": { "namespace": "infra", "name": name },
-        "spec": spec,
-    }))));
+fn add_policy(objects: &mut Objects, name: &str, target: [&str; 2], fields: &Value) {
+    crate::policy_env::add_policy(objects, (Kind::SecurityPolicy, name), &[target], fields);
 }
 
 fn keys_of(secret: &Value) -> Value {
     json!({ "apiKeyAuth": { "credentialRefs": [secret], "sanitize": true } })
-}
-
-fn tokens() -> Value {
-    json!({ "jwt": {
-        "issuer": "https://login.example", "audience": "shop", "algorithm": "HS256", "secretRef": { "name": "tokens" },
-    } })
-}
-
-/// A token of HS256 with these claims and this signature.
-fn token(claims: &str, signature: &str) -> Request {
-    let token = format!("Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{claims}.{signature}");
-    Request::get(HOST, "/orders").header("authorization", &token)
-}
-
-/// A token with `iss`, `aud`, `sub` and a time in 2100.
-fn good_token() -> Request {
-    token(
-        "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UiLCJleHAiOjQxMDI0NDQ4MDB9",
-        "HWRnSNJnF1xyqnCXZ49FWhFTX_flkEmHZvMPihIas6U",
-    )
 }
 
 /// The good token without `iss`, without `exp`, for another audience, of the year 2020, and with another signature.
@@ -113,68 +43,8 @@ fn bad_tokens() -> Vec<Request> {
     ]
 }
 
-fn get(path: &str) -> Request {
-    Request::get(HOST, path)
-}
-
 fn with_key(path: &str, key: &str) -> Request {
     get(path).header("apikey", key)
-}
-
-/// PingSIX before one endpoint.
-struct Stage {
-    pingsix: PingSix,
-    echo: Echo,
-    etcd: Etcd,
-    scope: String,
-    editions: usize,
-    responder: SocketAddr,
-    /// The documents of the last publication, by key.
-    published: BTreeMap<String, String>,
-}
-
-impl Stage {
-    async fn start(binary: &Path, test: &str) -> Self {
-        let scope = format!("{SCOPE}-{test}");
-        let etcd = Etcd::start(std::slice::from_ref(&scope)).await;
-        let pingsix = PingSix::start(binary, etcd.address, &scope).await;
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let responder =
-            Responder::bind(loopback, Reach::Loopback, ResponderOptions::default()).await.unwrap();
-        let address = responder.local_addr().unwrap();
-        tokio::spawn(responder.run(std::future::pending()));
-        let echo = Echo::start("shop").await;
-        let published = BTreeMap::new();
-        Self { pingsix, echo, etcd, scope, editions: 0, responder: address, published }
-    }
-
-    /// Publishes the objects and waits for PingSIX. Returns the translation, and the number of documents that changed.
-    async fn publish(&mut self, objects: &Objects) -> (Translation, usize) {
-        let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
-        let options = Options { responder: Some(self.responder), ..Options::default() };
-        let translation = translate(&snapshot, &options);
-        let config = &translation.data_planes.values().next().unwrap().config;
-        let config = with_nodes(config, &[self.echo.address.to_string()]).await;
-        self.editions += 1;
-        let revision = self.etcd.publish(&self.scope, &config, self.editions).await;
-        assert_eq!(self.pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
-        let documents: BTreeMap<String, String> = config.to_pairs("").collect();
-        let changed = documents.iter().filter(|(key, text)| self.published.get(*key) != Some(*text)).count();
-        self.published = documents;
-        (translation, changed)
-    }
-
-    async fn ask(&self, request: &Request) -> Reply {
-        Client::new(Protocol::Http1, self.pingsix.address, None).ask(request).await.unwrap()
-    }
-
-    /// Checks the status of an answer, and that the backend gives the answers of status 200 alone.
-    async fn expect(&self, request: &Request, status: u16) -> Reply {
-        let reply = self.ask(request).await;
-        assert_eq!(reply.status, status, "{request:?}: {reply:?}");
-        assert_eq!(reply.header(BACKEND).is_some(), status == 200, "{request:?}: {reply:?}");
-        reply
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -183,86 +53,86 @@ async fn a_key_that_rotates_counts_with_one_document_and_is_told_to_nobody() {
     const FIRST: &str = "first-key-of-alice";
     const SECOND: &str = "second-key-of-alice";
     let Some(binary) = binary(TEST) else { return };
-    let mut stage = Stage::start(&binary, "keys").await;
+    let mut env = PolicyEnv::start(&binary, "/contract/security-keys").await;
     let mut objects = world();
     add_secret(&mut objects, ["infra", "keys"], "alice", FIRST);
     add_policy(&mut objects, "keys", ["HTTPRoute", "orders"], &keys_of(&json!({ "name": "keys" })));
-    let (translation, _) = stage.publish(&objects).await;
+    let (translation, _) = env.publish(&objects).await;
     assert!(!format!("{translation:?}").contains(FIRST));
-    stage.expect(&get("/orders"), 401).await;
-    let reply = stage.expect(&with_key("/orders", FIRST), 200).await;
+    env.expect(&get("/orders"), 401).await;
+    let reply = env.expect(&with_key("/orders", FIRST), 200).await;
     assert!(!String::from_utf8_lossy(&reply.body).contains(FIRST), "the backend got the key");
-    stage.expect(&get("/help"), 200).await;
+    env.expect(&get("/help"), 200).await;
     add_secret(&mut objects, ["infra", "keys"], "alice", SECOND);
-    let (_, changed) = stage.publish(&objects).await;
+    let (_, changed) = env.publish(&objects).await;
     assert_eq!(changed, 1);
-    stage.expect(&with_key("/orders", FIRST), 401).await;
-    stage.expect(&with_key("/orders", SECOND), 200).await;
-    let log = stage.pingsix.log();
+    env.expect(&with_key("/orders", FIRST), 401).await;
+    env.expect(&with_key("/orders", SECOND), 200).await;
+    let log = env.pingsix.log();
     assert!(!log.contains(FIRST) && !log.contains(SECOND));
-    say(&format!("{TEST}: one document for a rotation"));
+    print_message(&format!("{TEST}: one document for a rotation"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alone() {
     const TEST: &str = "tokens";
     let Some(binary) = binary(TEST) else { return };
-    let mut stage = Stage::start(&binary, "tokens").await;
+    let mut env = PolicyEnv::start(&binary, "/contract/security-tokens").await;
     let mut objects = world();
     add_secret(&mut objects, ["infra", "tokens"], "key", SIGNING);
     add_policy(&mut objects, "tokens", ["HTTPRoute", "orders"], &tokens());
-    stage.publish(&objects).await;
-    stage.expect(&get("/orders"), 401).await;
-    stage.expect(&good_token(), 200).await;
+    env.publish(&objects).await;
+    env.expect(&get("/orders"), 401).await;
+    env.expect(&good_token(), 200).await;
     for bad in bad_tokens() {
-        stage.expect(&bad, 401).await;
+        env.expect(&bad, 401).await;
     }
     let mut unknown = tokens();
     unknown["jwt"]["algorithm"] = json!("HS384");
     add_policy(&mut objects, "tokens", ["HTTPRoute", "orders"], &unknown);
-    stage.publish(&objects).await;
-    stage.expect(&good_token(), 500).await;
+    env.publish(&objects).await;
+    env.expect(&good_token(), 500).await;
     // Other routes still change.
     add_route(&mut objects, "new", "2026-01-01T00:00:00Z", &json!({ "path": { "value": "/new" } }));
-    stage.publish(&objects).await;
-    stage.expect(&get("/new"), 200).await;
-    stage.expect(&good_token(), 500).await;
-    say(&format!("{TEST}: each claim counts"));
+    env.publish(&objects).await;
+    env.expect(&get("/new"), 200).await;
+    env.expect(&good_token(), 500).await;
+    print_message(&format!("{TEST}: each claim counts"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides() {
     const TEST: &str = "inheritance";
     let Some(binary) = binary(TEST) else { return };
-    let mut stage = Stage::start(&binary, "inheritance").await;
+    let mut env = PolicyEnv::start(&binary, "/contract/security-inheritance").await;
     let mut objects = world();
     add_secret(&mut objects, ["infra", "tokens"], "key", SIGNING);
     add_secret(&mut objects, ["infra", "keys"], "alice", "k1");
     add_policy(&mut objects, "tokens", ["Gateway", "public"], &tokens());
-    stage.publish(&objects).await;
-    stage.expect(&get("/orders"), 401).await;
-    stage.expect(&good_token(), 200).await;
+    env.publish(&objects).await;
+    env.expect(&get("/orders"), 401).await;
+    env.expect(&good_token(), 200).await;
     add_policy(&mut objects, "keys", ["HTTPRoute", "orders"], &keys_of(&json!({ "name": "keys" })));
-    stage.publish(&objects).await;
-    stage.expect(&with_key("/orders", "k1"), 200).await;
-    stage.expect(&good_token(), 401).await;
-    stage.expect(&with_key("/help", "k1"), 401).await;
+    env.publish(&objects).await;
+    env.expect(&with_key("/orders", "k1"), 200).await;
+    env.expect(&good_token(), 401).await;
+    env.expect(&with_key("/help", "k1"), 401).await;
     let mut overriding = tokens();
     overriding["strategy"] = json!("Overrides");
     add_policy(&mut objects, "tokens", ["Gateway", "public"], &overriding);
-    let (translation, _) = stage.publish(&objects).await;
-    stage.expect(&with_key("/orders", "k1"), 401).await;
-    stage.expect(&good_token(), 200).await;
+    let (translation, _) = env.publish(&objects).await;
+    env.expect(&with_key("/orders", "k1"), 401).await;
+    env.expect(&good_token(), 200).await;
     let verdict = translation.verdicts.policies.values().find(|verdict| &*verdict.key.name.name == "keys");
     assert!(format!("{verdict:?}").contains("authentication by SecurityPolicy infra/tokens"), "{verdict:?}");
-    say(&format!("{TEST}: defaults and overrides"));
+    print_message(&format!("{TEST}: defaults and overrides"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_without_grant_or_existence_closes_its_route() {
     const TEST: &str = "Secret of another namespace";
     let Some(binary) = binary(TEST) else { return };
-    let mut stage = Stage::start(&binary, "grant").await;
+    let mut env = PolicyEnv::start(&binary, "/contract/security-grant").await;
     let world = || {
         let mut objects = world();
         let secret = json!({ "name": "keys", "namespace": "vault" });
@@ -278,25 +148,25 @@ async fn a_secret_without_grant_or_existence_closes_its_route() {
     }));
     let mut ungranted = world();
     add_secret(&mut ungranted, ["vault", "keys"], "alice", "k1");
-    let (translation, _) = stage.publish(&ungranted).await;
+    let (translation, _) = env.publish(&ungranted).await;
     assert!(format!("{:?}", translation.verdicts.policies).contains("RefNotPermitted"));
-    stage.expect(&with_key("/orders", "k1"), 500).await;
+    env.expect(&with_key("/orders", "k1"), 500).await;
     let mut granted = ungranted;
     granted.insert(Object::ReferenceGrant(grant));
-    stage.publish(&granted).await;
-    stage.expect(&get("/orders"), 401).await;
-    stage.expect(&with_key("/orders", "k1"), 200).await;
-    stage.publish(&world()).await;
-    stage.expect(&with_key("/orders", "k1"), 500).await;
-    stage.expect(&get("/help"), 200).await;
-    say(&format!("{TEST}: 500 without grant or Secret"));
+    env.publish(&granted).await;
+    env.expect(&get("/orders"), 401).await;
+    env.expect(&with_key("/orders", "k1"), 200).await;
+    env.publish(&world()).await;
+    env.expect(&with_key("/orders", "k1"), 500).await;
+    env.expect(&get("/help"), 200).await;
+    print_message(&format!("{TEST}: 500 without grant or Secret"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_of_one_list_have_the_policy_of_the_older_route() {
     const TEST: &str = "policies of one list";
     let Some(binary) = binary(TEST) else { return };
-    let mut stage = Stage::start(&binary, "list").await;
+    let mut env = PolicyEnv::start(&binary, "/contract/security-list").await;
     let mut objects = world();
     let conditional = json!({ "path": { "value": "/orders" }, "headers": [{ "name": "x", "value": "1" }] });
     add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &conditional);
@@ -304,11 +174,11 @@ async fn rules_of_one_list_have_the_policy_of_the_older_route() {
     let keys = keys_of(&json!({ "name": "keys" }));
     add_policy(&mut objects, "older", ["HTTPRoute", "orders"], &keys);
     add_policy(&mut objects, "younger", ["HTTPRoute", "younger"], &json!({ "anonymous": {} }));
-    let (translation, _) = stage.publish(&objects).await;
-    stage.expect(&with_key("/orders", "k1"), 200).await;
-    stage.expect(&get("/orders"), 401).await;
-    stage.expect(&with_key("/orders", "k1").header("x", "1"), 500).await;
-    stage.expect(&get("/orders").header("x", "1"), 401).await;
+    let (translation, _) = env.publish(&objects).await;
+    env.expect(&with_key("/orders", "k1"), 200).await;
+    env.expect(&get("/orders"), 401).await;
+    env.expect(&with_key("/orders", "k1").header("x", "1"), 500).await;
+    env.expect(&get("/orders").header("x", "1"), 401).await;
     let problem =
         translation.verdicts.problems.iter().find(|problem| &*problem.object.name.name == "younger");
     assert!(
@@ -317,12 +187,12 @@ async fn rules_of_one_list_have_the_policy_of_the_older_route() {
     // One policy of both routes.
     let mut objects = objects_with_one_policy(&keys);
     add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &conditional);
-    stage.publish(&objects).await;
+    env.publish(&objects).await;
     for request in [with_key("/orders", "k1"), with_key("/orders", "k1").header("x", "1")] {
-        stage.expect(&request, 200).await;
+        env.expect(&request, 200).await;
     }
-    stage.expect(&get("/orders").header("x", "1"), 401).await;
-    say(&format!("{TEST}: the rule with another policy answers 500"));
+    env.expect(&get("/orders").header("x", "1"), 401).await;
+    print_message(&format!("{TEST}: the rule with another policy answers 500"));
 }
 
 /// The world with a policy of the Gateway.

@@ -11,8 +11,8 @@ use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
 use crate::objects::{gateway_and_service, object, with_nodes};
-use crate::process::{PATIENCE, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/telemetry";
 
@@ -92,7 +92,7 @@ async fn pingsix_counts_and_logs_each_request_of_a_route() {
     let (backend, etcd) = (Mirror::start().await, Etcd::start(&[SCOPE.to_owned()]).await);
     let pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
     let revision = etcd.publish(SCOPE, &config(&backend).await, 1).await;
-    assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+    assert_eq!(pingsix.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
     let mut client = Client::new(Protocol::Http1, pingsix.address, None);
     for number in 0..6 {
         let host = if number % 3 == 0 { "one.example.com" } else { "two.example.com" };
@@ -110,5 +110,5 @@ async fn pingsix_counts_and_logs_each_request_of_a_route() {
     let (counts, paths) = counts(&metrics);
     assert_eq!(counts, [("HTTPRoute/infra/one/0", 2), ("HTTPRoute/infra/two/0", 4)].into(), "{metrics}");
     assert_eq!(paths.len(), 1, "{paths:?}");
-    say(&format!("{TEST}: 6 requests, counters equal 6"));
+    print_message(&format!("{TEST}: 6 requests, counters equal 6"));
 }

@@ -12,9 +12,9 @@ use crate::client::{Client, Protocol, Reply};
 use crate::echo::BACKEND;
 use crate::etcd::Etcd;
 use crate::nodes::Nodes;
-use crate::process::{Listener, PATIENCE, PingSix, Verdict};
+use crate::process::{Listener, PingSix, Verdict, WAIT_TIMEOUT};
 use crate::properties::case::snapshot;
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/tls";
 
@@ -111,7 +111,7 @@ fn objects(listeners: &[(Option<&str>, &str)], secrets: &Secrets) -> Vec<Value> 
 }
 
 /// A PingSIX with a TLS listener.
-struct Bench {
+struct Harness {
     etcd: Etcd,
     pingsix: PingSix,
     nodes: Nodes,
@@ -119,12 +119,12 @@ struct Bench {
     shown: usize,
 }
 
-impl Bench {
+impl Harness {
     async fn publish(&mut self, config: &Config) {
         self.edition += 1;
         let config = self.nodes.stand_in(config, None).await;
         let revision = self.etcd.publish(SCOPE, &config, self.edition).await;
-        let verdict = self.pingsix.verdict(revision, PATIENCE).await;
+        let verdict = self.pingsix.verdict(revision, WAIT_TIMEOUT).await;
         assert_eq!(verdict, Verdict::Accepted, "edition {}", self.edition);
     }
 
@@ -157,7 +157,7 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
     let Some(binary) = binary(TEST) else { return };
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
     let pingsix = PingSix::start_with(Listener::Tls, &binary, etcd.address, SCOPE).await;
-    let mut bench = Bench { etcd, pingsix, nodes: Nodes::default(), edition: 0, shown: 0 };
+    let mut harness = Harness { etcd, pingsix, nodes: Nodes::default(), edition: 0, shown: 0 };
     let secrets = Secrets::new(&[
         ("exact", "shop.tls.test"),
         ("wildcard", "*.tls.test"),
@@ -179,37 +179,37 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
             let any = listeners.len() > named.len();
             let rest = if any { "any" } else { DEFAULT };
             for _ in 0..EDITIONS {
-                bench.publish(&plane.config).await;
-                bench.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
-                bench.expect(&secrets, Some("other.tls.test"), "wildcard", true).await;
-                bench.expect(&secrets, Some("a.b.tls.test"), "wildcard", true).await;
-                bench.expect(&secrets, Some("shop.eu.tls.test"), "narrow", true).await;
-                bench.expect(&secrets, Some("eu.tls.test"), "wildcard", true).await;
-                bench.expect(&secrets, Some("tls.test"), rest, any).await;
-                bench.expect(&secrets, Some("shop.test"), rest, any).await;
+                harness.publish(&plane.config).await;
+                harness.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
+                harness.expect(&secrets, Some("other.tls.test"), "wildcard", true).await;
+                harness.expect(&secrets, Some("a.b.tls.test"), "wildcard", true).await;
+                harness.expect(&secrets, Some("shop.eu.tls.test"), "narrow", true).await;
+                harness.expect(&secrets, Some("eu.tls.test"), "wildcard", true).await;
+                harness.expect(&secrets, Some("tls.test"), rest, any).await;
+                harness.expect(&secrets, Some("shop.test"), rest, any).await;
                 // PingSIX treats a connection without a server name as one to `*`, whatever the later Host.
-                bench.expect(&secrets, None, rest, true).await;
+                harness.expect(&secrets, None, rest, true).await;
             }
         }
     }
-    the_certificate_of_a_changed_secret_is_shown_at_once(&mut bench).await;
-    a_connection_serves_hosts_it_was_not_opened_for(&mut bench, &secrets).await;
-    names_of_one_document_move_to_another(&mut bench, &secrets).await;
-    say(&format!("{TEST}: {} handshakes on {} publications", bench.shown, bench.edition));
+    the_certificate_of_a_changed_secret_is_shown_at_once(&mut harness).await;
+    a_connection_serves_hosts_it_was_not_opened_for(&mut harness, &secrets).await;
+    names_of_one_document_move_to_another(&mut harness, &secrets).await;
+    print_message(&format!("{TEST}: {} handshakes on {} publications", harness.shown, harness.edition));
 }
 
-async fn the_certificate_of_a_changed_secret_is_shown_at_once(bench: &mut Bench) {
+async fn the_certificate_of_a_changed_secret_is_shown_at_once(harness: &mut Harness) {
     for _ in 0..3 {
         let secrets = Secrets::new(&[("exact", "shop.tls.test")]);
         let listeners = [(Some("shop.tls.test"), "exact")];
         let translation = translate(&snapshot(&objects(&listeners, &secrets)), &Options::default());
-        bench.publish(&translation.data_planes.values().next().unwrap().config).await;
-        bench.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
+        harness.publish(&translation.data_planes.values().next().unwrap().config).await;
+        harness.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
     }
 }
 
 /// A document has all names of a certificate: exact ones, wildcards, and the one for every name.
-async fn names_of_one_document_move_to_another(bench: &mut Bench, secrets: &Secrets) {
+async fn names_of_one_document_move_to_another(harness: &mut Harness, secrets: &Secrets) {
     for [one, other] in [["exact", "narrow"], ["narrow", "exact"], ["exact", "narrow"]] {
         let listeners = [
             (None, one),
@@ -221,24 +221,24 @@ async fn names_of_one_document_move_to_another(bench: &mut Bench, secrets: &Secr
         let translation = translate(&snapshot(&objects(&listeners, secrets)), &Options::default());
         let config = &translation.data_planes.values().next().unwrap().config;
         assert_eq!(config.ssls().count(), 2);
-        bench.publish(config).await;
+        harness.publish(config).await;
         for name in ["shop.tls.test", "x.eu.tls.test", "z.test"] {
-            bench.expect(secrets, Some(name), one, true).await;
+            harness.expect(secrets, Some(name), one, true).await;
         }
         for name in ["b.tls.test", "a.test"] {
-            bench.expect(secrets, Some(name), other, true).await;
+            harness.expect(secrets, Some(name), other, true).await;
         }
     }
 }
 
 /// PingSIX answers by the Host alone: it neither compares it with the name of the connection nor answers 421.
-async fn a_connection_serves_hosts_it_was_not_opened_for(bench: &mut Bench, secrets: &Secrets) {
+async fn a_connection_serves_hosts_it_was_not_opened_for(harness: &mut Harness, secrets: &Secrets) {
     let listeners = [(Some("shop.tls.test"), "exact"), (Some("*.eu.tls.test"), "narrow")];
     let translation = translate(&snapshot(&objects(&listeners, secrets)), &Options::default());
-    bench.publish(&translation.data_planes.values().next().unwrap().config).await;
+    harness.publish(&translation.data_planes.values().next().unwrap().config).await;
     for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
-        let (certificate, reply) = bench.meet(protocol, Some("shop.tls.test"), "a.eu.tls.test").await;
-        assert_eq!(secrets.name_of(&certificate, &bench.pingsix), "exact");
+        let (certificate, reply) = harness.meet(protocol, Some("shop.tls.test"), "a.eu.tls.test").await;
+        assert_eq!(secrets.name_of(&certificate, &harness.pingsix), "exact");
         assert_eq!(reply.status, 200, "{protocol:?}");
     }
 }
@@ -258,5 +258,5 @@ async fn pingsix_that_offers_h2c_serves_http2_alone_over_tls() {
             assert_eq!(status.as_ref().ok() == Some(&404), served, "{listener:?} {protocol:?}: {status:?}");
         }
     }
-    say(&format!("{TEST}: HTTP/1.1 over TLS breaks, HTTP/2 does not"));
+    print_message(&format!("{TEST}: HTTP/1.1 over TLS breaks, HTTP/2 does not"));
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{SHOP, embedded_controller, reflector_store};
 
 /// Timeout of all waits.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const SETTINGS: &str = "
 apiVersion: v1
@@ -38,9 +38,9 @@ spec:
 
 /// The output of an example so far.
 #[derive(Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Paper {
+impl Write for OutputBuffer {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.0.lock().write(text)
     }
@@ -50,14 +50,14 @@ impl Write for Paper {
     }
 }
 
-impl Paper {
+impl OutputBuffer {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock()).into_owned()
     }
 
-    async fn says(&self, line: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.text().lines().any(|said| said.starts_with(line)) {
+    async fn wait_for_line(&self, line: &str) {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
+        while !self.text().lines().any(|output| output.starts_with(line)) {
             assert!(Instant::now() < deadline, "it does not say {line:?}, but:\n{}", self.text());
             sleep(Duration::from_millis(20)).await;
         }
@@ -74,18 +74,18 @@ async fn examples_that_follow_a_cluster_say_what_changes() {
 }
 
 async fn embedded_controller(cluster: &TestCluster) {
-    let (paper, stop) = (Paper::default(), CancellationToken::new());
-    let run = tokio::spawn(embedded_controller::run(cluster.admin(), paper.clone(), stop.clone()));
-    paper.says("everything is known").await;
-    paper.says("+ /pingsix/shop/web/routes/").await;
-    let said = paper.text();
-    let upstream = said.find("+ /pingsix/shop/web/upstreams/").unwrap();
-    let route = said.find("+ /pingsix/shop/web/routes/").unwrap();
-    assert!(upstream < route, "a route never refers to what is not there:\n{said}");
+    let (buffer, stop) = (OutputBuffer::default(), CancellationToken::new());
+    let run = tokio::spawn(embedded_controller::run(cluster.admin(), buffer.clone(), stop.clone()));
+    buffer.wait_for_line("everything is known").await;
+    buffer.wait_for_line("+ /pingsix/shop/web/routes/").await;
+    let output = buffer.text();
+    let upstream = output.find("+ /pingsix/shop/web/upstreams/").unwrap();
+    let route = output.find("+ /pingsix/shop/web/routes/").unwrap();
+    assert!(upstream < route, "a route never refers to what is not there:\n{output}");
 
     let routes: Api<HttpRoute> = Api::namespaced(cluster.admin(), "shop");
     routes.delete("cart", &DeleteParams::default()).await.unwrap();
-    paper.says("- /pingsix/shop/web/upstreams/").await;
+    buffer.wait_for_line("- /pingsix/shop/web/upstreams/").await;
 
     let classes: Api<GatewayClass> = Api::all(cluster.admin());
     let accepted = async || {
@@ -93,35 +93,35 @@ async fn embedded_controller(cluster: &TestCluster) {
         let conditions = class.status.and_then(|status| status.conditions).unwrap_or_default();
         conditions.iter().any(|condition| condition.type_ == "Accepted" && condition.status == "True")
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !accepted().await {
         assert!(Instant::now() < deadline, "the class is not accepted");
         sleep(Duration::from_millis(50)).await;
     }
     stop.cancel();
-    tokio::time::timeout(PATIENCE, run).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, run).await.unwrap().unwrap().unwrap();
 }
 
 async fn reflector_store(cluster: &TestCluster) {
-    let paper = Paper::default();
-    let mut out = paper.clone();
+    let buffer = OutputBuffer::default();
+    let mut out = buffer.clone();
     let seen = reflector_store::watches(&cluster.admin());
     let change_and_see = async {
         let config_maps: Api<ConfigMap> = Api::namespaced(cluster.admin(), "shop");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         // Objects that exist at the start cause no output, and the end of the start is not observable: so the object
         // changes until the output shows it.
         for colour in 0.. {
             let patch = serde_json::json!({"data": {"colour": colour.to_string()}});
             config_maps.patch("settings", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
             sleep(Duration::from_millis(100)).await;
-            if paper.text().contains("ConfigMap shop/settings has changed: restart shop/cart\n") {
+            if buffer.text().contains("ConfigMap shop/settings has changed: restart shop/cart\n") {
                 break;
             }
-            assert!(Instant::now() < deadline, "it says nothing but:\n{}", paper.text());
+            assert!(Instant::now() < deadline, "it says nothing but:\n{}", buffer.text());
         }
         config_maps.delete("settings", &DeleteParams::default()).await.unwrap();
-        paper.says("ConfigMap shop/settings is gone: restart shop/cart").await;
+        buffer.wait_for_line("ConfigMap shop/settings is gone: restart shop/cart").await;
     };
     tokio::select! {
         followed = reflector_store::follow(seen, &mut out) => panic!("the watches ended: {followed:?}"),

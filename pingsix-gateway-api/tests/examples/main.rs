@@ -25,20 +25,20 @@ const SHOP: &str = include_str!("../../examples/shop.yaml");
 async fn manifests_become_documents_and_requests_are_explained() {
     let mut out = Vec::new();
     translate_manifests::run(SHOP, &mut out).await.unwrap();
-    let said = String::from_utf8(out).unwrap();
-    println!("{said}");
-    assert!(said.starts_with("/pingsix/shop/web: 2 created, 0 updated, 0 deleted\n"), "{said}");
-    assert!(said.contains(" because of HTTPRoute shop/cart\n"), "{said}");
-    assert!(said.contains("10.1.2.3:8080"), "{said}");
+    let output = String::from_utf8(out).unwrap();
+    println!("{output}");
+    assert!(output.starts_with("/pingsix/shop/web: 2 created, 0 updated, 0 deleted\n"), "{output}");
+    assert!(output.contains(" because of HTTPRoute shop/cart\n"), "{output}");
+    assert!(output.contains("10.1.2.3:8080"), "{output}");
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_manifests_is_told() {
+async fn problems_of_manifests_are_printed() {
     let mut out = Vec::new();
     let misspelled = SHOP.replace("backendRefs: [{name: cart,", "backendRefs: [{name: card,");
     translate_manifests::run(&misspelled, &mut out).await.unwrap();
-    let said = String::from_utf8(out).unwrap();
-    assert!(said.contains("problem: ") && said.contains("card"), "{said}");
+    let output = String::from_utf8(out).unwrap();
+    assert!(output.contains("problem: ") && output.contains("card"), "{output}");
 }
 
 #[cfg(feature = "controller")]

@@ -9,8 +9,8 @@ use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
     BackendTrafficPolicy, Gateway, ListenerSet, Referents, SecurityPolicy, config_map_of_security_policy,
-    config_maps_of_gateway, key_of, secret_of_traffic_policy, secrets_of_gateway, secrets_of_listener_set,
-    secrets_of_security_policy,
+    config_maps_of_gateway, key_of, secret_of_backend_traffic_policy, secrets_of_gateway,
+    secrets_of_listener_set, secrets_of_security_policy,
 };
 
 /// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
@@ -21,7 +21,7 @@ use crate::snapshot::{
 pub fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
-    traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
@@ -41,17 +41,39 @@ pub fn permitted_references(
             references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
         }
     }
-    for (name, policy) in traffic_policies {
+    for (name, policy) in backend_traffic_policies {
         let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
-        let secret = secret_of_traffic_policy(policy, &name.namespace).into_iter().collect();
+        let secret = secret_of_backend_traffic_policy(policy, &name.namespace).into_iter().collect();
         references.extend(permitted(&key, Kind::Secret, secret));
     }
-    for (name, policy) in security_policies {
+    references.extend(of_security_policies(security_policies, &grants));
+    references
+}
+
+/// The Secrets and ConfigMaps that policies of Ingresses name and may use, existing or not. A controller reads no other object
+/// for them.
+///
+/// The function uses the ReferenceGrants of `referents`.
+pub fn permitted_references_of_policies(
+    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    referents: &Referents,
+) -> BTreeSet<ObjectKey> {
+    of_security_policies(security_policies, &Grants::new(referents.reference_grants.values()))
+}
+
+fn of_security_policies(
+    policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    grants: &Grants,
+) -> BTreeSet<ObjectKey> {
+    let mut references = BTreeSet::new();
+    for (name, policy) in policies {
         let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
-        let secrets = secrets_of_security_policy(policy, &name.namespace);
-        references.extend(permitted(&key, Kind::Secret, secrets));
-        let config_map = config_map_of_security_policy(policy, &name.namespace).into_iter().collect();
-        references.extend(permitted(&key, Kind::ConfigMap, config_map));
+        let secrets = secrets_of_security_policy(policy, &name.namespace).into_iter();
+        let secrets = secrets.map(|name| ObjectKey { kind: Kind::Secret, name });
+        let config_map = config_map_of_security_policy(policy, &name.namespace);
+        let config_map = config_map.map(|name| ObjectKey { kind: Kind::ConfigMap, name });
+        let named = secrets.chain(config_map);
+        references.extend(named.filter(|target| grants.permit(&key, target.kind, &target.name)));
     }
     references
 }

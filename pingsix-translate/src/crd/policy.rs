@@ -1,9 +1,19 @@
 //! Types that the policies of our group share: targets, merging, references and status.
 
+mod reader;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub(super) use self::reader::SpecReader;
+pub use self::reader::UnreadableField;
+
+/// Whether a field has its default, which is not written.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// An object to which a policy applies, in the namespace of the policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -68,17 +78,17 @@ pub struct SecretObjectReference {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyStatus {
-    /// An entry for each Gateway through which the policy takes effect, and for each controller.
+    /// An entry for each Gateway or IngressClass through which the policy takes effect, and for each controller.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub ancestors: Vec<PolicyAncestorStatus>,
 }
 
-/// The state of a policy with respect to one Gateway.
+/// The state of a policy with respect to one Gateway or IngressClass.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAncestorStatus {
-    /// The Gateway.
+    /// The Gateway or IngressClass.
     pub ancestor_ref: AncestorReference,
 
     /// The controller that wrote the entry.
@@ -91,7 +101,7 @@ pub struct PolicyAncestorStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A Gateway, in the status of a policy.
+/// A Gateway or IngressClass, in the status of a policy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AncestorReference {
@@ -103,7 +113,7 @@ pub struct AncestorReference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 
-    /// The namespace.
+    /// The namespace; an IngressClass has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 

@@ -6,15 +6,14 @@
 )]
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
-mod reader;
-
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::reader::UnreadableField;
-
-use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference};
+use super::policy::{
+    MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference, SpecReader, UnreadableField,
+    is_default,
+};
 
 /// `spec` of a `SecurityPolicy`.
 #[derive(CustomResource, KubeSchema, Serialize, Clone, Debug, Default, PartialEq)]
@@ -28,9 +27,10 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     status = "PolicyStatus",
     derive = "PartialEq",
     label("gateway.networking.k8s.io/policy", "Inherited"),
-    doc = "Who may send requests through Gateways, ListenerSets and routes: authentication, addresses, origins. The policy \
-           of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route for its rules. Of \
-           several policies, each top-level field counts for itself, and the four authentications count as one field.",
+    doc = "Who may send requests through Gateways, ListenerSets and routes, or to Ingresses: authentication, addresses, \
+           origins. The policy of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route \
+           for its rules. Of several policies, each top-level field counts for itself, and the four authentications count \
+           as one field.",
     printcolumn(
         name = "Accepted",
         type_ = "string",
@@ -55,8 +55,11 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     ).message("a policy has to set a field beside targetRefs"),
     validation = Rule::new(
         "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
-         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute'])"
-    ).message("the targets have to be Gateways and ListenerSets, or routes"),
+         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute']) || \
+         self.targetRefs.all(target, target.kind == 'Ingress')"
+    ).message("the targets have to be Gateways and ListenerSets, or routes, or Ingresses"),
+    validation = Rule::new("self.targetRefs.all(target, target.kind != 'Ingress' || !has(target.sectionName))")
+        .message("an Ingress has no sections"),
     validation = Rule::new(
         "!has(self.strategy) || self.strategy != 'Overrides' || \
          self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])"
@@ -66,7 +69,7 @@ use super::policy::{MergeStrategy, PolicyStatus, PolicyTargetReference, SecretOb
     ).message("anonymous overrides no authentication")
 )]
 pub struct SecurityPolicySpec {
-    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes.
+    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes, or Ingresses.
     #[schemars(length(min = 1, max = 16))]
     pub target_refs: Vec<PolicyTargetReference>,
 
@@ -113,8 +116,25 @@ pub struct SecurityPolicySpec {
     pub unreadable: Vec<UnreadableField>,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+impl<'de> Deserialize<'de> for SecurityPolicySpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut reader = SpecReader::new(deserializer)?;
+        let mut spec = Self {
+            target_refs: reader.list("targetRefs"),
+            strategy: reader.field("strategy").unwrap_or_default(),
+            api_key_auth: reader.field("apiKeyAuth"),
+            basic_auth: reader.field("basicAuth"),
+            jwt: reader.field("jwt"),
+            anonymous: reader.field("anonymous"),
+            authorization: reader.field("authorization"),
+            client_ip: reader.field("clientIP"),
+            cors: reader.field("cors"),
+            csrf: reader.field("csrf"),
+            unreadable: Vec::new(),
+        };
+        spec.unreadable = reader.finish();
+        Ok(spec)
+    }
 }
 
 /// API keys of clients.
@@ -279,4 +299,68 @@ pub struct Cors {
 pub struct Csrf {
     /// A Secret with the secret of the tokens in the entry `key`.
     pub secret_ref: SecretObjectReference,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(spec: Value) -> (SecurityPolicySpec, Vec<String>) {
+        let spec: SecurityPolicySpec = serde_json::from_value(spec).unwrap();
+        let fields = spec.unreadable.iter().map(|fault| fault.field.clone()).collect();
+        (spec, fields)
+    }
+
+    fn targets() -> Value {
+        json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}])
+    }
+
+    #[test]
+    fn every_field_is_read_as_it_is_written() {
+        let reference = json!({"name": "secret"});
+        let written = json!({
+            "targetRefs": targets(),
+            "strategy": "Overrides",
+            "apiKeyAuth": {"credentialRefs": [reference], "extractFrom": {"headers": ["a"]}, "sanitize": true},
+            "basicAuth": {"secretRef": reference},
+            "jwt": {"algorithm": "HS256", "issuer": "i", "secretRef": reference, "clockSkew": 3},
+            "anonymous": {},
+            "authorization": {"allow": ["10.0.0.0/8"]},
+            "clientIP": {"trustedProxies": ["10.0.0.0/8"]},
+            "cors": {"allowOrigins": ["*"]},
+            "csrf": {"secretRef": reference},
+        });
+        let (spec, faults) = read(written.clone());
+        assert_eq!(faults, [""; 0]);
+        assert_eq!(serde_json::to_value(&spec).unwrap(), written);
+    }
+
+    #[test]
+    fn a_fault_in_one_field_leaves_the_targets_and_the_other_fields() {
+        let (spec, faults) = read(json!({
+            "targetRefs": [{"kind": 7}, targets()[0]],
+            "strategy": "Merge",
+            "authorization": {"allow": ["10.0.0.0/8", 4]},
+            "cors": {"allowOrigins": ["*"], "allowPrivateNetwork": true},
+            "oidc": {"issuer": "i"},
+            "csrf": null,
+            "basicAuth": "hunter2",
+        }));
+        assert_eq!(spec.target_refs.len(), 1);
+        assert!(spec.cors.is_some());
+        assert_eq!(
+            faults,
+            [
+                "targetRefs[0].kind",
+                "strategy",
+                "basicAuth",
+                "authorization.allow[1]",
+                "cors.allowPrivateNetwork",
+                "oidc"
+            ]
+        );
+        assert!(!format!("{:?}", spec.unreadable).contains("hunter2"));
+    }
 }

@@ -42,6 +42,7 @@ macro_rules! for_each_kind {
                 GATEWAY_GROUP, "BackendTLSPolicy", Namespaced, ["v1", "v1alpha3"], None
             }
             SecurityPolicy in security_policies { PINGSIX_GROUP, "SecurityPolicy", Namespaced, ["v1alpha1"], None }
+            TrafficPolicy in traffic_policies { PINGSIX_GROUP, "TrafficPolicy", Namespaced, ["v1alpha1"], None }
             ReferenceGrant in reference_grants { GATEWAY_GROUP, "ReferenceGrant", Namespaced, ["v1", "v1beta1"], None }
             IngressClass in ingress_classes { INGRESS_GROUP, "IngressClass", Cluster, ["v1"], None }
             Ingress in ingresses { INGRESS_GROUP, "Ingress", Namespaced, ["v1"], None }

@@ -43,6 +43,8 @@ words! {
         Overridden = "pingsix.io/Overridden",
         /// Some rules of a route are refused, the others are served.
         PartiallyInvalid = "PartiallyInvalid",
+        /// Policies apply to the object.
+        PolicyAffected = "pingsix.io/PolicyAffected",
         /// The data plane serves what the object asks for.
         Programmed = "Programmed",
         /// Every reference leads somewhere we may use.
@@ -125,6 +127,8 @@ words! {
         ParentNotProgrammed = "ParentNotProgrammed",
         /// Delivery is in progress, or not known; or it is not known yet whether something exists.
         Pending = "Pending",
+        /// Policies apply to the object.
+        PolicyAffected = "PolicyAffected",
         /// A port that no listener can have.
         PortUnavailable = "PortUnavailable",
         /// The data plane confirmed the configuration.

@@ -19,7 +19,7 @@ pub(crate) use self::cors::Cors;
 pub(crate) use self::direct_response::DirectResponse;
 use self::extension::Extension;
 pub(crate) use self::extension::Extensions;
-pub(crate) use self::header::HeaderChanges;
+pub(crate) use self::header::{HeaderChanges, header_name};
 pub(crate) use self::redirect::Redirect;
 pub(crate) use self::rewrite::{PathRewrite, replace_prefix, rooted};
 use super::Match;

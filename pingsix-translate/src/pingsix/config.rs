@@ -8,7 +8,7 @@ use super::{
 };
 use crate::shared_map::SharedMap;
 
-/// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
+/// The bytes of a list response for each key beside key and value: field tags, lengths and revisions.
 pub(crate) const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
@@ -21,18 +21,19 @@ impl Config {
         Self(SharedMap::new())
     }
 
-    /// Puts a document under an id, its kind deciding the rest of the key, and returns whether there was one.
+    /// Inserts a document with an id; the kind of the document completes the key. Returns whether it replaces a
+    /// document.
     pub fn insert(&mut self, id: impl Into<String>, document: impl Into<Document>) -> bool {
         let document = document.into();
         self.0.insert(DocumentKey::new(document.kind(), id), document.into())
     }
 
-    /// Takes a document out. Returns whether there was one.
+    /// Removes a document. Returns whether it was present.
     pub fn remove(&mut self, key: &DocumentKey) -> bool {
         self.0.remove(key)
     }
 
-    /// Puts a document under a key of its kind.
+    /// Inserts a document with a key of its kind.
     pub(crate) fn put(&mut self, key: DocumentKey, document: LazyDocument) {
         self.0.insert(key, document);
     }
@@ -42,7 +43,7 @@ impl Config {
         self.0.get(key).map(LazyDocument::document)
     }
 
-    /// The document of a key, as it is held.
+    /// The stored form of the document of a key.
     pub fn held(&self, key: &DocumentKey) -> Option<&LazyDocument> {
         self.0.get(key)
     }
@@ -52,8 +53,8 @@ impl Config {
         self.0.contains_key(key)
     }
 
-    /// The same documents, to be looked at: what is decoded of them is gone with this copy. Those of a translation are
-    /// held as they are delivered, which takes a tenth of the memory that they take decoded.
+    /// A copy for inspection, whose decoded documents are dropped with it. A translation stores encoded documents,
+    /// which take a tenth of the memory of decoded ones.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(self.0.iter().map(|(key, document)| (key.clone(), document.detached())).collect())
@@ -105,7 +106,7 @@ impl Config {
         self.0.iter().map(|(key, document)| (key, document.document()))
     }
 
-    /// The documents, sharing those that are the same with the configurations they came from.
+    /// The documents, with structural sharing between configurations.
     pub const fn documents(&self) -> &SharedMap<DocumentKey, LazyDocument> {
         &self.0
     }
@@ -159,8 +160,8 @@ impl Config {
         })
     }
 
-    /// The bytes of the list response PingSIX reads for a prefix: every key with the prefix, every value, and
-    /// the framing of each. PingSIX reads the prefix in one response of at most 4 MiB (`src/config/etcd.rs`).
+    /// The size in bytes of the list response for a prefix: all keys with the prefix, all values, and their framing.
+    /// PingSIX reads the prefix in one response of at most 4 MiB (`src/config/etcd.rs`).
     pub fn size_in_bytes(&self, prefix: &str) -> usize {
         let prefix = canonical_prefix(prefix).len();
         self.0.iter().map(|(key, document)| prefix + listed_bytes(key, document)).sum()
@@ -178,7 +179,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] for the first pair that PingSIX would not decode. The acceptance rules list all of them.
+    /// [`DecodeError`] for the first pair that PingSIX would not decode. The acceptance rules list all such pairs.
     pub fn from_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         prefix: &str,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -200,7 +201,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`StaticConfigError`] for the first thing that PingSIX would refuse to start with.
+    /// [`StaticConfigError`] for the first fault with which PingSIX would refuse to start.
     pub fn from_static(value: &Value) -> Result<Self, StaticConfigError> {
         let mut config = Self::new();
         for kind in ResourceKind::ALL {
@@ -235,7 +236,7 @@ impl Config {
     }
 }
 
-/// The bytes a document takes in a list response, without those of the prefix.
+/// The size in bytes of a document in a list response, without its prefix.
 pub(crate) fn listed_bytes(key: &DocumentKey, document: &LazyDocument) -> usize {
     key.len() + document.json_len() + FRAMING
 }
@@ -272,7 +273,7 @@ fn with_id(key: &DocumentKey, document: &Document) -> Value {
     value
 }
 
-/// What follows the canonical prefix in an etcd key, read as a document key; `None` for metadata.
+/// Parses the part of an etcd key behind the canonical prefix; `None` for metadata.
 pub(super) fn relative_key(prefix: &str, key: &[u8]) -> Result<Option<DocumentKey>, KeyError> {
     let text = std::str::from_utf8(key)
         .map_err(|_| KeyError::NotText { path: String::from_utf8_lossy(key).into_owned() })?;
@@ -282,31 +283,31 @@ pub(super) fn relative_key(prefix: &str, key: &[u8]) -> Result<Option<DocumentKe
     DocumentKey::parse(path)
 }
 
-/// Why a configuration could not be read.
+/// The error of reading a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// A key names no document.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A value is no JSON, or not that of its kind. The source can quote the value and thereby a secret; this
+    /// A value is no JSON, or does not decode as its kind. The source may quote the value and thereby a secret; this
     /// text does not.
     #[error("document {key} cannot be decoded")]
     Value {
         /// The key below the prefix.
         key: DocumentKey,
-        /// What the decoder says.
+        /// The error of the decoder.
         #[source]
         source: serde_json::Error,
     },
 }
 
-/// Why a static configuration could not be read.
+/// The error of reading a static configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum StaticConfigError {
     /// A field that must be a list is something else.
     #[error("field \"{kind}\" is not a list")]
     NotAList {
-        /// The kind the field holds.
+        /// The kind of the field.
         kind: ResourceKind,
     },
     /// An item has no id, an empty one, or one that is not text.
@@ -314,7 +315,7 @@ pub enum StaticConfigError {
     NoId {
         /// The kind of the item.
         kind: ResourceKind,
-        /// Its place in the list, from 0.
+        /// The index in the list.
         index: usize,
     },
     /// Two items of a list share an id.

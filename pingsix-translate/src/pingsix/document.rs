@@ -37,24 +37,24 @@ impl Document {
     /// The canonical compact JSON: no blanks, defaults left out, fields in the order of their declaration,
     /// maps sorted, no id. Equal documents give equal bytes.
     pub fn to_json(&self) -> String {
-        // Nothing in the types can fail to encode: all map keys are text.
+        // Encoding cannot fail, because all map keys are text.
         let mut json = serde_json::to_string(self).unwrap_or_default();
-        // It is kept as long as it is served.
+        // The text is stored while it is served.
         json.shrink_to_fit();
         json
     }
 
-    /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.
+    /// The length of [`to_json`](Self::to_json) in bytes, without building it.
     pub fn json_len(&self) -> usize {
         json_len(self)
     }
 
-    /// Decodes a value the way PingSIX does (`src/proxy/graph_mutation.rs`): unknown fields are ignored, and
-    /// an id in the body is dropped once it has been seen to be text, because the key decides.
+    /// Decodes a value as PingSIX does (`src/proxy/graph_mutation.rs`): unknown fields are ignored. An id in the body
+    /// must be text and is dropped, because the key has the id.
     ///
     /// # Errors
     ///
-    /// The decoder's, when PingSIX would refuse the value. Its text can quote the value.
+    /// The error of the decoder, if PingSIX would refuse the value. Its text may quote the value.
     pub fn decode(kind: ResourceKind, value: &Value) -> Result<Self, serde_json::Error> {
         Ok(match kind {
             ResourceKind::Upstream => {
@@ -71,7 +71,7 @@ impl Document {
         })
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Decodes the output of [`to_json`](Self::to_json).
     pub(super) fn read(kind: ResourceKind, json: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(match kind {
             ResourceKind::Upstream => Self::Upstream(serde_json::from_slice(json)?),
@@ -82,7 +82,7 @@ impl Document {
         })
     }
 
-    /// The document as it may be shown to people: `<redacted>` stands for private keys and passwords.
+    /// The document without secrets, for display: `<redacted>` replaces private keys and passwords.
     pub fn to_shown_value(&self) -> Value {
         redact_document(self.kind(), &self.to_value())
     }
@@ -126,7 +126,7 @@ impl From<Ssl> for Document {
 /// The length of a value's compact JSON in bytes.
 pub(crate) fn json_len(value: &impl Serialize) -> usize {
     let mut counter = ByteCounter(0);
-    // Counting never fails, and what is counted here always encodes.
+    // Writes to the counter never fail, and the values always encode.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }

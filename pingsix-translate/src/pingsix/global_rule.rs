@@ -9,7 +9,7 @@ use super::plugin::Plugins;
 /// PingSIX: `src/config/mod.rs`, `GlobalRule`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalRule {
-    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    /// The id in the body: never written, because the key has the id, and empty after decoding.
     #[serde(default, skip_serializing)]
     pub id: String,
     /// The plugins.

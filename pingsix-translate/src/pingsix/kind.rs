@@ -1,9 +1,8 @@
-//! What a PingSIX document is called: its kind and its id.
+//! The key of a PingSIX document: its kind and its id.
 
 use std::fmt;
 
-/// The kinds of document that PingSIX reads, declared in dependency order: a document refers only to kinds
-/// declared before its own, except that the last two refer to nothing but upstreams.
+/// The kinds of PingSIX's documents, in dependency order: a document refers to earlier kinds only.
 ///
 /// PingSIX: `src/proxy/graph_mutation.rs`, `ResourceKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,11 +11,11 @@ pub enum ResourceKind {
     Upstream,
     /// Plugins, hosts and an upstream shared by routes.
     Service,
-    /// What to do with requests of some hosts, paths and methods.
+    /// The handling of requests with some hosts, paths and methods.
     Route,
     /// Plugins that run on every request.
     GlobalRule,
-    /// A certificate with its key, and the server names it is shown to.
+    /// A certificate with its key and its server names.
     Ssl,
 }
 
@@ -24,7 +23,7 @@ impl ResourceKind {
     /// Every kind, in dependency order.
     pub const ALL: [Self; 5] = [Self::Upstream, Self::Service, Self::Route, Self::GlobalRule, Self::Ssl];
 
-    /// The key segment that holds the documents of this kind, for example `routes`.
+    /// The segment of keys of this kind, for example `routes`.
     pub const fn segment(self) -> &'static str {
         match self {
             Self::Upstream => "upstreams",
@@ -35,7 +34,7 @@ impl ResourceKind {
         }
     }
 
-    /// The kind that lives under a key segment, or `None` for a segment PingSIX does not know.
+    /// The kind of a key segment; `None` for a segment that PingSIX does not know.
     pub fn from_segment(segment: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.segment() == segment)
     }
@@ -47,7 +46,7 @@ impl fmt::Display for ResourceKind {
     }
 }
 
-/// The identity of a document. It orders by kind first, so a sorted list of keys is a valid order of writing.
+/// The identity of a document. Keys are ordered by kind first, so a sorted list of keys is a valid order of writes.
 ///
 /// `Display` gives the key below a prefix: `routes/<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,15 +59,15 @@ pub struct DocumentKey {
 }
 
 impl DocumentKey {
-    /// Names the document `id` of a kind. The id is not checked here: [`super::validate`] does.
+    /// The key of a kind with an id. [`super::validate`] checks the id.
     pub fn new(kind: ResourceKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
     }
 
-    /// The whole etcd key under a prefix, for example `/apisix/routes/r1`.
+    /// The etcd key with a prefix, for example `/apisix/routes/r1`.
     ///
-    /// The prefix is canonicalised as PingSIX does it (`src/config/etcd.rs`): trailing slashes are dropped and
-    /// one is appended.
+    /// The prefix is canonicalised as in PingSIX (`src/config/etcd.rs`): trailing slashes are dropped, and one is
+    /// appended.
     pub fn under(&self, prefix: &str) -> String {
         format!("{}{self}", canonical_prefix(prefix))
     }
@@ -78,14 +77,14 @@ impl DocumentKey {
         self.kind.segment().len() + 1 + self.id.len()
     }
 
-    /// Reads what follows a prefix in an etcd key.
+    /// Parses the part of an etcd key behind a prefix.
     ///
-    /// `Ok(None)` is a metadata key: PingSIX ignores every key whose last segment starts with `.`, whatever
-    /// its kind and value (`src/config/etcd.rs`).
+    /// `Ok(None)` is a metadata key: PingSIX ignores every key whose last segment starts with `.`
+    /// (`src/config/etcd.rs`).
     ///
     /// # Errors
     ///
-    /// [`KeyError`] when PingSIX would fail to synchronise the whole prefix because of this key.
+    /// [`KeyError`] for a key with which PingSIX would fail to synchronise the whole prefix.
     pub fn parse(path: &str) -> Result<Option<Self>, KeyError> {
         if path.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')) {
             return Ok(None);
@@ -112,17 +111,17 @@ impl fmt::Display for DocumentKey {
     }
 }
 
-/// Why a key names no document. Any such key under its prefix makes every later synchronisation of PingSIX
-/// fail and turns the gateway not ready (`src/config/etcd.rs`, `src/proxy/graph_mutation.rs`).
+/// A key that names no document. Such a key under its prefix makes every later synchronisation of PingSIX fail, and
+/// PingSIX becomes unready (`src/config/etcd.rs`, `src/proxy/graph_mutation.rs`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The first segment is no kind that PingSIX knows.
+    /// The first segment is no kind of PingSIX.
     #[error("key \"{path}\" is of no kind that PingSIX knows")]
     UnknownKind {
         /// The key below the prefix.
         path: String,
     },
-    /// There is no segment after the kind, or it is empty.
+    /// The id is missing or empty.
     #[error("key \"{path}\" has no id")]
     NoId {
         /// The key below the prefix.
@@ -134,8 +133,7 @@ pub enum KeyError {
         /// The key below the prefix.
         path: String,
     },
-    /// The key does not start with the prefix, so that the caller must have mistaken one of the two. PingSIX
-    /// itself never asks for such keys.
+    /// The key does not start with the prefix, by a mistake of the caller. PingSIX never requests such keys.
     #[error("key \"{path}\" is not under the prefix")]
     ForeignPrefix {
         /// The whole key.
@@ -149,7 +147,7 @@ pub enum KeyError {
     },
 }
 
-/// The prefix as PingSIX canonicalises it: no trailing slashes, then exactly one.
+/// The canonical prefix of PingSIX, with exactly one trailing slash.
 pub(crate) fn canonical_prefix(prefix: &str) -> String {
     format!("{}/", prefix.trim_end_matches('/'))
 }

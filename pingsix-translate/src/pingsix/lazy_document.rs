@@ -1,4 +1,4 @@
-//! A document of a configuration, as it is held.
+//! The stored form of a document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,21 +9,20 @@ use bytes::Bytes;
 use super::document::json_len;
 use super::{Document, ResourceKind, RoutePatterns};
 
-/// A document of a [`Config`](super::Config): decoded, or written down, or both.
+/// A document of a [`Config`](super::Config): decoded, encoded, or both.
 ///
-/// What is written down takes a tenth of the memory and is what is delivered, so that is how translation holds its
-/// documents. Such a one is decoded when it is first looked at, and stays so; a [copy](Self::detached) of it can be looked
-/// at and dropped again.
+/// Sinks deliver the encoded form, which takes a tenth of the memory, so translation stores documents encoded. The
+/// first access decodes a document, which then stays decoded. A [copy](Self::detached) can be inspected and dropped.
 #[derive(Clone)]
 pub struct LazyDocument {
     kind: ResourceKind,
-    /// At least one of the two is there.
+    /// At least one of both forms is present.
     json: Option<Bytes>,
     document: OnceLock<Box<Document>>,
 }
 
 impl LazyDocument {
-    /// A document that is written down.
+    /// An encoded document.
     pub(crate) fn written(document: &Document) -> Self {
         let json = Bytes::from(document.to_json());
         Self { kind: document.kind(), json: Some(json), document: OnceLock::new() }
@@ -34,7 +33,7 @@ impl LazyDocument {
         self.document.get_or_init(|| Box::new(self.decode()))
     }
 
-    /// The document, which does not stay decoded if it is not.
+    /// The document, decoded for this call if necessary.
     pub(crate) fn look(&self) -> Cow<'_, Document> {
         self.document.get().map_or_else(|| Cow::Owned(self.decode()), |document| Cow::Borrowed(&**document))
     }
@@ -49,14 +48,14 @@ impl LazyDocument {
         self.json.as_ref().map_or_else(|| json_len(self.document()), Bytes::len)
     }
 
-    /// The same, without what was decoded of it since it was written down.
+    /// A copy without the decoded form.
     #[must_use]
     pub fn detached(&self) -> Self {
         let document = if self.json.is_some() { OnceLock::new() } else { self.document.clone() };
         Self { kind: self.kind, json: self.json.clone(), document }
     }
 
-    /// The patterns of a Route; nothing else of the document is decoded.
+    /// The patterns of a Route, without decoding the rest of the document.
     pub(crate) fn route_patterns(&self) -> Option<RoutePatterns> {
         if self.kind != ResourceKind::Route {
             return None;
@@ -91,7 +90,7 @@ impl PartialEq for LazyDocument {
 
 impl Eq for LazyDocument {}
 
-/// As the document, which shows no secrets.
+/// Prints the document, without secrets.
 impl fmt::Debug for LazyDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.look().fmt(f)

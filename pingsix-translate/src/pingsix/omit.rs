@@ -1,11 +1,11 @@
-//! Which values are left out of the serialised form: the ones PingSIX assumes anyway.
+//! PingSIX's defaults, which serialisation omits.
 
 /// Whether a value is its type's default.
 pub(super) fn default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The default of a switch that is on unless it is turned off.
+/// The default of a switch that is on by default.
 pub(super) fn yes() -> bool {
     true
 }

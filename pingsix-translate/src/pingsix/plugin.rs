@@ -1,7 +1,7 @@
-//! Plugins: their configurations as PingSIX decodes them, and the map that carries them in a document.
+//! Plugins: their configurations, and the plugins of a document.
 //!
-//! PingSIX: `src/plugins/*.rs`, registry in `src/plugins/mod.rs`. Unknown fields are ignored everywhere, so a
-//! configuration for APISIX may decode and yet mean something else.
+//! PingSIX: `src/plugins/*.rs`, registry in `src/plugins/mod.rs`. PingSIX ignores unknown fields, so a configuration
+//! for APISIX may decode with another meaning.
 
 mod access;
 mod auth;
@@ -71,8 +71,8 @@ pub const PLUGIN_NAMES: [&str; 20] = [
 
 /// The plugins of a document: configuration by name, in name order.
 ///
-/// The configurations are kept as JSON, because PingSIX decodes them later than the document that holds them
-/// and any document must survive a round trip. `Debug` hides secrets.
+/// The configurations are JSON values, because PingSIX decodes them later than their document, and every document must
+/// survive a round trip. `Debug` hides secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Plugins(BTreeMap<String, Value>);
@@ -95,8 +95,8 @@ impl Plugins {
 
     /// Adds a plugin, replacing one of the same name.
     pub fn insert<C: PluginConfig>(&mut self, config: &C) {
-        // No configuration type has a map with keys other than text, nor fails in another way; the encoder of
-        // a number that JSON cannot express writes null, which the acceptance rules then refuse.
+        // Encoding cannot fail, because all map keys are text. A number that JSON cannot express becomes null, which
+        // the acceptance rules refuse.
         let value = serde_json::to_value(config).unwrap_or(Value::Null);
         self.0.insert(C::NAME.to_owned(), value);
     }
@@ -108,7 +108,7 @@ impl Plugins {
         self
     }
 
-    /// Adds a configuration as it is, under any name.
+    /// Adds an untyped configuration with any name.
     pub fn insert_raw(&mut self, name: impl Into<String>, config: Value) {
         self.0.insert(name.into(), config);
     }
@@ -117,12 +117,12 @@ impl Plugins {
     ///
     /// # Errors
     ///
-    /// The decoder's, when PingSIX would refuse the configuration for its form.
+    /// The error of the decoder, if PingSIX would refuse the form of the configuration.
     pub fn get<C: PluginConfig>(&self) -> Option<Result<C, serde_json::Error>> {
         self.0.get(C::NAME).map(C::deserialize)
     }
 
-    /// The configuration of a plugin as it stands.
+    /// The untyped configuration of a plugin.
     pub fn raw(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }

@@ -1,4 +1,4 @@
-//! Routes: which requests go where.
+//! Routes: the handling of requests by host, path and method.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::timeout::Timeout;
 use super::upstream::Upstream;
 use super::validate::rules;
 
-/// What happens to requests of some hosts, paths and methods.
+/// The handling of requests with some hosts, paths and methods.
 ///
 /// Exactly one of [`uri`](Self::uri) and [`uris`](Self::uris) is set; at most one of [`host`](Self::host) and
 /// [`hosts`](Self::hosts); at most one of [`upstream`](Self::upstream) and
@@ -17,7 +17,7 @@ use super::validate::rules;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct Route {
-    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    /// The id in the body: never written, because the key has the id, and empty after decoding.
     #[serde(default, skip_serializing)]
     pub id: String,
     /// A label for metrics.
@@ -58,7 +58,7 @@ pub struct Route {
     /// The id of a service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
-    /// Timeouts that replace those of whichever upstream is chosen.
+    /// Timeouts that replace those of the chosen upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub timeout: Option<Timeout>,
@@ -76,7 +76,7 @@ pub(crate) struct RoutePatterns {
 }
 
 impl RoutePatterns {
-    /// Has a Route match these requests.
+    /// Sets the matched requests of a Route.
     pub(crate) fn put_into(self, route: &mut Route) {
         let Self { uri, uris, host, hosts } = self;
         (route.uri, route.uris, route.host, route.hosts) = (uri, uris, host, hosts);
@@ -95,12 +95,12 @@ impl Route {
         self.uri.as_ref().map_or(&self.uris, std::slice::from_ref)
     }
 
-    /// The route's own host patterns in insertion order. When there are none, those of its service apply.
+    /// The route's own host patterns in insertion order. For a route without any, those of its service apply.
     pub fn host_patterns(&self) -> &[String] {
         self.host.as_ref().map_or(&self.hosts, std::slice::from_ref)
     }
 
-    /// Whether the route serves a method: it lists none, or exactly this text.
+    /// Whether the route serves a method: its list is empty or has exactly this text.
     pub fn allows(&self, method: &str) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|allowed| allowed == method)
     }

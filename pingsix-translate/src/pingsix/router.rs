@@ -1,9 +1,9 @@
-//! An executable model of PingSIX's router: what a configuration does with a request, for one order of insertion.
+//! An executable model of PingSIX's router: the outcome of a request with a configuration and an order of insertion.
 //!
-//! PingSIX iterates its routes in random order, drawn anew at every publication, and looks every pattern up *as
-//! if it were a request* before it inserts it: a pattern that an earlier one matches is never created, its
-//! route joins the earlier entry instead. The order of insertion is therefore an argument here and the
-//! randomness is the caller's. The trees are those of the same library, matchit 0.8.4.
+//! PingSIX inserts its routes in a random order, which differs at every publication. Before the insertion of a
+//! pattern, PingSIX looks the pattern up *as if it were a request*. A pattern that an earlier one matches gets no
+//! entry, and its route joins the earlier entry. So the order of insertion is an argument here. The model uses the
+//! same library, matchit 0.8.4.
 //!
 //! PingSIX: `src/proxy/route.rs`, `src/utils/request.rs`, `src/service/http.rs`.
 
@@ -25,13 +25,13 @@ pub use self::request::{Request, conditions_hold};
 use super::plugin::{Cors, PluginConfig};
 use super::{Config, DocumentKey, Route, Service};
 
-/// A route with what the router needs of it, worked out once for any number of insertion orders.
+/// A route with its prepared patterns, for any number of insertion orders.
 #[derive(Debug)]
 pub(super) struct Row<'c> {
     key: &'c DocumentKey,
     route: &'c Route,
     service: Option<&'c Service>,
-    /// Host patterns as written and as the tree holds them; empty for a route that serves any host.
+    /// The host patterns in the written and in the stored form; empty for a route that serves any host.
     hosts: SmallVec<[(&'c str, String); 1]>,
     answers_preflight: bool,
 }
@@ -62,7 +62,7 @@ impl<'c> RouteTable<'c> {
         Self { config, rows: rows.collect() }
     }
 
-    /// The number of routes, and thereby the bound of the indexes of [`Self::insert_in`].
+    /// The number of routes, which is the bound of the indexes of [`Self::insert_in`].
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -133,8 +133,8 @@ impl<'c> Router<'c> {
         self.find(host, path, |row| row.route.allows(method)).map(|row| row.key)
     }
 
-    /// The route that answers a CORS preflight which [`Self::lookup`] finds no route for: the first that allows
-    /// the requested method and has the `cors` plugin, which a global rule may supply for all.
+    /// The route that answers a CORS preflight without a route of [`Self::lookup`]: the first one that allows the
+    /// requested method and has the `cors` plugin. A global rule may supply the plugin for all routes.
     pub fn lookup_preflight(
         &self,
         host: Option<&str>,
@@ -188,8 +188,8 @@ impl<'c> Router<'c> {
                     .insert(reversed.as_str(), PathRouter::new())
                     .map_err(|error| fault(conflict(&error)))?;
             }
-            // PingSIX looks the new entry up again and panics when it does not find it, which happens for
-            // patterns with escaped braces: they are stored unescaped.
+            // PingSIX looks the new entry up again and panics without a result. This happens for patterns with escaped
+            // braces, which are stored unescaped.
             let paths = self.hosts.at_mut(reversed).map_err(|_| fault(InsertionFault::Unfindable))?;
             insert_paths(paths.value, index, row, Some(host), rows)?;
         }
@@ -230,7 +230,7 @@ fn conflict(error: &matchit::InsertError) -> InsertionFault {
     InsertionFault::Conflict { with: error.to_string() }
 }
 
-/// A pattern that PingSIX fails to insert; it then refuses the whole configuration.
+/// A pattern that PingSIX fails to insert. PingSIX refuses the whole configuration then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("pattern \"{pattern}\" of {route} cannot be inserted")]
 pub struct InsertionError {
@@ -241,24 +241,24 @@ pub struct InsertionError {
     pub host: Option<String>,
     /// The host or path pattern as written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The fault of the pattern.
     #[source]
     pub cause: InsertionFault,
 }
 
-/// Why a pattern cannot be inserted.
+/// The fault of a pattern that cannot be inserted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertionFault {
-    /// The pattern is wrong by itself.
+    /// The pattern is invalid by itself.
     #[error(transparent)]
     Pattern(PatternFault),
-    /// Another pattern stands in the way.
+    /// The pattern conflicts with another one.
     #[error("{with}")]
     Conflict {
-        /// What matchit says, which quotes the other pattern.
+        /// The message of matchit, which quotes the other pattern.
         with: String,
     },
-    /// PingSIX's worker panics, because it cannot find the pattern it has just inserted.
+    /// PingSIX's worker panics, because a look-up does not find the inserted pattern.
     #[error("the pattern is stored in another form than it is looked up in")]
     Unfindable,
 }

@@ -1,4 +1,4 @@
-//! Key material never reaches logs, errors or dumps.
+//! Redaction of secrets in logs, errors and dumps.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ResourceKind;
 
-/// What is shown in the place of a secret.
+/// The text in the place of a secret.
 pub(crate) const REDACTED: &str = "<redacted>";
 
 /// Stands for a secret in `Debug` output.
@@ -22,14 +22,14 @@ impl fmt::Debug for Redacted {
 /// (`src/config/mod.rs`, `src/plugins/{basic_auth,csrf,jwt_auth,key_auth}.rs`).
 pub(super) const SECRET_FIELDS: [&str; 5] = ["client_key", "key", "keys", "password", "secret"];
 
-/// A copy of a plugin's configuration that may be shown. `key` is also the name of harmless fields, so only
-/// the configurations of the plugins that hold secrets lose it.
+/// A copy of a plugin's configuration without secrets. Other plugins have a harmless `key`, so only plugins with
+/// secrets lose that field.
 pub(super) fn redact(plugin: &str, config: &Value) -> Value {
     let holds_secrets = matches!(plugin, "basic-auth" | "csrf" | "jwt-auth" | "key-auth");
     redact_fields(config, holds_secrets)
 }
 
-/// A copy of a document that may be shown.
+/// A copy of a document without secrets.
 pub(super) fn redact_document(kind: ResourceKind, document: &Value) -> Value {
     let Value::Object(fields) = document else { return document.clone() };
     let shown = |(name, field): (&String, &Value)| {

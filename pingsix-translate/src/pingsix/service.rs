@@ -1,4 +1,4 @@
-//! Services: what several routes share.
+//! Services: the shared parts of routes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::validate::rules;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct Service {
-    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    /// The id in the body: never written, because the key has the id, and empty after decoding.
     #[serde(default, skip_serializing)]
     pub id: String,
     /// A label for metrics.

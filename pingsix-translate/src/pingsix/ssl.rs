@@ -1,17 +1,17 @@
-//! Certificates and the server names they are shown to.
+//! Certificates and their server names.
 
 use serde::{Deserialize, Serialize};
 
 use super::secret::Redacted;
 
-/// A certificate, its key, and the server names it is shown to.
+/// A certificate, its key, and its server names.
 ///
-/// PingSIX sends the first certificate only. A server name, compared without regard to case, may stand once in
-/// all documents of this kind. PingSIX: `src/config/mod.rs`, `SSL`; `src/proxy/ssl.rs`.
+/// PingSIX sends the first certificate only. Server names are case-insensitive, and unique among all documents of this
+/// kind. PingSIX: `src/config/mod.rs`, `SSL`; `src/proxy/ssl.rs`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct Ssl {
-    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    /// The id in the body: never written, because the key has the id, and empty after decoding.
     #[serde(default, skip_serializing)]
     pub id: String,
     /// The certificate in PEM, leaf first.

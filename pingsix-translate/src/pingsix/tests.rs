@@ -1,4 +1,4 @@
-//! The documents: what is written, what is read, and what is never shown.
+//! Encoding, decoding and redaction of documents.
 
 use serde_json::{Value, json};
 

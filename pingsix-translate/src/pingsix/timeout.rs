@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The timeouts of one connection to a backend, in whole seconds, each 1 to 86400.
 ///
-/// They are idle timers, not limits on the whole exchange, and running into one answers 502.
+/// The timeouts are idle timeouts, without a limit on the whole exchange. After a timeout, PingSIX answers 502.
 /// PingSIX: `src/config/mod.rs`, `Timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]

@@ -1,4 +1,4 @@
-//! Backends: where PingSIX sends a request.
+//! Upstreams: the backends of requests.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use super::secret::Redacted;
 use super::timeout::Timeout;
 use super::validate::rules;
 
-/// A set of weighted backend nodes and how to talk to them; named by a key or written inline.
+/// A set of weighted backend nodes with their protocol; named by a key, or inline.
 ///
 /// PingSIX: `src/config/mod.rs`, `Upstream`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct Upstream {
-    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    /// The id in the body: never written, because the key has the id, and empty after decoding.
     #[serde(default, skip_serializing)]
     pub id: String,
     /// A label for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How often a failed connect is tried again; PingSIX takes absence for 0.
+    /// The number of retries of a failed connect; absence counts as 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Seconds after which no further retry starts.
+    /// The time in seconds after which no retry starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_timeout: Option<u64>,
     /// Timeouts towards the nodes.
@@ -36,14 +36,14 @@ pub struct Upstream {
     /// port defaults to 80, or 443 for [`Scheme::Https`] and [`Scheme::Grpcs`].
     #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
-    /// How a node is chosen.
+    /// The selection of a node.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub r#type: SelectionType,
     /// Active health checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub checks: Option<Box<HealthCheck>>,
-    /// What a hashing [`SelectionType`] hashes.
+    /// The source of the hash key of a hashing [`SelectionType`].
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hash_on: HashOn,
     /// The variable, header or cookie that is hashed.
@@ -94,7 +94,7 @@ fn is_default_key(key: &str) -> bool {
     key == "uri"
 }
 
-/// How a node is chosen among the healthy ones. PingSIX: `src/config/mod.rs`, `SelectionType`.
+/// The selection of a node among the healthy ones. PingSIX: `src/config/mod.rs`, `SelectionType`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelectionType {
@@ -109,8 +109,7 @@ pub enum SelectionType {
     Ketama,
 }
 
-/// Where the key of a hashing selection, or of `limit-count`, comes from.
-/// PingSIX: `src/config/mod.rs`, `UpstreamHashOn`.
+/// The source of the key of a hashing selection, or of `limit-count`. PingSIX: `src/config/mod.rs`, `UpstreamHashOn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HashOn {
@@ -132,7 +131,7 @@ pub enum Scheme {
     Http,
     /// HTTP over TLS.
     Https,
-    /// HTTP/2 without TLS, whatever the content type.
+    /// HTTP/2 without TLS, for any content type.
     Grpc,
     /// HTTP/2 over TLS.
     Grpcs,

@@ -1,7 +1,7 @@
-//! What PingSIX's version of the http crate takes for a path and query.
+//! The parser of paths and queries in PingSIX's version of the http crate.
 
-/// The text, without fragment, if http 1.3.1 parses it as a path and query. Unlike later versions it does not
-/// ask for a leading slash; an empty path becomes `/`.
+/// The text without its fragment, if http 1.3.1 parses it as a path and query. That version accepts paths without a
+/// leading slash, unlike later ones; an empty path becomes `/`.
 pub(super) fn path_and_query(text: &str) -> Option<String> {
     let text = text.split('#').next().unwrap_or_default();
     let (path, query) = text.split_once('?').unwrap_or((text, ""));

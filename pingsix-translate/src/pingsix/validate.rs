@@ -1,14 +1,14 @@
-//! PingSIX's acceptance rules: what it refuses, when, and what it accepts but then gets wrong.
+//! PingSIX's acceptance rules: the faults that PingSIX refuses, and the configurations that PingSIX accepts and then
+//! misinterprets.
 //!
-//! PingSIX validates the whole prefix and drops the whole update for one fault in it, so nothing that it would
-//! refuse may be written. Every rule here names the document, the field, and the PingSIX source file it
-//! mirrors. The rules of single fields stand on the types, as `garde` attributes; the ones that need more than
-//! a field stand below this module.
+//! PingSIX validates the whole prefix and drops the whole update for one fault, so a sink must never write a document
+//! with a fault. A violation names the document, the field, and the mirrored source file of PingSIX. The rules of
+//! single fields are `garde` attributes of the types; all other rules are below this module.
 //!
-//! [`validate`] takes a typed [`Config`]; [`validate_raw`], [`validate_pairs`] and [`validate_static`] take any
-//! PingSIX configuration in the form it is stored in, and also report what the types cannot express: wrong
-//! types, nulls, integers written as `1.0`, fields PingSIX ignores. [`order_dependence`] flags tables whose
-//! answers depend on PingSIX's random order of insertion.
+//! [`validate`] checks a typed [`Config`]. [`validate_raw`], [`validate_pairs`] and [`validate_static`] check any
+//! PingSIX configuration in its stored form. They also report faults that the types cannot express: wrong types,
+//! nulls, integers written as `1.0`, and ignored fields. [`order_dependence`] finds tables whose answers depend on
+//! PingSIX's random order of insertion.
 
 mod budget;
 mod closure;
@@ -34,16 +34,16 @@ pub use self::violation::{Rule, Severity, Subject, Violation, is_refused, is_unf
 
 use super::{Config, DocumentKey, Route};
 
-/// What the acceptance rules need to know about the PingSIX that will read the configuration.
+/// The properties of the PingSIX that reads the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidateOptions {
     /// The prefix, which counts towards the size of every key.
     pub prefix: String,
-    /// The most bytes a list response may have; [`BYTES_BUDGET`] leaves room below the hard [`BYTES_LIMIT`].
+    /// The largest size of a list response in bytes; [`BYTES_BUDGET`] leaves room below the hard [`BYTES_LIMIT`].
     pub bytes_budget: usize,
-    /// The most matcher entries, that is the sum over all routes of hosts times paths.
+    /// The largest number of matcher entries, the sum over all routes of hosts times paths.
     pub entries_budget: usize,
-    /// What a node that is a DNS name means.
+    /// The treatment of nodes with DNS names.
     pub dns_names: DnsNames,
     /// Whether the PingSIX decrypts secrets.
     pub encryption: Encryption,
@@ -61,14 +61,14 @@ impl Default for ValidateOptions {
     }
 }
 
-/// What a node that is a DNS name means. PingSIX refuses the whole configuration while a name does not
-/// resolve and no other node of its upstream is usable, which nobody can know in advance.
+/// The treatment of nodes with DNS names. PingSIX refuses the whole configuration while a name does not resolve and
+/// its upstream has no other usable node. A check in advance cannot know this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DnsNames {
-    /// The name is taken to resolve, and a violation of [`Severity::Misbehaves`] points at the risk.
+    /// The check assumes that the name resolves, and reports the risk as [`Severity::Misbehaves`].
     #[default]
     Warn,
-    /// The name is taken not to resolve: [`Severity::RejectedLate`] unless another node is an address.
+    /// The check assumes that the name does not resolve: [`Severity::RejectedLate`] unless another node is an address.
     Refuse,
 }
 
@@ -78,21 +78,21 @@ pub enum Encryption {
     /// Encryption envelopes are refused.
     #[default]
     Off,
-    /// Well-formed envelopes are taken to decrypt, and to decrypt to what fits.
+    /// The check assumes that well-formed envelopes decrypt to valid secrets.
     On,
-    /// Envelopes are texts like any other, as in PingSIX's static form.
+    /// Envelopes are plain texts, as in PingSIX's static form.
     Literal,
 }
 
 /// Every fault of a configuration, in the order of its documents.
 ///
-/// The rules look at the values as they are; a [`Config`] has already lost what only raw JSON can express.
+/// A [`Config`] lacks the faults that only raw JSON can express.
 pub fn validate(config: &Config, options: &ValidateOptions) -> Vec<Violation> {
     validate_known(config, &BTreeSet::new(), config.size_in_bytes(&options.prefix), options)
 }
 
-/// The faults of one document of a configuration: those that are not about several documents at once, and references
-/// that lead nowhere. Nothing for a key without a document.
+/// The faults of one document of a configuration, dangling references included. Faults of several documents together
+/// are excluded. The result is empty for a key without a document.
 pub fn validate_document(config: &Config, key: &DocumentKey, options: &ValidateOptions) -> Vec<Violation> {
     let mut violations = Vec::new();
     if let Some(value) = config.get(key) {
@@ -102,14 +102,14 @@ pub fn validate_document(config: &Config, key: &DocumentKey, options: &ValidateO
     violations
 }
 
-/// Whether the path patterns of a route could conflict with those of others: whether any has parameters or doubled
+/// Whether the path patterns of a route could conflict with those of others, because one has parameters or doubled
 /// braces.
 pub fn may_conflict(route: &Route) -> bool {
     route.path_patterns().iter().any(|pattern| pattern::is_peculiar(pattern))
 }
 
-/// As [`validate`], with keys of documents that exist but could not be decoded, so that references to them are
-/// not dangling, and with the size of what is really stored.
+/// As [`validate`], with the keys of undecodable documents, so references to them are not dangling, and with the size
+/// of the stored documents.
 fn validate_known(
     config: &Config,
     undecodable: &BTreeSet<DocumentKey>,

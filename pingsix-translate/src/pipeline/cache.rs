@@ -143,6 +143,10 @@ impl<O: Owner> TranslationCache<O> {
         if has_new_context || self.concern_streams(&changes, &backends) {
             self.lower_streams(options, &mut to_judge);
         }
+        let targets = self.slab.of_targets(self.owner.targets());
+        let with_other_policies = self.owner.judge_policies(&targets, &references);
+        let routes = with_other_policies.iter().filter(|object| object.kind.is_route());
+        to_judge.extend(routes.flat_map(|route| self.slab.of_target(route)));
         self.judge_routes(&to_judge);
         Ok((self.translation(snapshot, &references), count))
     }
@@ -258,7 +262,6 @@ impl<O: Owner> TranslationCache<O> {
         let served = Served {
             data_planes: data_planes.collect(),
             stream_planes: stream_planes.collect(),
-            inputs: &self.slab.of_targets(self.owner.targets()),
             counts: &self.counts,
             verdicts: self.verdicts.clone(),
             problems: self.slab.problems().chain(of_others).cloned().chain(of_certificates).collect(),

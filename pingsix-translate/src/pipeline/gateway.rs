@@ -20,9 +20,9 @@ use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
 use crate::snapshot::{
     AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents,
-    SecurityPolicy, Snapshot,
+    SecurityPolicy, Snapshot, TrafficPolicy,
 };
-use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
+use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(super) struct OfGateway {
     last: LastGateway,
     extensions: Extensions,
     context: GatewayContext,
+    policies: JudgedPolicies,
 }
 
 impl Owner for OfGateway {
@@ -44,6 +45,7 @@ impl Owner for OfGateway {
             last: LastGateway::new(snapshot),
             extensions: Extensions::new(&snapshot.referents.http_route_filters),
             context: GatewayContext::new(snapshot, references, options),
+            policies: JudgedPolicies::default(),
         }
     }
 
@@ -85,6 +87,15 @@ impl Owner for OfGateway {
         self.context.attach(route, references, backends_and_shared, problems)
     }
 
+    fn judge_policies(
+        &mut self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> BTreeSet<ObjectKey> {
+        let before = std::mem::replace(&mut self.policies, self.context.judge_policies(inputs, references));
+        self.policies.affected.changed(&before.affected)
+    }
+
     fn judge(
         &self,
         index: usize,
@@ -93,7 +104,8 @@ impl Owner for OfGateway {
         shared: &mut Shared,
     ) -> (Option<RouteVerdict>, JudgedRoute) {
         let mut problems = Vec::new();
-        let mut verdict = judge_route(index, input, refusals, &mut problems);
+        let policies = self.policies.affected.of_route(&input.route.key);
+        let mut verdict = judge_route(index, input, refusals, policies.as_deref(), &mut problems);
         verdict.parents = shared.parents.share(verdict.parents);
         let counted = attached_to(index, input, &verdict, refusals);
         (Some(verdict), JudgedRoute { problems, counted })
@@ -130,9 +142,9 @@ impl Owner for OfGateway {
         references: &References<'_>,
         served: Served<'_>,
     ) -> Translation {
-        let Served { data_planes, stream_planes, inputs, counts, verdicts, problems } = served;
-        let judged = JudgedBefore { counts, routes: verdicts, problems };
-        let verdicts = self.context.judge(snapshot, references, inputs, judged);
+        let Served { data_planes, stream_planes, counts, verdicts, problems } = served;
+        let judged = JudgedBefore { counts, routes: verdicts, policies: &self.policies, problems };
+        let verdicts = self.context.judge(snapshot, references, judged);
         Translation {
             data_planes,
             stream_planes,
@@ -200,7 +212,7 @@ fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.of_config_maps
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
-        || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy)
+        || diff.quarantined.iter().any(|key| [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&key.kind))
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 
@@ -214,6 +226,7 @@ struct LastGateway {
     backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
     backend_traffic_policies: LastObjects<Arc<BackendTrafficPolicy>>,
     security_policies: LastObjects<Arc<SecurityPolicy>>,
+    traffic_policies: LastObjects<Arc<TrafficPolicy>>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -234,6 +247,7 @@ impl LastGateway {
             backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
             backend_traffic_policies: LastObjects::new(&snapshot.backend_traffic_policies),
             security_policies: LastObjects::new(&snapshot.security_policies),
+            traffic_policies: LastObjects::new(&snapshot.traffic_policies),
         }
     }
 
@@ -248,6 +262,7 @@ impl LastGateway {
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
             !self.backend_traffic_policies.update(&snapshot.backend_traffic_policies).is_empty(),
             !self.security_policies.update(&snapshot.security_policies).is_empty(),
+            !self.traffic_policies.update(&snapshot.traffic_policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();

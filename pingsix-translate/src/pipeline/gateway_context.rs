@@ -16,7 +16,8 @@ use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::status::{
-    GatewayState, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
+    GatewayState, JudgedPolicies, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
+    refuse_gateway,
 };
 
 /// The listeners, data planes and policies that routes are attached with.
@@ -43,6 +44,7 @@ pub(super) struct JudgedBefore<'a> {
     /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    pub(super) policies: &'a JudgedPolicies,
     /// The problems of routes.
     pub(super) problems: Vec<Problem>,
 }
@@ -145,22 +147,25 @@ impl GatewayContext {
         RouteInput::new(route, rules, attached)
     }
 
-    /// Verdicts on everything but routes, and all problems. `inputs` are the routes in the order of the snapshot, or
-    /// only the routes that refer to the Service of a policy.
+    /// Verdicts on the policies. `inputs` are the routes in the order of the snapshot, or only the routes that refer to a
+    /// target of a policy.
+    pub(super) fn judge_policies(
+        &self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> JudgedPolicies {
+        judge_policies(&self.policies, (&self.gateway, &self.listeners.all), inputs, references)
+    }
+
+    /// Verdicts on everything but routes and policies, and all problems.
     pub(super) fn judge(
         &self,
         snapshot: &Snapshot,
         references: &References<'_>,
-        inputs: &[Arc<RouteInput>],
-        JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
+        JudgedBefore { counts, routes, policies, mut problems }: JudgedBefore<'_>,
     ) -> Verdicts {
-        let policies = judge_policies(
-            &self.policies,
-            (&self.gateway, &self.listeners.all),
-            inputs,
-            references,
-            &mut problems,
-        );
+        let JudgedPolicies { verdicts: of_policies, problems: problems_of_policies, affected } = policies;
+        problems.extend(problems_of_policies.iter().cloned());
         let state = GatewayState {
             listeners: &self.listeners,
             attached: counts,
@@ -168,8 +173,12 @@ impl GatewayContext {
             refused: self.refused.as_ref(),
             limits: &self.limits,
         };
-        let listener_sets = judge_listener_sets(&state);
-        let gateway = judge_gateway(&snapshot.gateway, &state, &listener_sets, references, &mut problems);
+        let mut listener_sets = judge_listener_sets(&state);
+        let mut gateway = judge_gateway(&snapshot.gateway, &state, &listener_sets, references, &mut problems);
+        affected.mark(&self.gateway, gateway.generation, (&mut gateway.conditions, &mut gateway.listeners));
+        for (key, set) in &mut listener_sets {
+            affected.mark(key, set.generation, (&mut set.conditions, &mut set.listeners));
+        }
         problems.extend(self.problems.iter().cloned());
         problems.sort();
         problems.dedup();
@@ -177,7 +186,7 @@ impl GatewayContext {
             gateway: Some(gateway),
             listener_sets,
             routes,
-            policies,
+            policies: of_policies.clone(),
             ingresses: SharedMap::new(),
             problems,
         }

@@ -21,13 +21,13 @@ use self::shadowed::Shadowed;
 use self::tls::{certificates, tls_of};
 use super::JudgedRoute;
 use super::Translation;
-use super::diff::{LastObjects, ObjectDiff};
+use super::diff::{LastObjects, ObjectDiff, ReferentsDiff};
 use super::infrastructure;
 use super::owner::{Owner, Served, Update, Updated, change_certificates};
 use super::route_slab::Source;
 use super::shared::Shared;
 use crate::attach::Listener;
-use crate::backends::Backends;
+use crate::backends::{Backends, ResolvedRule};
 use crate::crd::HostOwnership;
 use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
 use crate::lower::{
@@ -43,8 +43,12 @@ use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
-use crate::status::{Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_route};
+use crate::snapshot::{
+    Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, SecurityPolicy, key_of,
+};
+use crate::status::{
+    Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_policies_of_ingresses, judge_route,
+};
 
 /// An IngressClass of ours with the state that its Ingresses share.
 #[derive(Debug)]
@@ -69,13 +73,15 @@ pub(super) struct OfIngressClass {
     shadowed: BTreeMap<DataPlaneKey, Shadowed>,
     /// Every Ingress is served on all ports.
     attachments: Arc<Attachments>,
-    /// The policies; those of Gateway API are for Gateways alone.
+    last_policies: LastObjects<Arc<SecurityPolicy>>,
+    /// The policies of Ingresses; those of Gateway API are for Gateways alone.
     policies: Policies,
 }
 
 /// The specification of the class and its parameters.
 #[derive(Debug)]
 struct ClassContext {
+    key: Arc<ObjectKey>,
     class: Arc<str>,
     layout: Layout,
     is_served: bool,
@@ -128,6 +134,7 @@ impl ClassContext {
         problems.extend(several_defaults(&key, &snapshot.default_classes));
         Self {
             class: Arc::from(&*key.name.name),
+            key,
             layout: parameters.layout(options),
             is_served,
             parameters,
@@ -185,7 +192,8 @@ impl Owner for OfIngressClass {
             ingresses,
             shadowed: BTreeMap::new(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
-            policies: Policies::default(),
+            last_policies: LastObjects::new(&snapshot.security_policies),
+            policies: Policies::of_ingresses(snapshot, references),
         }
     }
 
@@ -232,17 +240,27 @@ impl Owner for OfIngressClass {
         &self,
         route: Route,
         references: &References<'_>,
-        (backends, _): (&mut Backends, &mut Shared),
+        (backends, shared): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         let policies = self.policies.for_route(Payload::Requests(None));
         let rules = if let Part::RestOfHost(_) = route.part {
             Box::from([rests::nothing()])
         } else {
-            let resolve = |rule| references.resolve_rule(&route, rule, policies, backends, problems);
-            route.rules.iter().map(resolve).collect()
+            let rules = route.rules.iter().map(|rule| {
+                let share = |chain| shared.chains.share(chain);
+                let ports = 0..INGRESS_PORTS.len();
+                let chains = self.policies.chains_of_ingress(&route, rule, ports, share);
+                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
+            });
+            rules.collect()
         };
         RouteInput::new(route, rules, self.attachments.clone())
+    }
+
+    fn judge_policies(&mut self, _: &[Arc<RouteInput>], _: &References<'_>) -> BTreeSet<ObjectKey> {
+        // Ingresses have no conditions, so the verdicts on their policies can wait for the translation.
+        BTreeSet::new()
     }
 
     fn judge(
@@ -254,12 +272,12 @@ impl Owner for OfIngressClass {
     ) -> (Option<RouteVerdict>, JudgedRoute) {
         let mut problems = Vec::new();
         // An Ingress has no conditions.
-        judge_route(index, input, refusals, &mut problems);
+        judge_route(index, input, refusals, None, &mut problems);
         (None, JudgedRoute { problems, ..JudgedRoute::default() })
     }
 
     fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale> {
-        let Update { snapshot, diff, references, options, limit, slab, planes, .. } = update;
+        let Update { snapshot, diff, references, options, limit, slab, planes, to_attach } = update;
         let class = std::mem::replace(&mut self.class, snapshot.class.clone());
         let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
         let has_new_context = diff.of_proxies
@@ -279,6 +297,8 @@ impl Owner for OfIngressClass {
         if differences.len() > limit {
             return Err(Stale);
         }
+        let (policies, targets) = self.update_policies(snapshot, diff, references);
+        to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
         let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
         let mut was = FirstTwoBefore::new();
@@ -324,15 +344,23 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, has_new_context, policies: BTreeSet::new() })
+        Ok(Updated { routes, has_new_context, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         std::iter::empty()
     }
 
-    fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
+    fn translation(
+        &mut self,
+        _: &IngressSnapshot,
+        references: &References<'_>,
+        served: Served<'_>,
+    ) -> Translation {
         let Served { data_planes, stream_planes, mut problems, .. } = served;
+        let class = &self.context.key;
+        let policies =
+            judge_policies_of_ingresses(&self.policies, class, &self.ingresses, references, &mut problems);
         for (key, plane) in &data_planes {
             self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
         }
@@ -348,12 +376,33 @@ impl Owner for OfIngressClass {
             infrastructure: self.context.infrastructure.clone(),
             attached: self.context.parameters.attached().cloned(),
             has_unusable_parameters: !self.context.is_served,
-            verdicts: verdicts(self.ingresses.clone(), problems),
+            verdicts: Verdicts { policies, ..verdicts(self.ingresses.clone(), problems) },
         }
     }
 }
 
 impl OfIngressClass {
+    /// Replaces the policies if they may differ. Returns those with other contents, and the Ingresses for which other
+    /// policies count than before.
+    fn update_policies(
+        &mut self,
+        snapshot: &IngressSnapshot,
+        diff: &ReferentsDiff,
+        references: &References<'_>,
+    ) -> (BTreeSet<Arc<ObjectKey>>, BTreeSet<ObjectKey>) {
+        let differ = !self.last_policies.update(&snapshot.security_policies).is_empty();
+        let may_refer_otherwise = diff.of_config_maps
+            || !diff.secrets.is_empty()
+            || !diff.reference_grants.is_empty()
+            || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy);
+        if !differ && (!may_refer_otherwise || snapshot.security_policies.is_empty()) {
+            return (BTreeSet::new(), BTreeSet::new());
+        }
+        let before = std::mem::replace(&mut self.policies, Policies::of_ingresses(snapshot, references));
+        let targets = self.policies.changed(&before).into_iter().cloned().collect();
+        (self.policies.changed_contents(&before), targets)
+    }
+
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();

@@ -59,7 +59,15 @@ pub(super) trait Owner: Debug + Sized {
         problems: &mut Vec<Problem>,
     ) -> RouteInput;
 
-    /// Judges a route. Routes of some kinds have no verdicts.
+    /// Judges the policies that routes depend on. `inputs` are all routes in the order of the snapshot, or only the routes of
+    /// [`Self::targets`]. Returns the objects with other policies than before.
+    fn judge_policies(
+        &mut self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> BTreeSet<ObjectKey>;
+
+    /// Judges a route, after the policies. Routes of some kinds have no verdicts.
     fn judge(
         &self,
         index: usize,
@@ -116,8 +124,6 @@ pub(super) struct Update<'a, O: Owner> {
 pub(super) struct Served<'a> {
     pub(super) data_planes: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
-    /// All routes in the order of the snapshot, or only the routes of [`Owner::targets`].
-    pub(super) inputs: &'a [Arc<RouteInput>],
     /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,

@@ -143,11 +143,25 @@ impl RouteSlab {
         if target.kind == Kind::Service {
             return self.referring(target).collect();
         }
-        if target.kind.is_route() {
+        if target.kind.is_route() || target.kind == Kind::Ingress {
             let source = Source::Object(Arc::new(target.clone()));
-            return self.by_source.get(&source).into_iter().flatten().copied().collect();
+            let mut slots: BTreeSet<usize> =
+                self.by_source.get(&source).into_iter().flatten().copied().collect();
+            let is_default = |slot: &usize| self.inputs[*slot].route.part == Part::DefaultBackend;
+            if slots.iter().any(is_default) {
+                slots.extend(self.of_hosts().filter(|slot| *self.inputs[*slot].route.key == *target));
+            }
+            return slots;
         }
         (0..self.inputs.len()).filter(|slot| self.inputs[*slot].is_there()).collect()
+    }
+
+    /// The routes for the rests of hosts.
+    fn of_hosts(&self) -> impl Iterator<Item = usize> {
+        // Hosts come behind all objects.
+        let sources = self.by_source.iter().rev();
+        let of_hosts = sources.take_while(|(source, _)| matches!(source, Source::Host(_)));
+        of_hosts.flat_map(|(_, slots)| slots).copied()
     }
 
     /// The routes for the verdicts on policies with these targets, in the order of the snapshot: by kind, then by

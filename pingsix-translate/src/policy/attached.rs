@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 
+use crate::crd::PolicyTargetReference;
 use crate::model::{
     Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
@@ -46,11 +47,24 @@ pub(crate) struct TargetRef<'a> {
     pub(crate) section_name: Option<&'a str>,
 }
 
+impl<'a> From<&'a PolicyTargetReference> for TargetRef<'a> {
+    fn from(target: &'a PolicyTargetReference) -> Self {
+        Self {
+            group: &target.group,
+            kind: &target.kind,
+            name: &target.name,
+            section_name: target.section_name.as_deref(),
+        }
+    }
+}
+
 /// The spec of a policy apart from its targets.
 #[derive(Debug)]
 pub(crate) struct PolicySpec<P> {
     /// The effect; or why PingSIX can honour the policy nowhere, at least one reason.
     pub(crate) effect: Result<P, Vec<Refusal>>,
+    /// Invalid fields. They are not applied, and the effect has all others.
+    pub(crate) unapplied: Vec<Refusal>,
     /// References that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
     pub(crate) limits: Vec<Limit>,
@@ -96,7 +110,7 @@ impl PolicyTarget {
         let Some(kind) = kind.filter(|kind| P::TARGETS.contains(kind)) else {
             let is_known = P::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
             let group = if target.group.is_empty() { "the core group" } else { target.group };
-            let targets: Vec<String> = P::TARGETS.iter().map(|kind| format!("{kind}s")).collect();
+            let targets: Vec<String> = P::TARGETS.iter().map(|kind| plural(*kind)).collect();
             return Err(Refusal::new(
                 at.child(if is_known { "group" } else { "kind" }),
                 Reason::Invalid,
@@ -110,10 +124,20 @@ impl PolicyTarget {
         };
         Ok(Self {
             object: ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name) },
-            // Empty is as good as not written.
-            section: target.section_name.filter(|name| !name.is_empty()).map(str::to_owned),
+            // Empty is as good as not written. An Ingress has no sections, so a policy for one counts for the whole Ingress,
+            // and is invalid: no part of the Ingress is open by mistake.
+            section: target
+                .section_name
+                .filter(|name| !name.is_empty() && kind != Kind::Ingress)
+                .map(str::to_owned),
         })
     }
+}
+
+/// Objects of a kind, in words.
+fn plural(kind: Kind) -> String {
+    let ending = if kind.as_str().ends_with('s') { "es" } else { "s" };
+    format!("{kind}{ending}")
 }
 
 /// A policy with its targets.
@@ -149,9 +173,9 @@ impl<P: PolicyKind> AttachedPolicy<P> {
         }
     }
 
-    /// Why PingSIX can honour the policy nowhere.
-    pub(crate) fn flaws(&self) -> &[Refusal] {
-        self.spec.effect.as_ref().err().map(Vec::as_slice).unwrap_or_default()
+    /// Why PingSIX can honour the policy nowhere, or some of its fields.
+    pub(crate) fn flaws(&self) -> impl Iterator<Item = &Refusal> {
+        self.spec.effect.as_ref().err().into_iter().flatten().chain(&self.spec.unapplied)
     }
 }
 

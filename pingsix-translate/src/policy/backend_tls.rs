@@ -54,6 +54,7 @@ impl PolicyKind for BackendTls {
         let hostname = verified_name(validation, unresolved.len(), &at);
         PolicySpec {
             effect: hostname.map(|hostname| Self { hostname }),
+            unapplied: Vec::new(),
             unresolved,
             limits: ignored_options(policy.spec.options.as_ref(), &spec.child("options")).collect(),
             protects: true,

@@ -29,12 +29,7 @@ impl PolicyKind for BackendTraffic {
     const TARGETS: &'static [Kind] = &[Kind::Service];
 
     fn target_refs(policy: &BackendTrafficPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(|target| TargetRef {
-            group: &target.group,
-            kind: &target.kind,
-            name: &target.name,
-            section_name: target.section_name.as_deref(),
-        })
+        policy.spec.target_refs.iter().map(TargetRef::from)
     }
 
     fn read(policy: &BackendTrafficPolicy, references: &References<'_>) -> PolicySpec<Self> {
@@ -85,6 +80,7 @@ impl PolicyKind for BackendTraffic {
         flaws.extend(unresolved.iter().cloned());
         PolicySpec {
             effect: if flaws.is_empty() { Ok(Self { settings: Arc::new(settings) }) } else { Err(flaws) },
+            unapplied: Vec::new(),
             unresolved,
             limits: Vec::new(),
             protects: spec.tls.is_some(),

@@ -5,15 +5,21 @@
 //! comes from one of these policies: the widest one with the strategy `Overrides` that sets the field, or else the narrowest
 //! one that sets the field (GEP-713).
 //!
+//! A contributor may have an invalid value of a field without which no request must pass; then the rule answers an error
+//! ([`InheritedKind::flaw`]).
+//!
 //! A policy that contributes no field is left out of the [`Chain`]. The others, in order, choose the same fields again, so a
 //! chain determines its plugins.
 
+mod flaws;
+
 use std::sync::Arc;
 
+pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
 use super::chain::{BrokenPolicy, Chain, ChainFacts};
 pub(crate) use crate::crd::MergeStrategy;
-use crate::model::ObjectKey;
+use crate::model::{Kind, ObjectKey};
 use crate::pingsix::Plugins;
 
 /// A kind of policy that wider targets hand down to narrower ones.
@@ -22,6 +28,11 @@ pub(crate) trait InheritedKind: PolicyKind + 'static {
     const FIELDS: &'static [Field<Self>];
 
     fn strategy(&self) -> MergeStrategy;
+
+    /// Why a field that is set cannot be honoured, although no request must pass without it.
+    fn flaw(&self, _field: &'static str) -> Option<&Arc<str>> {
+        None
+    }
 
     /// The plugins of a rule, each field from the policy that contributes it. `of` takes a name in [`Self::FIELDS`].
     fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins
@@ -46,9 +57,15 @@ pub(crate) struct Field<P> {
 
 /// Whether two policies set the same fields, so that rules have the same chains with both.
 pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
-    one.strategy() == other.strategy()
-        && P::FIELDS.iter().all(|field| (field.plugins)(one) == (field.plugins)(other))
+    let is_alike = |field: &Field<P>| {
+        (field.plugins)(one) == (field.plugins)(other) && one.flaw(field.name) == other.flaw(field.name)
+    };
+    one.strategy() == other.strategy() && P::FIELDS.iter().all(is_alike)
 }
+
+/// The kinds that inherited policies may target.
+pub(crate) const INHERITED_TARGETS: &[Kind] =
+    &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute];
 
 /// The position of a field.
 fn position<P: InheritedKind>(name: &str) -> Option<usize> {
@@ -109,21 +126,30 @@ impl<P: InheritedKind> AttachedPolicies<P> {
         policies: &mut Vec<Arc<ObjectKey>>,
         facts: &mut ChainFacts,
     ) -> Result<(), BrokenPolicy> {
-        let at_levels = self.at_levels(levels);
-        let mut effects = Vec::with_capacity(at_levels.len());
-        for policy in &at_levels {
+        let mut keys = Vec::new();
+        let mut effects = Vec::new();
+        for policy in self.at_levels(levels) {
             match &policy.spec.effect {
-                Ok(effect) => effects.push(effect),
-                Err(flaws) => {
+                Ok(effect) => {
+                    keys.push(&policy.key);
+                    effects.push(effect);
+                }
+                Err(flaws) if policy.spec.protects => {
                     let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
                     return Err(BrokenPolicy { policy: policy.key.clone(), flaw: flaw.into() });
                 }
+                // Requests may pass without the policy.
+                Err(_) => {}
             }
         }
         let contributors = contributors(&effects);
         let mut has_plugins = false;
         for (field, contributor) in P::FIELDS.iter().zip(&contributors) {
-            let Some(policy) = contributor.map(|index| effects[index]) else { continue };
+            let Some(index) = *contributor else { continue };
+            let policy = effects[index];
+            if let Some(flaw) = policy.flaw(field.name) {
+                return Err(BrokenPolicy { policy: keys[index].clone(), flaw: flaw.clone() });
+            }
             let plugins = (field.plugins)(policy).unwrap_or_default();
             if plugins.is_empty() {
                 continue;
@@ -136,8 +162,8 @@ impl<P: InheritedKind> AttachedPolicies<P> {
         }
         if has_plugins {
             let contributes = |index: &usize| contributors.contains(&Some(*index));
-            let indexes = (0..at_levels.len()).filter(contributes);
-            policies.extend(indexes.map(|index| at_levels[index].key.clone()));
+            let indexes = (0..keys.len()).filter(contributes);
+            policies.extend(indexes.map(|index| keys[index].clone()));
         }
         Ok(())
     }

@@ -8,13 +8,14 @@ use gateway_api::experimental::httproutes as api;
 
 use self::authentication::Authentication;
 use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
-use super::inherited::{Field, InheritedKind, MergeStrategy, merge_alike};
-use crate::crd::{self, SecurityPolicySpec, UnreadableField};
+use super::inherited::{
+    Field, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
+};
+use crate::crd::{self, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
 use crate::normalise::Cors;
+use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
-use crate::pingsix::validate::{Severity, ValidateOptions, validate};
-use crate::pingsix::{Config, Plugins, Service, Upstream};
 use crate::references::{References, entry};
 use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
@@ -38,15 +39,11 @@ const CSRF: &str = "csrf";
 impl PolicyKind for Security {
     type Object = SecurityPolicy;
 
-    const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute];
+    const TARGETS: &'static [Kind] =
+        &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress];
 
     fn target_refs(policy: &SecurityPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(|target| TargetRef {
-            group: &target.group,
-            kind: &target.kind,
-            name: &target.name,
-            section_name: target.section_name.as_deref(),
-        })
+        policy.spec.target_refs.iter().map(TargetRef::from)
     }
 
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
@@ -59,6 +56,7 @@ impl PolicyKind for Security {
         let limits = limits(&policy.spec);
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
+            unapplied: Vec::new(),
             unresolved,
             limits,
             protects: true,
@@ -157,13 +155,11 @@ struct Reader<'r> {
 impl<'r> Reader<'r> {
     fn read(&mut self, spec: &SecurityPolicySpec) -> Security {
         let at = FieldPath::new("spec");
-        for UnreadableField { field, message } in &spec.unreadable {
-            self.flaw(
-                FieldPath::new(&format!("spec.{field}")),
-                format!("The field cannot be read: {message}."),
-            );
+        self.flaws.extend(spec.unreadable.iter().map(unreadable_flaw));
+        self.flaws.extend(target_flaws(&spec.target_refs, spec.strategy));
+        if spec.strategy == MergeStrategy::Overrides && spec.anonymous.is_some() {
+            self.flaw(at.child("strategy"), "The field anonymous overrides no authentication.");
         }
-        self.check_targets(spec, &at.child("targetRefs"));
         let security = Security {
             strategy: spec.strategy,
             authentication: self.authentication(spec, &at),
@@ -188,35 +184,13 @@ impl<'r> Reader<'r> {
             self.check_networks(&client_ip.trusted_proxies, &at);
         }
         if self.flaws.is_empty() && self.unresolved.is_empty() {
-            self.check_acceptance(&security, &at);
+            self.flaws.extend(acceptance_flaws(Security::plugins(|_| Some(&security)), &at));
         }
         security
     }
 
     fn flaw(&mut self, at: FieldPath, message: impl Into<String>) {
         self.flaws.push(Refusal::new(at, Reason::Invalid, message));
-    }
-
-    /// The rules on targets, which the API server checks, too.
-    fn check_targets(&mut self, spec: &SecurityPolicySpec, at: &FieldPath) {
-        let is_wide =
-            |kind: &str| [Kind::Gateway, Kind::ListenerSet].iter().any(|wide| wide.as_str() == kind);
-        let wide = spec.target_refs.iter().filter(|target| is_wide(&target.kind)).count();
-        if spec.target_refs.is_empty() || spec.target_refs.len() > 16 {
-            self.flaw(at.clone(), format!("A policy has 1 to 16 targets, not {}.", spec.target_refs.len()));
-        }
-        if wide > 0 && wide < spec.target_refs.len() {
-            self.flaw(at.clone(), "The targets have to be Gateways and ListenerSets, or routes, not both.");
-        }
-        if spec.strategy == MergeStrategy::Overrides {
-            let at = FieldPath::new("spec").child("strategy");
-            if wide == 0 {
-                self.flaw(at.clone(), "Only policies of Gateways and ListenerSets may override others.");
-            }
-            if spec.anonymous.is_some() {
-                self.flaw(at, "The field anonymous overrides no authentication.");
-            }
-        }
     }
 
     fn check_networks(&mut self, networks: &[String], at: &FieldPath) {
@@ -275,24 +249,6 @@ impl<'r> Reader<'r> {
     /// The value; `None` after noting its flaw.
     fn valid<T>(&mut self, value: Result<T, String>, at: &FieldPath) -> Option<T> {
         value.map_err(|message| self.flaw(at.clone(), message)).ok()
-    }
-
-    /// Applies the acceptance rules of PingSIX to the plugins, so that no policy makes PingSIX refuse a configuration.
-    fn check_acceptance(&mut self, security: &Security, at: &FieldPath) {
-        let service = Service {
-            plugins: Security::plugins(|_| Some(security)),
-            upstream: Some(Box::new(Upstream::default())),
-            ..Service::default()
-        };
-        let mut config = Config::new();
-        config.insert("policy", service);
-        let violations = validate(&config, &ValidateOptions::default());
-        for violation in violations {
-            // What PingSIX gets wrong protects nothing either.
-            if violation.severity >= Severity::Misbehaves && violation.field.starts_with("plugins") {
-                self.flaws.push(Refusal::new(at.clone(), Reason::UnsupportedValue, violation.message));
-            }
-        }
     }
 }
 

@@ -193,7 +193,7 @@ impl Identified for EndpointSlice {
         pool.endpoint_ports(&mut self.ports);
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_content(&self, other: &Self) -> bool {
         self == other
     }
 

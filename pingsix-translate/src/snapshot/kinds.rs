@@ -8,7 +8,7 @@ pub use gateway_api::referencegrants::ReferenceGrant;
 pub use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 pub use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 
-pub use crate::crd::{BackendTrafficPolicy, HttpRouteFilter, PingsixProxy, SecurityPolicy};
+pub use crate::crd::{BackendTrafficPolicy, HttpRouteFilter, PingsixProxy, SecurityPolicy, TrafficPolicy};
 
 use gateway_api::gateways::{GatewayListeners, GatewaySpec, GatewayStatus};
 use gateway_api::listenersets::{ListenerSetParentRef, ListenerSetStatus};

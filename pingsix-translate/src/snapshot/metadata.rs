@@ -83,7 +83,7 @@ pub trait Identified: OfKind + Sized {
     fn share(&mut self, _pool: &mut Pool) {}
 
     /// Whether two versions of an object differ at most in fields that the API server maintains.
-    fn says_the_same(&self, other: &Self) -> bool;
+    fn has_equal_content(&self, other: &Self) -> bool;
 
     /// The content of the object as a text, which is equal for all versions with the same content. It may be secret.
     fn text(&self) -> String;
@@ -101,7 +101,7 @@ impl<K: OfKind + Resource<DynamicType = ()> + Serialize + DeserializeOwned> Iden
         self.meta().generation.unwrap_or_default()
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_content(&self, other: &Self) -> bool {
         essence(self.meta()) == essence(other.meta())
             && (has_generation(self.meta()) || without_metadata(self) == without_metadata(other))
     }

@@ -10,7 +10,7 @@ use super::frontend::FrontendValidation;
 use super::kinds::{
     BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
 };
-use crate::crd::{PingsixProxy, SecretObjectReference, SecurityPolicy};
+use crate::crd::{PingsixProxy, PolicyTargetReference, SecretObjectReference, SecurityPolicy, TrafficPolicy};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// The Services that the backends of an Ingress name, existing or not.
@@ -94,7 +94,10 @@ pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BT
 }
 
 /// The Secret with a client certificate that a policy names, existing or not.
-pub fn secret_of_traffic_policy(policy: &BackendTrafficPolicy, namespace: &str) -> Option<ObjectName> {
+pub fn secret_of_backend_traffic_policy(
+    policy: &BackendTrafficPolicy,
+    namespace: &str,
+) -> Option<ObjectName> {
     let secret = &policy.spec.tls.as_ref()?.client_certificate_ref;
     named_secret(secret, namespace)
 }
@@ -118,7 +121,7 @@ pub(crate) fn named_referent(reference: &SecretObjectReference, namespace: &str)
 }
 
 /// The Services that a policy targets, existing or not.
-pub fn services_of_traffic_policy(
+pub fn services_of_backend_traffic_policy(
     policy: &BackendTrafficPolicy,
     namespace: &Arc<str>,
 ) -> BTreeSet<ObjectName> {
@@ -131,13 +134,20 @@ pub fn services_of_traffic_policy(
 
 /// The objects that a SecurityPolicy targets, existing or not.
 pub fn targets_of_security_policy(policy: &SecurityPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
-    let targets = policy.spec.target_refs.iter();
-    targets
-        .filter_map(|target| {
-            let kind = Kind::from_group_kind(&target.group, &target.kind)?;
-            Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
-        })
-        .collect()
+    targets(&policy.spec.target_refs, namespace)
+}
+
+/// The objects that a TrafficPolicy targets, existing or not.
+pub fn targets_of_traffic_policy(policy: &TrafficPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
+    targets(&policy.spec.target_refs, namespace)
+}
+
+fn targets(target_refs: &[PolicyTargetReference], namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
+    let targets = target_refs.iter().filter_map(|target| {
+        let kind = Kind::from_group_kind(&target.group, &target.kind)?;
+        Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
+    });
+    targets.collect()
 }
 
 /// The Secrets that a SecurityPolicy names, existing or not.

@@ -273,7 +273,7 @@ routes! {
 
 impl AnyRoute {
     /// Whether both have the same content.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn has_equal_content(&self, other: &Self) -> bool {
         self.is_same(other) || self == other
     }
 

@@ -118,7 +118,7 @@ where
         self.filters.iter_mut().for_each(|filter| pool.name(filter));
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_content(&self, other: &Self) -> bool {
         self == other
     }
 

@@ -138,7 +138,7 @@ impl Identified for Service {
         pool.service_ports(&mut self.ports);
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_content(&self, other: &Self) -> bool {
         self == other
     }
 

@@ -12,11 +12,12 @@ mod release;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
+use super::to_status::ancestor_ref;
 use super::{
     Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
     PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
 };
-use crate::model::{ConditionType, GATEWAY_GROUP, Kind, ObjectKey};
+use crate::model::{ConditionType, GATEWAY_GROUP, Kind};
 
 /// `status.parents` of a route (Gateway API, `RouteStatus`).
 const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", max_entries: 32 };
@@ -217,15 +218,6 @@ fn with_defaults(mut reference: Value) -> Value {
         fields.entry("kind").or_insert_with(|| json!(Kind::Gateway.as_str()));
     }
     reference
-}
-
-fn ancestor_ref(ancestor: &ObjectKey) -> Value {
-    json!({
-        "group": ancestor.kind.group(),
-        "kind": ancestor.kind.as_str(),
-        "namespace": &*ancestor.name.namespace,
-        "name": &*ancestor.name.name,
-    })
 }
 
 /// Whether a condition type is ours. Such a condition is removed if the verdict lacks it.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::affected::Affected;
 use super::limited::limited;
 use super::{Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::attach::Listener;
@@ -14,18 +15,28 @@ use crate::policy::{
     Unserved, levels_of_listener, levels_of_rule,
 };
 use crate::references::References;
+use crate::shared_map::SharedMap;
+
+/// The verdicts on policies, their problems, and the policies that apply to each target.
+#[derive(Debug, Default)]
+pub(crate) struct JudgedPolicies {
+    pub(crate) verdicts: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) affected: Affected,
+}
 
 /// Judges the policies with a target that is a Gateway, one of its ListenerSets or attached routes, or that such routes use;
-/// the other policies are of no concern to the Gateway. `routes` are in the order of the snapshot. Routes without a relation to a target of a policy may be left out.
+/// the other policies are of no concern to the Gateway. `routes` are in the order of the snapshot. Routes without a relation to
+/// a target of a policy may be left out.
 pub(crate) fn judge_policies(
     policies: &Policies,
     (gateway, listeners): (&Arc<ObjectKey>, &[Listener]),
     routes: &[Arc<RouteInput>],
     references: &References<'_>,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
-    let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls, backend_traffic, security } = policies;
+) -> JudgedPolicies {
+    let mut judged = JudgedPolicies::default();
+    let JudgedPolicies { verdicts, problems, affected } = &mut judged;
+    let Policies { backend_tls, backend_traffic, security, traffic } = policies;
     if policies.targets().next().is_some() {
         let mut targets = targets_in_use(routes, references);
         targets.insert((**gateway).clone());
@@ -33,23 +44,51 @@ pub(crate) fn judge_policies(
         let routes_by_key: BTreeMap<&ObjectKey, &RouteInput> =
             attached(routes).map(|input| (&*input.route.key, input)).collect();
         targets.extend(routes_by_key.keys().map(|key| (*key).clone()));
-        let ancestor = Ancestor { gateway, listeners, routes: routes_by_key, targets, uses: uses(routes) };
-        ancestor.judge(backend_tls, references, |_| Vec::new(), &mut verdicts, problems);
-        ancestor.judge(backend_traffic, references, |_| Vec::new(), &mut verdicts, problems);
+        let ancestor =
+            Ancestor { owner: gateway, listeners, routes: routes_by_key, targets, uses: uses(routes) };
+        ancestor.judge(backend_tls, references, |_| Vec::new(), verdicts, problems);
+        ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
         let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, security);
-        ancestor.judge(security, references, overridden, &mut verdicts, problems);
+        ancestor.judge(security, references, overridden, verdicts, problems);
+        let overridden = |policy: &AttachedPolicy<_>| ancestor.overridden(policy, traffic);
+        ancestor.judge(traffic, references, overridden, verdicts, problems);
+        // The statuses of Services, which the other kinds target, are not ours.
+        affected.add(security, verdicts);
+        affected.add(traffic, verdicts);
     }
+    judged
+}
+
+/// Judges the policies with a target that is an Ingress of a class.
+///
+/// The ancestor of the verdicts is the IngressClass, for the reasons for which GEP-713 recommends the Gateway: the data planes
+/// of the class apply the policy, and an ancestor stands for a distinct application of the policy. An entry for each Ingress
+/// would be as correct, because an ancestor may be the target itself. The 16 entries that the API allows would then have no
+/// room for a policy with 16 targets beside another controller.
+pub(crate) fn judge_policies_of_ingresses(
+    policies: &Policies,
+    class: &Arc<ObjectKey>,
+    ingresses: &SharedMap<Arc<ObjectKey>, ()>,
+    references: &References<'_>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
+    let mut verdicts = BTreeMap::new();
+    let Policies { backend_tls: _, backend_traffic: _, security, traffic: _ } = policies;
+    let targets = policies.targets().filter(|target| ingresses.contains_key(*target)).cloned().collect();
+    let (listeners, routes, uses) = (&[][..], BTreeMap::new(), BTreeMap::new());
+    let ancestor = Ancestor { owner: class, listeners, routes, targets, uses };
+    ancestor.judge(security, references, |_| Vec::new(), &mut verdicts, problems);
     verdicts
 }
 
-/// A Gateway through which policies take effect.
+/// A Gateway or IngressClass through which policies take effect.
 struct Ancestor<'a> {
-    gateway: &'a Arc<ObjectKey>,
+    owner: &'a Arc<ObjectKey>,
     listeners: &'a [Listener],
     /// The attached routes.
     routes: BTreeMap<&'a ObjectKey, &'a RouteInput>,
     /// Possible targets of policies: the Gateway, its ListenerSets, attached routes, and objects that these routes use,
-    /// whether the latter exist or not.
+    /// whether the latter exist or not; or the Ingresses of the class.
     targets: BTreeSet<ObjectKey>,
     /// By policy.
     uses: BTreeMap<Arc<ObjectKey>, Uses>,
@@ -94,7 +133,7 @@ impl Ancestor<'_> {
             let verdict = PolicyVerdict {
                 key: policy.key.clone(),
                 generation: policy.generation,
-                ancestor: self.gateway.clone(),
+                ancestor: self.owner.clone(),
                 conditions,
             };
             verdicts.insert(policy.key.clone(), verdict);
@@ -140,7 +179,7 @@ impl Ancestor<'_> {
                     .collect();
                 for listener in input.attached.listeners() {
                     for rule in &rules {
-                        let levels = levels_of_listener(self.gateway, &self.listeners[listener]);
+                        let levels = levels_of_listener(self.owner, &self.listeners[listener]);
                         let levels: Vec<PolicyTarget> =
                             levels.chain(levels_of_rule(&input.route, rule)).collect();
                         overridden.extend(policies.overridden(policy, &levels));
@@ -152,7 +191,7 @@ impl Ancestor<'_> {
                         && target.section.as_ref().is_none_or(|section| *section == listener.name)
                 };
                 for listener in self.listeners.iter().filter(of_target) {
-                    let levels: Vec<PolicyTarget> = levels_of_listener(self.gateway, listener).collect();
+                    let levels: Vec<PolicyTarget> = levels_of_listener(self.owner, listener).collect();
                     overridden.extend(policies.overridden(policy, &levels));
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::affected;
 use super::limited::limited;
 use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
 use crate::attach::{Attachment, Listener};
@@ -79,11 +80,13 @@ impl Refusals {
     }
 }
 
-/// Judges a route with respect to each parentRef to the Gateway or its ListenerSets.
+/// Judges a route with respect to each parentRef to the Gateway or its ListenerSets. `policies` says which policies apply to
+/// the route.
 pub(crate) fn judge_route(
     index: usize,
     input: &RouteInput,
     refusals: &Refusals,
+    policies: Option<&str>,
     problems: &mut Vec<Problem>,
 ) -> RouteVerdict {
     let route = &input.route;
@@ -156,29 +159,10 @@ pub(crate) fn judge_route(
         {
             conditions.set(condition);
         }
-        let mut set = |kind, status, reason, message: String| {
-            conditions.set(Condition {
-                kind,
-                status,
-                reason,
-                message,
-                observed_generation: route.generation,
-            });
-        };
         // A route that is not accepted has this condition, too.
-        match unresolved.first() {
-            None => set(
-                ConditionType::ResolvedRefs,
-                ConditionStatus::True,
-                Reason::ResolvedRefs,
-                "All references are resolved.".to_owned(),
-            ),
-            Some(first) => set(
-                ConditionType::ResolvedRefs,
-                ConditionStatus::False,
-                first.reason,
-                joined(unresolved.iter().copied()),
-            ),
+        conditions.set(resolved_refs(&unresolved, route.generation));
+        if let (Ok(_), Some(policies)) = (outcome, policies) {
+            conditions.set(affected::condition(policies.to_owned(), route.generation));
         }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
@@ -193,6 +177,15 @@ pub(crate) fn judge_route(
         );
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
+}
+
+/// `ResolvedRefs` of a route with these references that lead nowhere.
+fn resolved_refs(unresolved: &[&Refusal], observed_generation: i64) -> Condition {
+    let (status, reason, message) = match unresolved.first() {
+        None => (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned()),
+        Some(first) => (ConditionStatus::False, first.reason, joined(unresolved.iter().copied())),
+    };
+    Condition { kind: ConditionType::ResolvedRefs, status, reason, message, observed_generation }
 }
 
 /// Refusals of backends.

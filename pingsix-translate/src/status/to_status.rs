@@ -104,7 +104,7 @@ impl RouteVerdict {
 }
 
 impl PolicyVerdict {
-    /// Our entries of `status.ancestors`: one for each Gateway whose translation judged the policy.
+    /// Our entries of `status.ancestors`: one for each Gateway or IngressClass whose translation judged the policy.
     pub fn to_status<'a>(verdicts: impl IntoIterator<Item = &'a Self>, controller_name: &str) -> Value {
         let ancestors: Value =
             verdicts.into_iter().map(|verdict| verdict.to_ancestor(controller_name)).collect();
@@ -113,18 +113,21 @@ impl PolicyVerdict {
 
     /// An entry of `status.ancestors`. The API allows 16 entries of all controllers together.
     pub fn to_ancestor(&self, controller_name: &str) -> Value {
-        let ObjectKey { kind, name } = &*self.ancestor;
         json!({
-            "ancestorRef": {
-                "group": kind.group(),
-                "kind": kind.as_str(),
-                "namespace": &*name.namespace,
-                "name": &*name.name,
-            },
+            "ancestorRef": ancestor_ref(&self.ancestor),
             "controllerName": controller_name,
             "conditions": self.conditions.to_value(),
         })
     }
+}
+
+/// `ancestorRef` of a policy's status. An ancestor in no namespace has no such field.
+pub(super) fn ancestor_ref(ObjectKey { kind, name }: &ObjectKey) -> Value {
+    let mut reference = json!({ "group": kind.group(), "kind": kind.as_str(), "name": &*name.name });
+    if kind.is_namespaced() {
+        reference["namespace"] = json!(&*name.namespace);
+    }
+    reference
 }
 
 impl ParentRef {

@@ -13,7 +13,7 @@ use super::{
     ROUTES, TEAMS, add_secret_of, add_service, assert_same, change_slices, difference, object, part, with,
 };
 
-fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
+pub(super) fn ingress(namespace: &str, name: &str, host: &str) -> Arc<Ingress> {
     let path = |path: &str| {
         let service = json!({"name": "own", "port": {"number": 80}});
         json!({"path": path, "pathType": "Prefix", "backend": {"service": service}})
@@ -66,19 +66,19 @@ fn world(parameters: &Value) -> IngressSnapshot {
 }
 
 /// A translator that has seen the world.
-struct Lab {
-    world: IngressSnapshot,
+pub(super) struct WarmTranslator {
+    pub(super) world: IngressSnapshot,
     before: Translation,
     translator: Translator,
 }
 
-impl Lab {
-    fn new() -> Self {
+impl WarmTranslator {
+    pub(super) fn new() -> Self {
         Self::of(&json!({"attached": {}}))
     }
 
     /// Hosts belong to namespaces.
-    fn owned() -> Self {
+    pub(super) fn owned() -> Self {
         Self::of(&json!({"attached": {}, "ingress": {"hostOwnership": "OldestNamespace"}}))
     }
 
@@ -96,7 +96,7 @@ impl Lab {
     }
 
     /// Changes the world, and back: what the change took, and how many documents came out different.
-    fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
         let mut world = self.world.clone();
         change(&mut world);
         let got = self.translator.translate_ingress(&world);
@@ -109,7 +109,7 @@ impl Lab {
     }
 }
 
-fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<Ingress>) {
+pub(super) fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<Ingress>) {
     world.ingresses.insert(ObjectName::new(namespace, name), ingress);
 }
 
@@ -117,48 +117,48 @@ fn put(world: &mut IngressSnapshot, namespace: &str, name: &str, ingress: Arc<In
 fn another_endpoint_is_one_document() {
     let own = ObjectName::new("team-3", "own");
     let other = json!([{"addresses": ["10.0.0.9"]}]);
-    let change = Lab::new().change(|world| change_slices(&mut world.referents, &own, other));
+    let change = WarmTranslator::new().change(|world| change_slices(&mut world.referents, &own, other));
     assert_eq!(change, (part(0), 1));
 }
 
 #[test]
 fn a_service_without_endpoints_concerns_the_ingresses_that_refer_to_it() {
     let own = ObjectName::new("team-3", "own");
-    let change = Lab::new().change(|world| change_slices(&mut world.referents, &own, json!([])));
+    let change = WarmTranslator::new().change(|world| change_slices(&mut world.referents, &own, json!([])));
     // Two Routes each, the upstream that goes, and the one that nobody reaches.
     assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
 }
 
 #[test]
 fn an_ingress_that_changes_comes_or_goes_is_what_is_done_again() {
-    for mut lab in [Lab::new(), Lab::owned()] {
+    for mut warm in [WarmTranslator::new(), WarmTranslator::owned()] {
         let name = ObjectName::new("team-3", "route-3");
         let pointer = "/spec/rules/0/http/paths/1/path";
-        let changed = with(&*lab.world.ingresses[&name], pointer, json!("/other"));
-        let replaced = lab.change(|world| put(world, "team-3", "route-3", changed));
+        let changed = with(&*warm.world.ingresses[&name], pointer, json!("/other"));
+        let replaced = warm.change(|world| put(world, "team-3", "route-3", changed));
         assert_eq!(
             replaced,
             (part(1), 3),
             "a Route that goes, one that comes, one that lists their patterns"
         );
-        let gone = lab.change(|world| assert!(world.ingresses.remove(&name)));
+        let gone = warm.change(|world| assert!(world.ingresses.remove(&name)));
         assert_eq!(gone, (part(0), 2));
         let new = ingress("team-3", "new", "new.team-3.test");
-        assert_eq!(lab.change(|world| put(world, "team-3", "new", new)), (part(1), 2));
+        assert_eq!(warm.change(|world| put(world, "team-3", "new", new)), (part(1), 2));
     }
 }
 
 #[test]
 fn a_data_plane_for_each_port_takes_no_more_than_one_for_both_and_twice_the_documents() {
-    let mut lab = Lab::per_port();
-    assert_eq!(lab.before.data_planes.len(), 2);
+    let mut warm = WarmTranslator::per_port();
+    assert_eq!(warm.before.data_planes.len(), 2);
     let own = ObjectName::new("team-3", "own");
     let slices = json!([{"addresses": ["10.0.0.9"]}]);
-    assert_eq!(lab.change(|world| change_slices(&mut world.referents, &own, slices)), (part(0), 2));
+    assert_eq!(warm.change(|world| change_slices(&mut world.referents, &own, slices)), (part(0), 2));
     let new = ingress("team-3", "new", "new.team-3.test");
-    assert_eq!(lab.change(|world| put(world, "team-3", "new", new)), (part(1), 4));
+    assert_eq!(warm.change(|world| put(world, "team-3", "new", new)), (part(1), 4));
     let tls = ObjectName::new("team-3", "tls");
-    assert_eq!(lab.change(|world| assert!(world.referents.secrets.remove(&tls))), (part(0), 1));
+    assert_eq!(warm.change(|world| assert!(world.referents.secrets.remove(&tls))), (part(0), 1));
 }
 
 #[test]
@@ -166,36 +166,36 @@ fn another_layout_is_a_full_translation() {
     let shared: Arc<PingsixProxy> = object(json!({
         "metadata": {"namespace": "infra", "name": "edge"}, "spec": {"attached": {"layout": "Shared"}},
     }));
-    let mut lab = Lab::per_port();
-    let mut world = lab.world.clone();
+    let mut warm = WarmTranslator::per_port();
+    let mut world = warm.world.clone();
     world.referents.proxies.insert(ObjectName::new("infra", "edge"), shared);
-    let got = lab.translator.translate_ingress(&world);
-    assert_eq!((lab.translator.effort(), got.data_planes.len()), (Effort::Whole, 1));
+    let got = warm.translator.translate_ingress(&world);
+    assert_eq!((warm.translator.effort(), got.data_planes.len()), (Effort::Whole, 1));
     assert_same(&got, &translate_ingress(&world, &Options::default()));
 }
 
 #[test]
 fn an_ingress_with_several_hosts_is_as_many_routes() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let mut written = serde_json::to_value(&*ingress("team-3", "new", "one.test")).unwrap();
     let mut rule = written["spec"]["rules"][0].clone();
     rule["host"] = json!("two.test");
     written["spec"]["rules"].as_array_mut().unwrap().push(rule);
-    assert_eq!(lab.change(|world| put(world, "team-3", "new", object(written))), (part(2), 4));
+    assert_eq!(warm.change(|world| put(world, "team-3", "new", object(written))), (part(2), 4));
 }
 
 #[test]
 fn what_nothing_is_made_of_changes_nothing() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let name = ObjectName::new("team-3", "route-3");
-    let newer = with(&*lab.world.ingresses[&name], "/metadata/generation", json!(2));
-    assert_eq!(lab.change(|world| put(world, "team-3", "route-3", newer)), (part(1), 0));
-    assert_eq!(lab.change(|_| {}), (part(0), 0));
+    let newer = with(&*warm.world.ingresses[&name], "/metadata/generation", json!(2));
+    assert_eq!(warm.change(|world| put(world, "team-3", "route-3", newer)), (part(1), 0));
+    assert_eq!(warm.change(|_| {}), (part(0), 0));
     let proxy: Arc<PingsixProxy> = object(json!({
         "metadata": {"namespace": "infra", "name": "edge"},
         "spec": {"attached": {"addresses": [{"value": "192.0.2.1"}]}},
     }));
-    let parameters = lab.change(|world| {
+    let parameters = warm.change(|world| {
         world.referents.proxies.insert(ObjectName::new("infra", "edge"), proxy);
     });
     assert_eq!(parameters, (part(0), 0));
@@ -203,32 +203,32 @@ fn what_nothing_is_made_of_changes_nothing() {
 
 #[test]
 fn a_host_that_another_namespace_names_too_concerns_those_who_name_it() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let also = ingress("team-4", "also", "route-3.team-3.test");
     // The two Ingresses share their cells, and both are told of it.
-    assert_eq!(lab.change(|world| put(world, "team-4", "also", also)).0, part(2));
-    let mut lab = Lab::owned();
+    assert_eq!(warm.change(|world| put(world, "team-4", "also", also)).0, part(2));
+    let mut warm = WarmTranslator::owned();
     let younger = with(
         &*ingress("team-4", "also", "route-3.team-3.test"),
         "/metadata/creationTimestamp",
         json!("2026-02-01T00:00:00Z"),
     );
     // Of the younger one nothing is served.
-    assert_eq!(lab.change(|world| put(world, "team-4", "also", younger)), (part(1), 0));
+    assert_eq!(warm.change(|world| put(world, "team-4", "also", younger)), (part(1), 0));
     let older = with(
         &*ingress("team-4", "also", "route-3.team-3.test"),
         "/metadata/creationTimestamp",
         json!("2025-01-01T00:00:00Z"),
     );
     // The host changes hands: two Routes, with another upstream.
-    assert_eq!(lab.change(|world| put(world, "team-4", "also", older)), (part(1), 2));
+    assert_eq!(warm.change(|world| put(world, "team-4", "also", older)), (part(1), 2));
 }
 
 #[test]
 fn a_wildcard_concerns_those_below_it_that_are_of_another_namespace() {
-    let mut lab = Lab::new();
+    let mut warm = WarmTranslator::new();
     let wildcard = ingress("team-4", "wildcard", "*.team-3.test");
-    let (effort, documents) = lab.change(|world| put(world, "team-4", "wildcard", wildcard));
+    let (effort, documents) = warm.change(|world| put(world, "team-4", "wildcard", wildcard));
     assert_eq!((effort, documents), (part(ROUTES + 1), 2));
 }
 
@@ -237,7 +237,7 @@ fn a_certificate_that_is_rotated_is_one_document() {
     let mut objects = Objects::default();
     add_secret_of(&mut objects, "team-3", "tls", "route-0.team-3.test");
     let rotated = objects.secrets().next().unwrap().1.clone();
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         world.referents.secrets.insert(ObjectName::new("team-3", "tls"), rotated);
     });
     assert_eq!(change, (part(0), 1));
@@ -245,7 +245,7 @@ fn a_certificate_that_is_rotated_is_one_document() {
 
 #[test]
 fn a_certificate_that_cannot_be_used_any_more_is_one_document_less() {
-    let change = Lab::new().change(|world| {
+    let change = WarmTranslator::new().change(|world| {
         assert!(world.referents.secrets.remove(&ObjectName::new("team-3", "tls")));
     });
     assert_eq!(change, (part(0), 1));

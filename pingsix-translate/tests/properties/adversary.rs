@@ -14,8 +14,8 @@
 //! `ADVERSARY_WORLDS` is the number of worlds (`just adversary-worlds` judges 100,000).
 
 mod attack;
+mod fixtures;
 mod ingress;
-mod stage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 
 use self::attack::{Aim, attack, attacks, named_apart};
-use self::stage::{HOSTILE, VICTIM, infrastructure, is_own, probes, victim};
+use self::fixtures::{HOSTILE, VICTIM, infrastructure, is_own, probes, victim};
 use crate::answer::{RESPONDER, answer};
 use crate::case::snapshot;
 use crate::generate::pick;
@@ -86,14 +86,14 @@ fn by(decided: &Decided) -> Result<By, String> {
 
 /// Objects of everybody, and how they are translated.
 #[derive(Clone, Debug)]
-struct Scene {
+struct AttackCase {
     aim: Aim,
     https: bool,
     options: Options,
     probes: Vec<Probe>,
 }
 
-impl Scene {
+impl AttackCase {
     fn draw(rng: &mut SmallRng, aim: Aim) -> (Self, Vec<Value>) {
         let https = rng.random();
         let mut objects = infrastructure(rng, https, aim.listeners);
@@ -174,10 +174,10 @@ struct Seen {
 }
 
 /// Over budget, whoever answers is who would answer without a budget, and at its own listeners that is the victim.
-fn judge_takeover(scene: &Scene, meant: &Answers, got: &Answers, seen: &mut Seen) -> Result<(), String> {
+fn judge_takeover(case: &AttackCase, meant: &Answers, got: &Answers, seen: &mut Seen) -> Result<(), String> {
     for (key, decided) in got {
         for (index, decided) in decided.iter().enumerate() {
-            let probe = &scene.probes[index];
+            let probe = &case.probes[index];
             let fault = |said: &str| format!("{key}, {probe:?}: {said}: {decided:?}");
             let answered = by(decided).map_err(|error| fault(&error))?;
             match &answered {
@@ -204,18 +204,18 @@ fn judge_takeover(scene: &Scene, meant: &Answers, got: &Answers, seen: &mut Seen
 
 /// Nothing about the victim is otherwise because of others.
 fn judge_difference(
-    scene: &Scene,
+    case: &AttackCase,
     (before, of_before): (&Translation, &Answers),
     (after, of_after): (&Translation, &Answers),
     seen: &mut Seen,
 ) -> Result<(), String> {
     for (key, decided) in of_before {
         for (index, before) in decided.iter().enumerate() {
-            let (probe, after) = (&scene.probes[index], &of_after[key][index]);
+            let (probe, after) = (&case.probes[index], &of_after[key][index]);
             if by(before)? == By::Nobody {
                 continue;
             }
-            let may_fail = !scene.tells_apart() && by(after)? == By::Nobody;
+            let may_fail = !case.tells_apart() && by(after)? == By::Nobody;
             if before != after && !may_fail {
                 return Err(format!("{key}, {probe:?}: without others {before:?}, beside them {after:?}"));
             }
@@ -230,7 +230,7 @@ fn judge_difference(
             seen.certificates += usize::from(before.is_some());
         }
     }
-    if scene.tells_apart() {
+    if case.tells_apart() {
         let said = |translation: &Translation| {
             let verdicts = &translation.verdicts;
             let routes = verdicts.routes.iter().filter(|(key, _)| &*key.name.namespace == VICTIM);
@@ -269,19 +269,24 @@ fn judge_documents(translation: &Translation, budget: Budget, options: &Options)
 }
 
 /// Judges the victim among these objects.
-fn judge(scene: &Scene, objects: &[Value], budget: Budget, seen: &mut Seen) -> Result<Translation, String> {
+fn judge(
+    case: &AttackCase,
+    objects: &[Value],
+    budget: Budget,
+    seen: &mut Seen,
+) -> Result<Translation, String> {
     let world = world(objects);
-    let whole = scene.translate(objects, Budget::default());
-    let got = scene.translate(objects, budget);
-    judge_documents(&got, budget, &scene.options)?;
-    let meant = answers(&world, &whole, &scene.probes)?;
-    let of_got = answers(&world, &got, &scene.probes)?;
-    judge_takeover(scene, &meant, &of_got, seen)?;
-    if scene.aim.younger && scene.aim.apart {
+    let whole = case.translate(objects, Budget::default());
+    let got = case.translate(objects, budget);
+    judge_documents(&got, budget, &case.options)?;
+    let meant = answers(&world, &whole, &case.probes)?;
+    let of_got = answers(&world, &got, &case.probes)?;
+    judge_takeover(case, &meant, &of_got, seen)?;
+    if case.aim.younger && case.aim.apart {
         let alone: Vec<Value> = objects.iter().filter(|object| !is_hostile(object)).cloned().collect();
-        let before = scene.translate(&alone, budget);
-        let of_before = answers(&world, &before, &scene.probes)?;
-        judge_difference(scene, (&before, &of_before), (&got, &of_got), seen)?;
+        let before = case.translate(&alone, budget);
+        let of_before = answers(&world, &before, &case.probes)?;
+        judge_difference(case, (&before, &of_before), (&got, &of_got), seen)?;
     }
     seen.worlds += 1;
     seen.over_budget += usize::from(is_over_budget(&got));
@@ -303,14 +308,14 @@ fn aim(rng: &mut SmallRng) -> Aim {
     Aim { younger: rng.random_bool(0.6), apart: rng.random_bool(0.6), listeners: rng.random_bool(0.3) }
 }
 
-/// A scene, its objects with hostile ones among them, and a budget.
-fn under_attack(rng: &mut SmallRng, aim: Aim) -> (Scene, Vec<Value>, Budget) {
-    let (scene, mut objects) = Scene::draw(rng, aim);
-    let alone = scene.translate(&objects, Budget::default());
+/// A case, its objects with hostile ones among them, and a budget.
+fn under_attack(rng: &mut SmallRng, aim: Aim) -> (AttackCase, Vec<Value>, Budget) {
+    let (case, mut objects) = AttackCase::draw(rng, aim);
+    let alone = case.translate(&objects, Budget::default());
     objects.extend(attacks(rng, aim));
-    let whole = scene.translate(&objects, Budget::default());
+    let whole = case.translate(&objects, Budget::default());
     let budget = scarce(rng, &alone, &whole);
-    (scene, objects, budget)
+    (case, objects, budget)
 }
 
 #[test]
@@ -319,10 +324,10 @@ fn hostile_tenants_take_no_request_of_the_victims_and_younger_ones_change_nothin
     for seed in 0..worlds() {
         let mut rng = SmallRng::seed_from_u64(seed);
         let aim = aim(&mut rng);
-        let (scene, objects, budget) = under_attack(&mut rng, aim);
-        if let Err(fault) = judge(&scene, &objects, budget, &mut seen) {
-            let again = |objects: &[Value]| judge(&scene, objects, budget, &mut Seen::default()).err();
-            report(&format!("seed {seed}, {scene:?}, {budget:?}: {fault}"), objects, again);
+        let (case, objects, budget) = under_attack(&mut rng, aim);
+        if let Err(fault) = judge(&case, &objects, budget, &mut seen) {
+            let again = |objects: &[Value]| judge(&case, objects, budget, &mut Seen::default()).err();
+            report(&format!("seed {seed}, {case:?}, {budget:?}: {fault}"), objects, again);
         }
     }
     println!("{seen:?}");
@@ -355,14 +360,14 @@ fn whatever_hostile_tenants_change_a_translator_remembers_nothing_of_it() {
     for seed in 0..worlds() / 8 {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0xad_0e);
         let aim = aim(&mut rng);
-        let (scene, mut objects, budget) = under_attack(&mut rng, aim);
-        let mut translator = Translator::new(Options { budget, ..scene.options.clone() });
+        let (case, mut objects, budget) = under_attack(&mut rng, aim);
+        let mut translator = Translator::new(Options { budget, ..case.options.clone() });
         for step in 0..4 {
             let got = translator.translate(&snapshot(&objects));
-            let checked = judge(&scene, &objects, budget, &mut seen)
+            let checked = judge(&case, &objects, budget, &mut seen)
                 .and_then(|fresh| incremental::compare(&got, &fresh));
             if let Err(fault) = checked {
-                panic!("seed {seed}, step {step}, {:?}, {:?}, {budget:?}: {fault}", scene.aim, scene.options);
+                panic!("seed {seed}, step {step}, {:?}, {:?}, {budget:?}: {fault}", case.aim, case.options);
             }
             edit(&mut rng, aim, &mut objects, 100 * (step + 1));
             seen.edits += 1;

@@ -13,7 +13,7 @@ use pingsix_translate::{DataPlane, Decision, Provenance};
 
 use crate::effect::{Effect, permission, resolve};
 use crate::evaluate;
-use crate::oracle::{Answer, Decided, Speech, Target, World};
+use crate::oracle::{Answer, BackendProtocol, Decided, Target, World};
 
 /// Where the data planes of all cases reach the responder.
 pub(crate) const RESPONDER: SocketAddr =
@@ -124,7 +124,7 @@ pub(crate) fn target_of<'u>(
                         namespace: service.name.namespace.to_string(),
                         name: service.name.name.to_string(),
                         port: u16::try_from(*port).unwrap(),
-                        speech: speech_of(upstream)?,
+                        protocol: protocol_of(upstream)?,
                         way: evaluate::way(upstream),
                     };
                     let by_nodes = target_by_nodes(world, upstream)?;
@@ -158,10 +158,10 @@ pub(crate) fn target_of<'u>(
 }
 
 /// How an upstream is spoken to.
-fn speech_of(upstream: &Upstream) -> Result<Speech, String> {
+fn protocol_of(upstream: &Upstream) -> Result<BackendProtocol, String> {
     match upstream.scheme {
-        Scheme::Http => Ok(Speech::Http1),
-        Scheme::Grpc => Ok(Speech::H2c),
+        Scheme::Http => Ok(BackendProtocol::Http1),
+        Scheme::Grpc => Ok(BackendProtocol::H2c),
         other @ (Scheme::Https | Scheme::Grpcs) => {
             Err(format!("an upstream is spoken to in an unusual way: {other:?}"))
         }
@@ -182,7 +182,7 @@ fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String>
                     namespace: namespace.clone(),
                     name: name.clone(),
                     port: port.port,
-                    speech: speech_of(upstream)?,
+                    protocol: protocol_of(upstream)?,
                     way: evaluate::way(upstream),
                 });
             }

@@ -22,7 +22,7 @@ use crate::answer::{RESPONDER, answer};
 use crate::effect::Effect;
 use crate::oracle::{Answer, Decided, Metadata, Route, RouteKindName, Target, World};
 use crate::probe::Probe;
-use crate::protection::Protection;
+use crate::protection::{Protection, Treatment};
 
 /// How a table is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +141,14 @@ impl Case {
                     // A preflight for what no rule takes: PingSIX looks for a rule that has the method asked for.
                     let is_late_preflight = expected.rule.is_none()
                         && expected.answer == Answer::status(404)
-                        && matches!(decided.answer.targets().as_slice(), [Target::Preflight(_)])
-                        && self.world.may_answer_preflight(port, probe);
+                        && match decided.answer.targets().as_slice() {
+                            [Target::Preflight(_)] => self.world.may_answer_preflight(port, probe),
+                            [Target::Status(status)] => {
+                                self.world.error_for_preflight(port, probe) == Some(*status)
+                                    && self.world.may_answer_preflight(port, probe)
+                            }
+                            _ => false,
+                        };
                     if decided != *expected && !refused && !is_late_preflight {
                         let said = format!("the oracle says {expected:?}, the data plane {decided:?}");
                         return Err(disagree(probe, said));
@@ -194,6 +200,8 @@ pub(crate) struct Tally {
     pub(crate) effects: u64,
     /// Reached a backend under policies.
     pub(crate) protected: u64,
+    /// Reached a backend under TrafficPolicies.
+    pub(crate) treated: u64,
     /// Decided by a GRPCRoute, whatever the answer.
     pub(crate) calls: u64,
     /// Taken by a listener of a ListenerSet, whatever the answer.
@@ -209,6 +217,8 @@ impl Tally {
         self.effects += u64::from(expected.effect.as_ref().is_some_and(Effect::is_one));
         let is_protected = expected.protection.as_ref().is_some_and(|of| *of != Protection::default());
         self.protected += u64::from(is_protected);
+        let is_treated = expected.protection.as_ref().is_some_and(|of| of.treatment != Treatment::default());
+        self.treated += u64::from(is_treated);
         let of_this_kind = match (&expected.rule, expected.answer.targets().as_slice()) {
             (_, [Target::Preflight(_)]) => &mut self.preflights,
             (None, _) => &mut self.not_found,
@@ -230,6 +240,7 @@ impl Tally {
         self.preflights += other.preflights;
         self.effects += other.effects;
         self.protected += other.protected;
+        self.treated += other.treated;
         self.calls += other.calls;
         self.of_listener_sets += other.of_listener_sets;
         self.refused += other.refused;
@@ -286,6 +297,7 @@ pub(crate) fn decode(object: &Value) -> Object {
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         "GatewayClass" => Object::GatewayClass(read(object)),
         "SecurityPolicy" => Object::SecurityPolicy(read(object)),
+        "TrafficPolicy" => Object::TrafficPolicy(read(object)),
         "HTTPRouteFilter" => Object::HttpRouteFilter(read(object)),
         "PingsixProxy" => Object::PingsixProxy(read(object)),
         other => panic!("tables have no objects of kind {other}"),

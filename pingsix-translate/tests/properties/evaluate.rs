@@ -3,14 +3,15 @@
 //! PingSIX: `src/plugins/{proxy_rewrite,response_rewrite,cors}.rs`, `src/proxy/upstream/*.rs`.
 
 use pingsix_translate::pingsix::plugin::{
-    BasicAuth, Cors, Csrf, IpRestriction, JwtAuth, KeyAuth, PluginConfig as _, ProxyRewrite, ResponseHeaders,
+    BasicAuth, Brotli, Cache, Cors, Csrf, FaultInjection, GrpcWeb, Gzip, IpRestriction, JwtAuth, KeyAuth,
+    KeyMissingPolicy, LimitCount, PluginConfig as _, ProxyRewrite, RequestId, ResponseHeaders,
     ResponseRewrite, TrafficSplit,
 };
-use pingsix_translate::pingsix::{PassHost, Plugins, Request, Scheme, Upstream};
+use pingsix_translate::pingsix::{HashOn, PassHost, Plugins, Request, Scheme, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 
 use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
-use crate::protection::{Addresses, Claims, Credential, Place, Protection};
+use crate::protection::{Addresses, Claims, Credential, Place, Protection, Quota, Treatment};
 
 /// How an upstream is reached.
 pub(crate) fn way(upstream: &Upstream) -> Way {
@@ -127,13 +128,88 @@ pub(crate) fn protection(plugins: &Plugins) -> Result<Protection, String> {
                 protection.csrf = Some(csrf.key);
                 continue;
             }
-            other => return Err(format!("nobody asks for the plugin {other}")),
+            other => {
+                treat(other, plugins, &mut protection.treatment)?;
+                continue;
+            }
         };
         if protection.credential.replace(credential).is_some() {
             return Err("PingSIX would demand two credentials".to_owned());
         }
     }
     Ok(protection)
+}
+
+/// Adds the treatment by a plugin.
+fn treat(name: &str, plugins: &Plugins, treatment: &mut Treatment) -> Result<(), String> {
+    let share = |percentage: Option<u32>| percentage.map_or(100, u64::from);
+    match name {
+        LimitCount::NAME => {
+            let limit: LimitCount = decode(plugins)?.ok_or("no limit")?;
+            let key = limit.key.as_str();
+            let by = match (limit.key_type, key.strip_prefix("arg_")) {
+                (HashOn::Vars, Some(name)) => Some(("parameter", name.to_owned())),
+                (HashOn::Vars, None) if key == "remote_addr" => None,
+                (HashOn::Vars, None) => return Err(format!("clients are told apart by {key}")),
+                (HashOn::Head, _) => Some(("header", key.to_ascii_lowercase())),
+                (HashOn::Cookie, _) => Some(("cookie", key.to_owned())),
+            };
+            let shares = match limit.key_missing_policy {
+                KeyMissingPolicy::Allow => return Err("requests without a key are not counted".to_owned()),
+                KeyMissingPolicy::Deny => false,
+                KeyMissingPolicy::Default => true,
+            };
+            treatment.quota = Some(Quota {
+                requests: limit.count.into(),
+                seconds: limit.time_window.into(),
+                by,
+                shares,
+                status: limit.rejected_code.into(),
+                tells: limit.show_limit_quota_header,
+            });
+        }
+        Gzip::NAME => {
+            let gzip: Gzip = decode(plugins)?.unwrap_or_default();
+            treatment.codings.insert("gzip".to_owned(), gzip.comp_level.map_or(1, u64::from));
+        }
+        Brotli::NAME => {
+            let brotli: Brotli = decode(plugins)?.unwrap_or_default();
+            treatment.codings.insert("br".to_owned(), brotli.comp_level.map_or(1, u64::from));
+        }
+        RequestId::NAME => {
+            let id: RequestId = decode(plugins)?.unwrap_or_default();
+            if id.algorithm != "uuid" {
+                return Err(format!("ids are made by {}", id.algorithm));
+            }
+            treatment.id = Some((id.header_name.to_ascii_lowercase(), id.include_in_response));
+        }
+        FaultInjection::NAME => {
+            let fault: FaultInjection = decode(plugins)?.unwrap_or_default();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a delay is at most a minute"
+            )]
+            let millis = |seconds: f64| (seconds * 1000.0).round() as u64;
+            treatment.delay = fault.delay.map(|delay| (millis(delay.duration), share(delay.percentage)));
+            treatment.error =
+                fault.abort.map(|abort| (u64::from(abort.http_status), share(abort.percentage)));
+        }
+        GrpcWeb::NAME => treatment.is_web = true,
+        Cache::NAME => {
+            let cache: Cache = decode(plugins)?.ok_or("no cache")?;
+            if cache.cache_authenticated_requests || cache.cache_set_cookie_responses {
+                return Err("responses for one client are kept for others".to_owned());
+            }
+            treatment.cache = Some((
+                cache.ttl,
+                cache.cache_http_methods.into_iter().collect(),
+                cache.cache_http_statuses.into_iter().map(u64::from).collect(),
+            ));
+        }
+        other => return Err(format!("nobody asks for the plugin {other}")),
+    }
+    Ok(())
 }
 
 fn token(auth: JwtAuth) -> Result<Credential, String> {

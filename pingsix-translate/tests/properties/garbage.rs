@@ -281,6 +281,7 @@ fn templates() -> Vec<Value> {
         ingress(),
         backend_tls_policy(),
         backend_traffic_policy(),
+        traffic_policy(),
         config_map(),
     ]);
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
@@ -478,6 +479,35 @@ fn backend_traffic_policy() -> Value {
             "timeout": { "connect": "1s", "send": "2s", "read": "3s" },
             "retry": { "numRetries": 2, "timeout": "5s", "statusCodes": [] },
             "tls": { "clientCertificateRef": { "name": "cert", "namespace": "shop" } },
+        },
+    })
+}
+
+fn traffic_policy() -> Value {
+    json!({
+        "apiVersion": "pingsix.io/v1alpha1",
+        "kind": "TrafficPolicy",
+        "metadata": { "namespace": "shop", "name": "traffic", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "targetRefs": [
+                { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gateway", "sectionName": "wild" },
+                { "group": "gateway.networking.k8s.io", "kind": "ListenerSet", "name": "more" },
+            ],
+            "strategy": "Overrides",
+            "rateLimit": { "local": {
+                "limit": { "requests": 3, "unit": "Minute" }, "key": { "type": "Header", "name": "x-user" },
+                "onMissingKey": "Deny", "rejectCode": 503, "quotaHeaders": false,
+            } },
+            "compression": [{ "type": "Gzip", "level": 6 }, { "type": "Brotli", "level": 11 }],
+            "requestID": { "headerName": "X-Id", "inResponse": false },
+            "faultInjection": {
+                "delay": { "duration": "250ms", "percentage": 5 }, "abort": { "httpStatus": 503, "percentage": 1 },
+            },
+            "grpcWeb": {},
+            "responseHeaders": {
+                "set": [{ "name": "A", "value": "1" }], "add": [{ "name": "B", "value": "2" }], "remove": ["C"],
+            },
+            "cache": { "ttl": "5s", "methods": ["GET"], "statuses": [200, 404] },
         },
     })
 }

@@ -8,6 +8,7 @@ mod request;
 mod route;
 pub(crate) mod security;
 mod service;
+pub(crate) mod traffic;
 
 use rand::Rng;
 use rand::rngs::SmallRng;

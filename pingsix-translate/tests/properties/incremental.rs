@@ -18,13 +18,13 @@ use crate::Tables;
 use crate::answer::RESPONDER;
 use crate::case::decode;
 use crate::generate::gateway::{certificates, namespaces};
-use crate::generate::{CERTIFICATES, NAMESPACES, Taste, security};
+use crate::generate::{CERTIFICATES, NAMESPACES, Taste, security, traffic};
 
 /// Changes in a history.
 const STEPS: usize = 12;
 
 /// Kinds of objects that everybody may depend on, and that change alone now and then.
-const ALONE: [&str; 9] = [
+const ALONE: [&str; 10] = [
     "Secret",
     "Namespace",
     "ReferenceGrant",
@@ -34,6 +34,7 @@ const ALONE: [&str; 9] = [
     "Gateway",
     "PingsixProxy",
     "SecurityPolicy",
+    "TrafficPolicy",
 ];
 
 /// What happened when objects of one kind changed.
@@ -136,7 +137,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     if rng.random_bool(0.25) {
         let sizes = translated(&objects, &options).data_planes.into_values().map(|plane| plane.size);
         let largest = sizes.map(|size| (size.bytes, size.matcher_entries)).max().unwrap_or_default();
-        let near = |size: usize| size * rng.random_range(70..130) / 100;
+        let near = |size: usize| size * rng.random_range(80..140) / 100;
         let [bytes, matcher_entries] = [largest.0, largest.1].map(near);
         options.budget = if rng.random() {
             Budget { bytes, ..Budget::default() }
@@ -204,7 +205,14 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
         quarantine.remove(origin);
         return;
     }
-    let kinds = [Kind::HttpRoute, Kind::GrpcRoute, Kind::Service, Kind::Secret];
+    let kinds = [
+        Kind::HttpRoute,
+        Kind::GrpcRoute,
+        Kind::Service,
+        Kind::Secret,
+        Kind::SecurityPolicy,
+        Kind::TrafficPolicy,
+    ];
     let keys: Vec<ObjectKey> = objects.values().map(|(_, object)| object.key()).collect();
     let keys: Vec<&ObjectKey> = keys.iter().filter(|key| kinds.contains(&key.kind)).collect();
     let Some(key) = keys.choose(rng) else { return };
@@ -266,10 +274,15 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
     let is_of_kind = |object: &&Value| object["kind"] == kind;
     let present: Vec<Value> =
         objects.values().map(|(object, _)| object).filter(is_of_kind).cloned().collect();
-    let new =
-        ["ReferenceGrant", "BackendTLSPolicy", "HTTPRouteFilter", "BackendTrafficPolicy", "SecurityPolicy"]
-            .contains(&kind)
-            && rng.random_bool(0.3);
+    let comes_often = [
+        "ReferenceGrant",
+        "BackendTLSPolicy",
+        "HTTPRouteFilter",
+        "BackendTrafficPolicy",
+        "SecurityPolicy",
+        "TrafficPolicy",
+    ];
+    let new = comes_often.contains(&kind) && rng.random_bool(0.3);
     if present.is_empty() || new {
         let of_kind: Vec<&Value> = others.iter().filter(is_of_kind).collect();
         return of_kind.choose(rng).map(|object| put(objects, (*object).clone())).is_some();
@@ -308,10 +321,14 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             object["spec"]["targetRefs"][0]["name"] = json!(service);
         }
         "HTTPRouteFilter" => object["spec"] = filter(rng),
-        "SecurityPolicy" => {
+        "SecurityPolicy" | "TrafficPolicy" => {
             let targets = object["spec"]["targetRefs"].take();
             let is_wide = targets[0]["kind"] == "Gateway" || targets[0]["kind"] == "ListenerSet";
-            object["spec"] = security::settings(rng, is_wide);
+            object["spec"] = if kind == "SecurityPolicy" {
+                security::settings(rng, is_wide)
+            } else {
+                traffic::settings(rng, is_wide)
+            };
             object["spec"]["targetRefs"] = targets;
         }
         "BackendTrafficPolicy" if rng.random() => {
@@ -494,6 +511,9 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
     }
     if rng.random() {
         security::add(rng, &mut objects);
+    }
+    if rng.random() {
+        traffic::add(rng, &mut objects);
     }
     objects
 }

@@ -5,6 +5,7 @@ mod generate;
 mod incremental;
 mod oracle;
 mod ownership;
+mod security;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use self::oracle::{Decided, Ingresses, Labels};
 use crate::generate::{hosts, probe};
 use crate::oracle::World;
 use crate::probe::Probe;
+use crate::protection::Protection;
 use crate::{accepted, case, cases, shrink};
 
 /// The class under test.
@@ -49,11 +51,13 @@ impl Case {
             all.insert(case::decode(object));
         }
         let snapshot = all.ingress_snapshot(CLASS).expect("every table has the class");
-        let is_of_services =
-            |object: &&Value| ["Service", "EndpointSlice"].contains(&object["kind"].as_str().unwrap());
-        let services: Vec<Value> = objects.iter().filter(is_of_services).cloned().collect();
+        let is_of_world = |object: &&Value| {
+            let kinds = ["Service", "EndpointSlice", "SecurityPolicy", "Secret", "ReferenceGrant"];
+            kinds.contains(&object["kind"].as_str().unwrap())
+        };
+        let of_world: Vec<Value> = objects.iter().filter(is_of_world).cloned().collect();
         Self {
-            world: World::read(&services),
+            world: World::read(&of_world),
             ingresses: Ingresses::read(objects),
             translation: translate_ingress(&snapshot, &options(layout)),
         }
@@ -177,11 +181,13 @@ struct Tally {
     services: u64,
     defaults: u64,
     as_specified: u64,
+    protected: u64,
 }
 
 impl Tally {
     fn count(&mut self, decided: &Decided) {
         self.checks += 1;
+        self.protected += u64::from(decided.protection != Protection::default());
         match decided {
             Decided { origin: None, .. } => self.not_found += 1,
             Decided { target: crate::oracle::Target::Status(_), .. } => self.errors += 1,

@@ -38,6 +38,7 @@ mod protection;
 mod regressions;
 mod security;
 mod shrink;
+mod traffic;
 mod verdict;
 
 use std::cell::Cell;

@@ -12,6 +12,7 @@ mod list;
 mod owner;
 mod row;
 mod security;
+mod traffic;
 mod verdict;
 mod world;
 
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub(crate) use self::attach::ListenerFault;
+use self::list::Agreement;
 pub(crate) use self::list::Refusals;
 use self::row::Row;
 pub(crate) use self::verdict::{ListenerStatus, ParentStatus};
@@ -31,7 +33,7 @@ use crate::protection::Protection;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// To the ready endpoints of a Service port.
-    Service { namespace: String, name: String, port: u16, speech: Speech, way: Way },
+    Service { namespace: String, name: String, port: u16, protocol: BackendProtocol, way: Way },
     /// Nowhere: this status.
     Status(u16),
     /// Elsewhere: to an absolute URL, unless the client named no host that could be in it.
@@ -40,9 +42,9 @@ pub(crate) enum Target {
     Preflight(Option<Permission>),
 }
 
-/// How requests are passed on.
+/// The protocol of connections to backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Speech {
+pub(crate) enum BackendProtocol {
     /// HTTP/1.1.
     Http1,
     /// HTTP/1.1, with connections that stay open.
@@ -92,8 +94,8 @@ impl fmt::Debug for Answer {
         for (index, (target, weight)) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { " + " };
             match target {
-                Target::Service { namespace, name, port, speech, way } => {
-                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({speech:?}, {way:?})")?;
+                Target::Service { namespace, name, port, protocol, way } => {
+                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({protocol:?}, {way:?})")?;
                 }
                 Target::Status(status) => write!(f, "{separator}{weight} x {status}")?,
                 Target::Redirect { status, location } => {
@@ -137,22 +139,36 @@ impl Decided {
 impl World {
     /// What a request to a data plane is answered: to one port, or to all ports of a Gateway alike.
     pub(crate) fn decide(&self, port: Option<u16>, request: &Probe) -> Decided {
-        let host = request.routing_host();
-        let host = host.as_deref();
-        let listeners = self.listeners_for(port, host);
+        let listeners = self.listeners_for(port, request.routing_host().as_deref());
         if !listeners.iter().any(|&listener| self.serves(listener)) {
             return not_found();
         }
         let choices = self.choices(port, request);
         let agreed = self.agree(port, request, &choices);
+        let decided = self.decide_among(request, &listeners, port, &agreed);
+        // Faults are injected before anything else, into all requests that are decided among these rules.
+        match agreed.error {
+            Some(status) => Decided::without_backend(decided.rule, Answer::status(status)),
+            None => decided,
+        }
+    }
+
+    fn decide_among(
+        &self,
+        request: &Probe,
+        listeners: &BTreeSet<usize>,
+        port: Option<u16>,
+        agreed: &Agreement,
+    ) -> Decided {
         // A browser sends a preflight without the headers it asks for, so that no condition on them can count.
         if let Some(cors) = &agreed.cors
             && request.is_preflight()
+            && agreed.error.is_none()
         {
             let answer = Answer::new([(Target::Preflight(cors.permit(request)), 1)].into());
             return Decided::without_backend(None, answer);
         }
-        let mut rows = self.rows(&listeners, host);
+        let mut rows = self.rows(listeners, request.routing_host().as_deref());
         rows.retain(|row| row.admits(request));
         // Where only GRPCRoutes are concerned, the specification has an order of its own.
         let calls_only = rows.iter().all(|row| self.routes[row.route].kind == RouteKindName::Grpc);
@@ -161,18 +177,21 @@ impl World {
         let route = &self.routes[row.route];
         let rule = &route.spec.rules[row.rule];
         let refused = row::is_unsupported(rule)
-            || self.refuses(port, row.route, &listeners)
+            || self.refuses(port, row.route, listeners)
             || agreed.refused.contains(&(row.route, row.rule));
         let (answer, inherited) = if refused {
             (Answer::status(route.kind.failure()), None)
         } else {
-            self.answer_under_policies(&listeners, (row.route, row.rule), request)
+            self.answer_under_policies(listeners, (row.route, row.rule), request)
         };
         let name = format!("{}/{}", route.metadata.namespace, route.metadata.name);
         let (effect, protection) = if answer.reaches_backend() {
             let inherited = inherited.unwrap_or_default();
             let mut read = filter::read(rule);
             read.filters.cors = read.filters.cors.or(inherited.cors);
+            if let Some(changes) = inherited.headers {
+                read.filters.response = changes;
+            }
             (Some(read.effect(request)), Some(inherited.protection))
         } else {
             (None, None)
@@ -224,6 +243,13 @@ impl World {
             };
             row.stands_for(&asked) && (filter::read(rule).filters.cors.is_some() || of_policy())
         })
+    }
+
+    /// The status with which policies have such a preflight answered.
+    pub(crate) fn error_for_preflight(&self, port: Option<u16>, request: &Probe) -> Option<u16> {
+        let method = request.header("access-control-request-method")?.to_owned();
+        let asked = Probe { method, ..request.clone() };
+        self.agree(port, &asked, &self.choices(port, &asked)).error
     }
 
     /// The listeners that take a request for a host: one per port that serves the host.

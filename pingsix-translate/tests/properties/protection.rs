@@ -1,6 +1,6 @@
 //! Demands of policies on requests, in words that neither Gateway API nor PingSIX has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that a request needs before it reaches a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +9,39 @@ pub(crate) struct Protection {
     pub(crate) addresses: Option<Addresses>,
     /// The secret of the tokens against forged requests.
     pub(crate) csrf: Option<String>,
+    pub(crate) treatment: Treatment,
+}
+
+/// Treatment of requests and responses beside changes of headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Treatment {
+    pub(crate) quota: Option<Quota>,
+    /// Codings of responses with their effort.
+    pub(crate) codings: BTreeMap<String, u64>,
+    /// The header with an id, and whether responses have the header.
+    pub(crate) id: Option<(String, bool)>,
+    /// Milliseconds for a share of requests in per cent.
+    pub(crate) delay: Option<(u64, u64)>,
+    /// A status for a share of requests in per cent.
+    pub(crate) error: Option<(u64, u64)>,
+    pub(crate) is_web: bool,
+    /// Seconds, methods and statuses.
+    pub(crate) cache: Option<(u64, BTreeSet<String>, BTreeSet<u64>)>,
+}
+
+/// A number of requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Quota {
+    pub(crate) requests: u64,
+    pub(crate) seconds: u64,
+    /// Kind and name of the part of a request that is counted; `None` is the address of the client.
+    pub(crate) by: Option<(&'static str, String)>,
+    /// Whether requests without this part share one count; otherwise they are refused.
+    pub(crate) shares: bool,
+    /// The status beyond the quota.
+    pub(crate) status: u64,
+    /// Whether clients are told.
+    pub(crate) tells: bool,
 }
 
 /// A credential of the client.

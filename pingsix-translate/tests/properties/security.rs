@@ -24,7 +24,7 @@ use crate::incremental::{Present, compare, identity, put, snapshot};
 use crate::oracle::World;
 use crate::probe::Probe;
 use crate::protection::{Credential, Protection};
-use crate::{cases, check_routing, check_tables, order, refused_by_pingsix, report, wrong_verdicts};
+use crate::{Tables, cases, check_routing, check_tables, order, refused_by_pingsix, report, wrong_verdicts};
 
 #[test]
 fn every_answer_under_security_policies_is_the_oracles() {
@@ -51,10 +51,15 @@ fn the_order_of_security_policies_changes_nothing() {
 
 #[test]
 fn a_security_policy_changes_no_answer_that_it_does_not_target() {
+    check_interference(table_of_policies);
+}
+
+/// Checks that no policy of a table changes answers to requests that it does not target.
+pub(crate) fn check_interference(tables: Tables) {
     let compared = Cell::new(0_u64);
     for seed in 0..cases() {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0x0053_4543);
-        let objects = table_of_policies(&mut rng, Taste { https: seed % 2 == 1 });
+        let objects = tables(&mut rng, Taste { https: seed % 2 == 1 });
         let hosts = hosts(&objects);
         let probes: Vec<Probe> = (0..60).map(|_| probe(&mut rng, &hosts)).collect();
         for layout in [Layout::Shared, Layout::PerPort] {
@@ -80,7 +85,9 @@ fn a_security_policy_changes_no_answer_that_it_does_not_target() {
 fn interference(objects: &[Value], setting: Setting, probes: &[Probe]) -> Result<u64, String> {
     let with = Case::new(objects, setting);
     let mut compared = 0;
-    for policy in objects.iter().filter(|object| object["kind"] == "SecurityPolicy") {
+    let is_policy = |object: &&Value| object["kind"] == "SecurityPolicy" || object["kind"] == "TrafficPolicy";
+    for policy in objects.iter().filter(is_policy) {
+        let kind = policy["kind"].as_str().unwrap();
         let metadata = &policy["metadata"];
         let name = ["namespace", "name"].map(|field| metadata[field].as_str().unwrap().to_owned());
         let others: Vec<Value> = objects.iter().filter(|object| *object != policy).cloned().collect();
@@ -89,7 +96,7 @@ fn interference(objects: &[Value], setting: Setting, probes: &[Probe]) -> Result
             let (Some(plane), Some(plane_without)) = (plane, plane_without) else { continue };
             let name = name.clone().into();
             let untargeted: Vec<&Probe> =
-                probes.iter().filter(|probe| !with.world.is_concerned(&name, port, probe)).collect();
+                probes.iter().filter(|probe| !with.world.is_concerned((kind, &name), port, probe)).collect();
             let answers = bytes_of_answers(plane, &untargeted)?;
             for ((one, other), probe) in
                 answers.iter().zip(bytes_of_answers(plane_without, &untargeted)?).zip(&untargeted)
@@ -124,11 +131,11 @@ fn bytes_of_answers(plane: &DataPlane, probes: &[&Probe]) -> Result<Vec<String>,
 
 /// Requests to backends behind the guard, by what became of them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Judged {
+pub(crate) struct Judged {
     /// The backend asks for the key of the moment.
-    guarded: u64,
+    pub(crate) guarded: u64,
     /// An error, while the guard cannot be honoured.
-    closed: u64,
+    pub(crate) closed: u64,
 }
 
 #[test]
@@ -164,14 +171,14 @@ fn guard(rng: &mut SmallRng) -> Value {
     })
 }
 
-fn secret_of_guard(namespace: &str, key: &str) -> Value {
+pub(crate) fn secret_of_guard(namespace: &str, key: &str) -> Value {
     json!({
         "kind": "Secret", "metadata": { "namespace": namespace, "name": "guard" },
         "data": { "key": BASE64_STANDARD.encode(key) },
     })
 }
 
-fn grant_of_guard(rng: &mut SmallRng) -> Value {
+pub(crate) fn grant_of_guard(rng: &mut SmallRng) -> Value {
     let mut grant = grant(rng, "app");
     grant["metadata"]["name"] = json!("guard");
     grant["spec"]["from"][0]["namespace"] = json!("infra");
@@ -191,7 +198,11 @@ fn grants_guard(object: &Value) -> bool {
 }
 
 /// The keys that the guard asks for; `None` while it cannot be honoured.
-fn keys_of_guard(objects: &Present, quarantine: &Quarantine, pending: &Pending) -> Option<BTreeSet<String>> {
+pub(crate) fn keys_of_guard(
+    objects: &Present,
+    quarantine: &Quarantine,
+    pending: &Pending,
+) -> Option<BTreeSet<String>> {
     let (guard, _) = &objects["SecurityPolicy infra/guard"];
     let spec = &guard["spec"];
     let known = ["targetRefs", "strategy", "apiKeyAuth"];
@@ -216,12 +227,13 @@ fn keys_of_guard(objects: &Present, quarantine: &Quarantine, pending: &Pending) 
     keys.collect::<Option<BTreeSet<String>>>().filter(|keys| !keys.is_empty())
 }
 
-/// Changes the guard or a thing that it depends on.
-fn change_guard(
+/// Changes the guard or a thing that it depends on. `guard` makes a new guard.
+pub(crate) fn change_guard(
     rng: &mut SmallRng,
     objects: &mut Present,
     quarantine: &mut Quarantine,
     pending: &mut Pending,
+    guard: impl FnOnce(&mut SmallRng) -> Value,
 ) {
     let namespace = if rng.random() { "app" } else { "infra" };
     let secret = format!("Secret {namespace}/guard");
@@ -329,7 +341,7 @@ fn guarded_history(seed: u64) -> Result<Judged, String> {
         }
         for _ in 0..rng.random_range(1..4) {
             if rng.random() {
-                change_guard(&mut rng, &mut objects, &mut quarantine, &mut pending);
+                change_guard(&mut rng, &mut objects, &mut quarantine, &mut pending, guard);
             } else {
                 change_rest(&mut rng, &mut objects, &others);
             }

@@ -106,7 +106,7 @@ async fn follow(client: Client) -> Result<(), Box<dyn Error>> {
             queue.succeeded(&owner);
         }
         if let Some(references) = reconciler.take_references() {
-            watches.refer(references);
+            watches.set_references(references);
         }
         println!("{} {}", count(reconciler.world()), is_delivered(&deliveries));
     }

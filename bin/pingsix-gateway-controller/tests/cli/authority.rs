@@ -52,9 +52,9 @@ async fn the_authority_is_kept_in_a_secret_and_its_keys_are_shown_to_nobody() {
     let key = secrets.get(SECRET).await.unwrap().data.unwrap()["tls.key"].clone();
     let nonsense = Patch::Merge(json!({"data": {"tls.crt": key}}));
     secrets.patch(SECRET, &PatchParams::default(), &nonsense).await.unwrap();
-    let said = controller.line(|line| line["level"] == "ERROR");
-    assert_eq!(said["secret"], "default/feed-authority");
-    assert_eq!(said["error"], "its key tls.crt is not one certificate in PEM");
+    let output = controller.line(|line| line["level"] == "ERROR");
+    assert_eq!(output["secret"], "default/feed-authority");
+    assert_eq!(output["error"], "its key tls.crt is not one certificate in PEM");
     assert_eq!(get(health, "/readyz").0, 200, "the feed goes on");
     secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
     controller.line(|line| line["phase"] == "settled");

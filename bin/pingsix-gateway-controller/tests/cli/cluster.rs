@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Endpoint;
 
-use crate::process::{Controller, PATIENCE, get};
+use crate::process::{Controller, WAIT_TIMEOUT, get};
 
 /// A Gateway for HTTPS with a route to a Service, and everything they refer to but the certificate.
 pub(crate) const SHOP: &str = "
@@ -99,8 +99,8 @@ impl Shop {
 
 /// Waits until a condition holds; an undecided condition ends the wait.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !timeout(PATIENCE, holds()).await.unwrap_or(false) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    while !timeout(WAIT_TIMEOUT, holds()).await.unwrap_or(false) {
         assert!(Instant::now() < deadline, "it does not come about that {what}");
         sleep(Duration::from_millis(50)).await;
     }

@@ -72,7 +72,7 @@ fn a_flag_counts_more_than_a_variable_and_that_more_than_the_file() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_as_it_was_given_and_ends_with_2() {
+fn an_invalid_option_is_named_and_exits_with_2() {
     let (code, output, errors) = run(
         &["--check-config", "--pace-rest-factor=x"],
         &[("PINGSIX_GATEWAY_FEED_ADDRESS", "192.0.2.1:2379"), ("PINGSIX_GATEWAY_LEADER_ELECT", "")],

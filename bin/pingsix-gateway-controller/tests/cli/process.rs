@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::program;
 
 /// The time limit of an effect.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Controller {
     process: Child,
@@ -61,7 +61,7 @@ impl Controller {
 
     /// The next matching log line.
     pub(crate) fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let line = self.log.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
@@ -93,7 +93,7 @@ impl Controller {
 
     /// Waits for the exit code.
     pub(crate) fn ended(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status.code();

@@ -167,7 +167,7 @@ async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_to_a_file_is_said_to_wait_for_a_restart() {
+async fn a_file_sink_reports_that_a_restart_is_needed() {
     let Some(shop) = Shop::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
     let sink = format!("--sink=default/web=file:{}/", directory.path().display());

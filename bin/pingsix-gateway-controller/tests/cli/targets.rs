@@ -86,11 +86,12 @@ async fn request(to: SocketAddr, method: &str, path: &str, body: &str) -> Option
 }
 
 /// Waits until the condition `Programmed` of the shop's Gateway has this status and a message with this text.
-async fn is_programmed(shop: &Shop, status: &str, says: &str) {
-    until(&format!("it is programmed: {status}: {says}"), async || {
+async fn is_programmed(shop: &Shop, status: &str, message: &str) {
+    until(&format!("it is programmed: {status}: {message}"), async || {
         let gateway = shop.object("Gateway", "web").await;
         programmed(&gateway).is_some_and(|condition| {
-            condition["status"] == status && condition["message"].as_str().unwrap_or_default().contains(says)
+            condition["status"] == status
+                && condition["message"].as_str().unwrap_or_default().contains(message)
         })
     })
     .await;
@@ -146,7 +147,7 @@ async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_else_changes_in_an_etcd_is_put_right_while_the_controller_runs() {
+async fn foreign_changes_in_an_etcd_are_reverted() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     let mut controller = controller(&shop, "only", &[format!("--sink=etcd://{}", etcd.address())]);
@@ -208,7 +209,7 @@ async fn publish_as(etcd: &Etcd, scope: &str, publisher: Option<&str>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_published_of_a_gateway_that_went_while_no_controller_ran_is_withdrawn_and_nothing_else() {
+async fn documents_of_a_gateway_that_was_deleted_without_a_controller_are_withdrawn() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     shop.cluster.apply(OTHER).await.unwrap();
@@ -304,7 +305,7 @@ async fn read_as(feed: SocketAddr, user: Option<(&str, &str)>, prefix: &str) -> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_a_file_names_read_their_own_and_nobody_reads_anything_else() {
+async fn clients_of_a_file_read_only_their_own_prefixes() {
     const WEB: &str = "/pingsix/default/web";
     const PASSWORD: &str = "canary-password";
     let Some(shop) = Shop::start().await else { return };

@@ -22,7 +22,7 @@ use crate::cluster::{Shop, until};
 use crate::process::get;
 
 /// Variables for an early export of spans.
-const SOON: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
+const EARLY_EXPORT: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "100");
 
 /// A collector of spans.
 #[derive(Clone, Default)]
@@ -84,7 +84,7 @@ async fn a_collector_gets_the_spans_of_a_reconciliation() {
     let collector = Collector::default();
     let url = format!("--otlp-endpoint=http://{}", collector.start().await);
     let variables = [
-        SOON,
+        EARLY_EXPORT,
         ("OTEL_SERVICE_NAME", "edge"),
         ("OTEL_RESOURCE_ATTRIBUTES", "team=shop"),
         ("POD_NAME", "pod-1"),
@@ -138,7 +138,7 @@ async fn a_collector_is_reached_over_tls() {
     let collector = Collector::default();
     let url = format!("--otlp-endpoint=https://{}", collector.start_with(server).await);
     // The file of the machine's certificate authorities.
-    let variables = [SOON, ("SSL_CERT_FILE", trusted.to_str().unwrap())];
+    let variables = [EARLY_EXPORT, ("SSL_CERT_FILE", trusted.to_str().unwrap())];
     let mut controller = shop.controller(&["--debug-address=off", &url], &variables);
     until("something is traced", async || !collector.spans().is_empty()).await;
     controller.signal("-TERM");
@@ -146,10 +146,10 @@ async fn a_collector_is_reached_over_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collector_that_is_not_there_is_told_of_once_and_keeps_nobody() {
+async fn an_unreachable_collector_is_logged_once_and_delays_no_work() {
     let Some(shop) = Shop::start().await else { return };
     let url = "--otlp-endpoint=http://127.0.0.1:1";
-    let mut controller = shop.controller(&["--debug-address=off", url], &[SOON]);
+    let mut controller = shop.controller(&["--debug-address=off", url], &[EARLY_EXPORT]);
     let health = controller.address_of("health");
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
     let complaint = "traces cannot be sent; they are lost until they can be";

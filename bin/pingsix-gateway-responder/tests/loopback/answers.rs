@@ -4,7 +4,7 @@ use http::Method;
 use pingsix_gateway_responder::Options;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 
-use crate::client::{Ask, Client, Running, raw};
+use crate::client::{Client, RequestSpec, Running, raw};
 
 #[tokio::test]
 async fn every_status_is_answered_on_both_protocols_over_one_connection_each() {
@@ -39,7 +39,8 @@ async fn head_is_answered_like_get_without_the_body() {
     let running = Running::start(Options::default()).await;
     for mut client in Client::both(running.address).await {
         for host in [status_host(404), status_host(200), status_host(204), "unknown.example".to_owned()] {
-            let head = client.send(Ask { method: Method::HEAD, ..Ask::get(&host) }).await.unwrap();
+            let head =
+                client.send(RequestSpec { method: Method::HEAD, ..RequestSpec::get(&host) }).await.unwrap();
             let get = client.get(&host).await;
             assert_eq!(head.status, get.status);
             assert_eq!(head.header("content-length"), get.header("content-length"));
@@ -55,7 +56,7 @@ async fn every_method_and_path_is_answered() {
     for mut client in Client::both(running.address).await {
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
             for path in ["/", "/a/b?c=d", "//x/%2F?"] {
-                let ask = Ask { method: method.parse().unwrap(), path, ..Ask::get(&host) };
+                let ask = RequestSpec { method: method.parse().unwrap(), path, ..RequestSpec::get(&host) };
                 assert_eq!(client.send(ask).await.unwrap().status, 503, "{method} {path}");
             }
         }
@@ -67,12 +68,12 @@ async fn a_grpc_request_gets_the_http_status() {
     let running = Running::start(Options::default()).await;
     let mut client = Client::http2(running.address).await;
     let host = status_host(503);
-    let ask = Ask {
+    let ask = RequestSpec {
         method: Method::POST,
         path: "/shop.Cart/Add",
         headers: vec![("content-type", "application/grpc+proto"), ("te", "trailers")],
         body: vec![0; 5].into(),
-        ..Ask::get(&host)
+        ..RequestSpec::get(&host)
     };
     assert_eq!(client.send(ask).await.unwrap().status, 503);
 }
@@ -81,27 +82,28 @@ async fn a_grpc_request_gets_the_http_status() {
 async fn a_redirect_keeps_host_path_and_query_on_both_protocols() {
     let running = Running::start(Options::default()).await;
     for mut client in Client::both(running.address).await {
-        let ask = Ask {
+        let ask = RequestSpec {
             path: "/old/x%20y?a=b&a=c",
             headers: vec![(REDIRECT_HEADER, "v1 308 http:80 https - 8443 prefix:/old:/new")],
-            ..Ask::get("shop.example:8080")
+            ..RequestSpec::get("shop.example:8080")
         };
         let reply = client.send(ask.clone()).await.unwrap();
         assert_eq!(reply.status, 308);
         assert_eq!(reply.header("location"), Some("https://shop.example:8443/new/x%20y?a=b&a=c"));
-        let head = client.send(Ask { method: Method::HEAD, ..ask }).await.unwrap();
+        let head = client.send(RequestSpec { method: Method::HEAD, ..ask }).await.unwrap();
         assert_eq!(head.header("location"), reply.header("location"));
         assert_eq!(head.header("content-length"), reply.header("content-length"));
     }
 }
 
 #[tokio::test]
-async fn what_is_not_a_name_is_misdirected() {
+async fn an_invalid_name_is_misdirected() {
     let running = Running::start(Options::default()).await;
     let own = running.address.to_string();
     for mut client in Client::both(running.address).await {
         for host in ["unknown.example", &own, "status-100.responder.pingsix.internal"] {
-            let reply = client.send(Ask { path: "/healthz", ..Ask::get(host) }).await.unwrap();
+            let reply =
+                client.send(RequestSpec { path: "/healthz", ..RequestSpec::get(host) }).await.unwrap();
             assert_eq!(reply.status, 421, "{host}");
             assert!(reply.body.starts_with(b"421 Misdirected Request: "));
         }
@@ -115,13 +117,16 @@ async fn an_instruction_that_cannot_be_read_redirects_nowhere() {
     for mut client in Client::both(running.address).await {
         for values in [vec![""], vec!["v1 302"], vec![keep, keep], vec![keep, "x"]] {
             let headers = values.iter().map(|value| (REDIRECT_HEADER, *value)).collect();
-            let reply = client.send(Ask { headers, ..Ask::get("shop.example") }).await.unwrap();
+            let reply =
+                client.send(RequestSpec { headers, ..RequestSpec::get("shop.example") }).await.unwrap();
             assert_eq!(reply.status, 500, "{values:?}");
             assert_eq!(reply.header("location"), None);
         }
         let host = status_host(404);
-        let reply =
-            client.send(Ask { headers: vec![(REDIRECT_HEADER, keep)], ..Ask::get(&host) }).await.unwrap();
+        let reply = client
+            .send(RequestSpec { headers: vec![(REDIRECT_HEADER, keep)], ..RequestSpec::get(&host) })
+            .await
+            .unwrap();
         assert_eq!(reply.status, 404, "the Host comes first");
     }
 }
@@ -159,7 +164,7 @@ async fn http_1_0_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_refused() {
+async fn invalid_http_is_refused() {
     let running = Running::start(Options::default()).await;
     // An invalid HTTP/1 request line, a TLS hello, and an invalid end of an HTTP/2 preface.
     for bytes in [

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 
-use crate::client::{Ask, Client, PATIENCE};
+use crate::client::{Client, RequestSpec, WAIT_TIMEOUT};
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gateway-responder"));
@@ -22,7 +22,7 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > WAIT_TIMEOUT {
             let _ = child.kill();
             panic!("it does not end");
         }
@@ -39,7 +39,7 @@ fn an_address_beyond_loopback_needs_the_flag() {
 }
 
 #[tokio::test]
-async fn it_serves_until_a_signal_and_logs_no_header_values() {
+async fn the_program_serves_until_a_signal_and_logs_no_header_values() {
     for signal in ["TERM", "INT"] {
         let mut child = program()
             .args(["--listen", "127.0.0.1:0", "--log-format", "json"])
@@ -65,11 +65,11 @@ async fn it_serves_until_a_signal_and_logs_no_header_values() {
         for mut client in Client::both(address).await {
             let secret =
                 vec![("cookie", "hunter2"), ("authorization", "hunter2"), (REDIRECT_HEADER, "hunter2")];
-            let ask = Ask {
+            let ask = RequestSpec {
                 method: Method::POST,
                 headers: secret,
                 body: "hunter2".into(),
-                ..Ask::get("hunter2.example")
+                ..RequestSpec::get("hunter2.example")
             };
             assert_eq!(client.send(ask).await.unwrap().status, 500);
             assert_eq!(client.get(&status_host(404)).await.status, 404);

@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Timeout of all waits, far longer than any of them takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
+    tokio::time::timeout(WAIT_TIMEOUT, future).await.expect("it hangs")
 }
 
 pub(crate) struct Running {
@@ -41,7 +41,7 @@ impl Running {
         Self { address, task, stop: Some(stop) }
     }
 
-    pub(crate) fn ask_to_stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
 }
@@ -75,7 +75,7 @@ impl Client {
         [Self::http1(address).await, Self::http2(address).await]
     }
 
-    pub(crate) async fn send(&mut self, request: Ask<'_>) -> hyper::Result<Reply> {
+    pub(crate) async fn send(&mut self, request: RequestSpec<'_>) -> hyper::Result<Reply> {
         let response = match self {
             Self::Http1(sender) => {
                 within(sender.ready()).await?;
@@ -90,7 +90,7 @@ impl Client {
     }
 
     pub(crate) async fn get(&mut self, host: &str) -> Reply {
-        self.send(Ask::get(host)).await.unwrap()
+        self.send(RequestSpec::get(host)).await.unwrap()
     }
 
     /// Waits until the peer has closed the connection.
@@ -112,7 +112,7 @@ impl Client {
 }
 
 #[derive(Clone)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RequestSpec<'a> {
     pub(crate) method: Method,
     pub(crate) host: &'a str,
     pub(crate) path: &'a str,
@@ -120,7 +120,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Bytes,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RequestSpec<'a> {
     pub(crate) fn get(host: &'a str) -> Self {
         Self { method: Method::GET, host, path: "/", headers: Vec::new(), body: Bytes::new() }
     }

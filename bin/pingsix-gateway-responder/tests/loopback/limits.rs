@@ -7,7 +7,7 @@ use pingsix_gateway_responder::Options;
 use pingsix_translate::responder::status_host;
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{Ask, Client, Running, connect, raw, read_to_end, read_until, within};
+use crate::client::{Client, RequestSpec, Running, connect, raw, read_to_end, read_until, within};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -44,7 +44,11 @@ async fn a_body_within_the_limit_keeps_the_connection() {
     let host = status_host(404);
     for mut client in Client::both(running.address).await {
         for _ in 0..3 {
-            let ask = Ask { method: Method::POST, body: vec![b'x'; 1000].into(), ..Ask::get(&host) };
+            let ask = RequestSpec {
+                method: Method::POST,
+                body: vec![b'x'; 1000].into(),
+                ..RequestSpec::get(&host)
+            };
             let reply = client.send(ask).await.unwrap();
             assert_eq!(reply.status, 404);
             assert_eq!(reply.header("connection"), None);
@@ -79,14 +83,18 @@ async fn a_body_beyond_the_limit_costs_only_its_stream_on_http_2() {
     let mut client = Client::http2(running.address).await;
     let host = status_host(404);
     for _ in 0..20 {
-        let ask = Ask { method: Method::POST, body: vec![b'x'; 500 * 1024].into(), ..Ask::get(&host) };
+        let ask = RequestSpec {
+            method: Method::POST,
+            body: vec![b'x'; 500 * 1024].into(),
+            ..RequestSpec::get(&host)
+        };
         assert_eq!(client.send(ask).await.unwrap().status, 404);
     }
     assert_eq!(client.get(&host).await.status, 404);
 }
 
 #[tokio::test]
-async fn who_asks_whether_to_send_a_body_is_told_the_answer() {
+async fn an_expectation_of_100_continue_is_answered_at_once() {
     let running = Running::start(patient()).await;
     let mut stream = connect(running.address).await;
     let head = request("PUT /", "Expect: 100-continue\r\nContent-Length: 10\r\n");
@@ -131,11 +139,15 @@ async fn a_large_head_is_refused_on_http_2() {
     let running = Running::start(Options { max_header_bytes: 16 * 1024, ..patient() }).await;
     let mut client = Client::http2(running.address).await;
     let (host, large) = (status_host(404), "x".repeat(30 * 1024));
-    let result = client.send(Ask { headers: vec![("x-large", &large)], ..Ask::get(&host) }).await;
+    let result =
+        client.send(RequestSpec { headers: vec![("x-large", &large)], ..RequestSpec::get(&host) }).await;
     assert!(result.as_ref().map_or(true, |reply| reply.status == 431), "{result:?}");
     let mut client = Client::http2(running.address).await;
     let fits = "x".repeat(12 * 1024);
-    let reply = client.send(Ask { headers: vec![("x-large", &fits)], ..Ask::get(&host) }).await.unwrap();
+    let reply = client
+        .send(RequestSpec { headers: vec![("x-large", &fits)], ..RequestSpec::get(&host) })
+        .await
+        .unwrap();
     assert_eq!(reply.status, 404);
 }
 
@@ -163,7 +175,7 @@ async fn a_connection_beyond_the_limit_waits_for_a_busy_one() {
     tokio::time::sleep(SHORT).await;
     let host = status_host(404);
     let mut waiting = Client::http1(running.address).await;
-    let asked = waiting.send(Ask::get(&host));
+    let asked = waiting.send(RequestSpec::get(&host));
     tokio::pin!(asked);
     assert!(tokio::time::timeout(SHORT, &mut asked).await.is_err(), "there was no place");
     busy.write_all(b"x").await.unwrap();

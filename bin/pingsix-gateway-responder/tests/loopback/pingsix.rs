@@ -13,7 +13,7 @@ use pingsix_test_programs::free_address;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 use tokio::net::TcpStream;
 
-use crate::client::{Ask, Client, PATIENCE, Reply, Running, raw};
+use crate::client::{Client, Reply, RequestSpec, Running, WAIT_TIMEOUT, raw};
 
 /// The mark that distinguishes the responder's 404 from PingSIX's own.
 const NOT_FOUND: &str = "404 Not Found\n";
@@ -58,7 +58,7 @@ impl PingSix {
                 return pingsix;
             }
             let ended = pingsix.child.try_wait().unwrap();
-            assert!(ended.is_none() && started.elapsed() < PATIENCE, "{ended:?}: {}", pingsix.log());
+            assert!(ended.is_none() && started.elapsed() < WAIT_TIMEOUT, "{ended:?}: {}", pingsix.log());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -124,12 +124,12 @@ upstreams:
 }
 
 async fn ask(client: &mut Client, host: &str, version: &str) -> Reply {
-    let ask = Ask { path: "/a?b=c", headers: vec![("x-version", version)], ..Ask::get(host) };
+    let ask = RequestSpec { path: "/a?b=c", headers: vec![("x-version", version)], ..RequestSpec::get(host) };
     client.send(ask).await.unwrap()
 }
 
 /// Visible also for passing tests, unlike `eprintln!`.
-fn say(text: &str) {
+fn print_message(text: &str) {
     let _ = writeln!(std::io::stderr(), "pingsix: {text}");
 }
 
@@ -155,7 +155,7 @@ async fn pingsix_and_the_responder_understand_each_other() {
         }
     }
     absolute_targets(pingsix.address).await;
-    say(&format!("RUN with {}", binary.display()));
+    print_message(&format!("RUN with {}", binary.display()));
 }
 
 async fn decision_list(client: &mut Client, host: &str) {
@@ -178,9 +178,15 @@ async fn decision_list(client: &mut Client, host: &str) {
     }
     // The status is not for the client to choose.
     let mine = [(REDIRECT_HEADER, "v1 302 http:80 - evil.example - keep")];
-    let reply = client.send(Ask { path: "/a", headers: mine.to_vec(), ..Ask::get(host) }).await.unwrap();
+    let reply = client
+        .send(RequestSpec { path: "/a", headers: mine.to_vec(), ..RequestSpec::get(host) })
+        .await
+        .unwrap();
     assert_eq!(reply.status, 404);
-    let reply = client.send(Ask { method: Method::HEAD, path: "/a", ..Ask::get(host) }).await.unwrap();
+    let reply = client
+        .send(RequestSpec { method: Method::HEAD, path: "/a", ..RequestSpec::get(host) })
+        .await
+        .unwrap();
     assert_eq!((reply.status.as_u16(), reply.body.len()), (404, 0));
 }
 
@@ -189,7 +195,8 @@ async fn redirects(client: &mut Client) {
     for headers in
         [vec![], vec![(REDIRECT_HEADER, mine)], vec![(REDIRECT_HEADER, mine), ("X-PingSIX-Redirect", mine)]]
     {
-        let ask = Ask { path: "/old/x%20y?a=b", headers, ..Ask::get("shop.moved.example:8080") };
+        let ask =
+            RequestSpec { path: "/old/x%20y?a=b", headers, ..RequestSpec::get("shop.moved.example:8080") };
         let reply = client.send(ask).await.unwrap();
         assert_eq!(reply.status, 301);
         assert_eq!(reply.header("location"), Some("https://shop.moved.example/new/x%20y?a=b"));
@@ -199,7 +206,7 @@ async fn redirects(client: &mut Client) {
 /// An upload towards a response that does not depend on it: a small body, and one far above the read limit.
 async fn upload(mut client: Client, host: &str, bytes: usize) {
     let body = vec![b'x'; bytes].into();
-    let ask = Ask { method: Method::POST, path: "/upload", body, ..Ask::get(host) };
+    let ask = RequestSpec { method: Method::POST, path: "/upload", body, ..RequestSpec::get(host) };
     let reply = client.send(ask).await.unwrap_or_else(|error| panic!("{host} {bytes}: {error:?}"));
     assert_eq!((reply.status.as_u16(), reply.body.as_ref()), (404, NOT_FOUND.as_bytes()), "{host} {bytes}");
 }

@@ -8,7 +8,7 @@ use pingsix_translate::responder::status_host;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::client::{Client, PATIENCE, Running, connect, read_to_end, within};
+use crate::client::{Client, Running, WAIT_TIMEOUT, connect, read_to_end, within};
 
 fn half_a_request() -> String {
     format!("POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: 1\r\n\r\n", status_host(404))
@@ -16,13 +16,14 @@ fn half_a_request() -> String {
 
 #[tokio::test]
 async fn idle_connections_do_not_delay_the_end() {
-    let mut running = Running::start(Options { shutdown_grace: PATIENCE * 10, ..Options::default() }).await;
+    let mut running =
+        Running::start(Options { shutdown_grace: WAIT_TIMEOUT * 10, ..Options::default() }).await;
     let silent = connect(running.address).await;
     let mut clients = Client::both(running.address).await;
     for client in &mut clients {
         assert_eq!(client.get(&status_host(404)).await.status, 404);
     }
-    running.ask_to_stop();
+    running.stop();
     within(running.task).await.unwrap();
     for client in &mut clients {
         client.closed().await;
@@ -37,7 +38,7 @@ async fn a_request_in_flight_is_answered() {
     let mut stream = connect(running.address).await;
     stream.write_all(half_a_request().as_bytes()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    running.ask_to_stop();
+    running.stop();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(TcpStream::connect(running.address).await.is_err(), "new connections are refused");
     stream.write_all(b"x").await.unwrap();
@@ -47,7 +48,7 @@ async fn a_request_in_flight_is_answered() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_is_cut() {
+async fn unfinished_requests_are_closed_at_the_end() {
     let grace = Duration::from_millis(300);
     let options =
         Options { body_timeout: Duration::from_mins(1), shutdown_grace: grace, ..Options::default() };
@@ -56,7 +57,7 @@ async fn what_does_not_end_is_cut() {
     stream.write_all(half_a_request().as_bytes()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let started = Instant::now();
-    running.ask_to_stop();
+    running.stop();
     within(running.task).await.unwrap();
     assert!(started.elapsed() >= grace);
     assert_eq!(read_to_end(&mut stream).await, "");

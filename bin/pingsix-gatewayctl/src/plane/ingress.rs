@@ -21,7 +21,8 @@ impl Translated {
             let Some(verdict) = judge_ingress_class(class, &proxies, options) else { continue };
             if let Some(snapshot) = manifests.objects.ingress_snapshot(&verdict.key.name.name) {
                 let translation = translate_ingress(&snapshot, options);
-                self.add_planes(manifests, &verdict.key, translation, options);
+                let verdicts = self.add_planes(manifests, &verdict.key, translation, options);
+                self.add_policies(&verdicts);
             }
         }
         let defaults =

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::arguments::ServeArguments;
 use crate::manifest::list;
 
-/// How long changes may go on before they are read all the same.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The bound on the wait for a pause between changes.
+const MAX_SETTLE_TIME: Duration = Duration::from_secs(2);
 
 pub(super) struct Watcher {
     paths: Vec<PathBuf>,
@@ -71,7 +71,7 @@ impl Watcher {
     }
 
     async fn settle(&self) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + MAX_SETTLE_TIME;
         loop {
             let before = look(&self.paths);
             let quiet = async {

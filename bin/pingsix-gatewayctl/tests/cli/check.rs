@@ -7,7 +7,7 @@ fn findings_are_grouped_by_object_and_counted() {
     let run = Manifests::shop(&routes).check().exits(1);
     let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
     assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
-    run.says("2 errors, 0 warnings (6 objects, 1 data plane)");
+    run.prints("2 errors, 0 warnings (6 objects, 1 data plane)");
 }
 
 #[test]
@@ -16,10 +16,10 @@ fn an_expired_certificate_is_served_and_named() {
     manifests
         .check()
         .exits(0)
-        .says(
+        .prints(
             "Gateway shop/web\n  warning: spec.listeners[1].tls.certificateRefs[0]: The certificate of Secret",
         )
-        .says("that listener \"https\" shows for shop.example.com expired at 2021-01-01T00:00:00Z; clients refuse it. [InvalidCertificateRef]");
+        .prints("that listener \"https\" shows for shop.example.com expired at 2021-01-01T00:00:00Z; clients refuse it. [InvalidCertificateRef]");
     assert!(!https().0.check().exits(0).out.contains("expired"));
 }
 
@@ -34,9 +34,9 @@ fn a_parent_that_is_not_there_is_an_error_of_every_kind_of_route() {
              {hostnames}  rules: [{{ backendRefs: [{{ name: cart, port: 80 }}] }}]\n"
         )
     });
-    let mut run = Manifests::shop(&routes.join("---\n")).check().exits(1).says("10 errors, 0 warnings");
+    let mut run = Manifests::shop(&routes.join("---\n")).check().exits(1).prints("10 errors, 0 warnings");
     for kind in kinds {
-        run = run.says(&format!(
+        run = run.prints(&format!(
             "{kind} shop/lost\n  \
              error: spec.parentRefs[0]: Gateway other/web does not exist. [ParentNotFound]\n  \
              error: spec.parentRefs[1]: ListenerSet shop/more does not exist. [ParentNotFound]\n"
@@ -51,7 +51,7 @@ fn a_route_without_parents_is_a_warning_of_every_kind() {
     Manifests::shop(&route)
         .check()
         .exits(0)
-        .says("GRPCRoute shop/calls\n  warning: spec.parentRefs: The route names no Gateway");
+        .prints("GRPCRoute shop/calls\n  warning: spec.parentRefs: The route names no Gateway");
 }
 
 #[test]
@@ -79,16 +79,19 @@ routes:
 - { id: good, uri: /, upstream: { nodes: { "10.0.0.1:80": 1 } } }
 - { id: bad, uri: /x, plugins: { no-such-plugin: {} }, upstream_id: gone }
 "#;
-    let run = run_with(config, ["check", "--pingsix", "-"]).exits(1).says("routes/bad");
-    let run =
-        run.says("plugins.no-such-plugin").says("upstream_id").says("[reference]").says("[plugin-name]");
+    let run = run_with(config, ["check", "--pingsix", "-"]).exits(1).prints("routes/bad");
+    let run = run
+        .prints("plugins.no-such-plugin")
+        .prints("upstream_id")
+        .prints("[reference]")
+        .prints("[plugin-name]");
     assert!(!run.out.contains("routes/good"), "{}", run.out);
     let two = "routes: [{ id: a, uri: /, upstream: { nodes: { \"10.0.0.1:80\": 1 } } }]\n---\nroutes: [{ id: b }]\n";
     run_with(two, ["check", "--pingsix", "-"])
         .exits(1)
-        .says("<stdin>:3 routes/b")
-        .says("PingSIX refuses the whole");
-    run_with("routes: [", ["check", "--pingsix", "-"]).exits(1).says("not valid YAML");
+        .prints("<stdin>:3 routes/b")
+        .prints("PingSIX refuses the whole");
+    run_with("routes: [", ["check", "--pingsix", "-"]).exits(1).prints("not valid YAML");
     crate::support::run(["check", "--pingsix", "/no/such/file"]).exits(2);
 }
 
@@ -100,7 +103,7 @@ routes:
 - { id: broad, uri: "/{*p}", upstream_id: u }
 - { id: narrow, uri: "/foo/{*p}", upstream_id: u }
 "#;
-    run_with(config, ["check", "--pingsix", "-"]).exits(0).says("warning").says("[closure]");
+    run_with(config, ["check", "--pingsix", "-"]).exits(0).prints("warning").prints("[closure]");
     run_with(config, ["check", "--strict", "--pingsix", "-"]).exits(1);
 }
 
@@ -130,6 +133,6 @@ fn a_policy_that_no_route_has_to_do_with_is_a_warning() {
     manifests
         .check()
         .exits(0)
-        .says("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")
-        .says("(Service carts). [NoTarget]");
+        .prints("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")
+        .prints("(Service carts). [NoTarget]");
 }

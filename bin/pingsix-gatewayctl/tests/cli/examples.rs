@@ -205,7 +205,7 @@ fn every_sample_request_ends_where_it_should() {
 }
 
 /// The fields that an API server adds to an object.
-fn as_given_out(mut object: Value) -> Value {
+fn as_api_server_returns(mut object: Value) -> Value {
     let applied = object.to_string();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.insert("uid".to_owned(), json!("0c9f3a52-9d1e-4f0b-8f7b-3f3f6a2b7a11"));
@@ -251,7 +251,7 @@ fn as_given_out(mut object: Value) -> Value {
 }
 
 #[test]
-fn what_kubectl_gives_out_is_checked_like_the_files_it_was_made_of() {
+fn output_of_kubectl_is_checked_like_the_applied_files() {
     for set in sets().into_iter().filter(|set| set.name != "mistakes") {
         let objects = ingredients(&root().join(&set.name)).into_iter().flat_map(|text| {
             let documents = text.split("\n---\n").map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
@@ -261,7 +261,7 @@ fn what_kubectl_gives_out_is_checked_like_the_files_it_was_made_of() {
             .filter(|object| object.get("kind").is_some_and(|kind| kind != "Kustomization"))
             .fold(BTreeMap::new(), |mut kinds, object| {
                 let kind = text(&object["kind"]).to_owned();
-                kinds.entry(kind).or_insert_with(Vec::new).push(as_given_out(object));
+                kinds.entry(kind).or_insert_with(Vec::new).push(as_api_server_returns(object));
                 kinds
             });
         let items: Vec<Value> = kinds.into_values().flatten().collect();
@@ -271,18 +271,18 @@ fn what_kubectl_gives_out_is_checked_like_the_files_it_was_made_of() {
         arguments.extend(set.options());
         let given_out = run_with(&list, &arguments).exits(0).json();
         // Positions, and documents of other formats, are not in the cluster.
-        let told = |report: &Value| {
+        let without_positions = |report: &Value| {
             let findings = report["findings"].as_array().unwrap().iter();
-            let mut told: Vec<Value> = findings
+            let mut without_positions: Vec<Value> = findings
                 .filter(|finding| finding["severity"] != "info")
                 .map(|finding| {
                     json!([finding["object"], finding["field"], finding["reason"], finding["message"]])
                 })
                 .collect();
-            told.sort_by_key(Value::to_string);
-            told
+            without_positions.sort_by_key(Value::to_string);
+            without_positions
         };
-        assert_eq!(told(&given_out), told(&set.report()), "{}", set.name);
+        assert_eq!(without_positions(&given_out), without_positions(&set.report()), "{}", set.name);
         let lines: Vec<&Value> =
             given_out["findings"].as_array().unwrap().iter().map(|finding| &finding["line"]).collect();
         assert!(lines.iter().all(|line| line.as_u64() > Some(1)), "{}: {lines:?}", set.name);

@@ -8,9 +8,9 @@ fn port_gateway_and_scheme_choose_the_data_plane() {
     let explain = |arguments: &[&str]| run(["explain", path].iter().chain(arguments));
     explain(&["GET", "https://shop.example.com/cart"])
         .exits(0)
-        .says("https (HTTPS port 443, shop.example.com)");
-    explain(&["GET", "http://a.test/cart"]).exits(0).says("http (HTTP port 80, any host)");
-    explain(&["GET", "http://a.test/cart", "--port", "8080"]).exits(1).says(
+        .prints("https (HTTPS port 443, shop.example.com)");
+    explain(&["GET", "http://a.test/cart"]).exits(0).prints("http (HTTP port 80, any host)");
+    explain(&["GET", "http://a.test/cart", "--port", "8080"]).exits(1).prints(
         "No listener serves HTTP on port 8080. Served: http (HTTP port 80, any host); https (HTTPS port 443",
     );
     // A mapped port is none of the Gateway's.
@@ -18,10 +18,10 @@ fn port_gateway_and_scheme_choose_the_data_plane() {
     let per_port = ["--layout", "per-port"];
     let run = explain(&["GET", "https://shop.example.com/cart", per_port[0], per_port[1]]).exits(0);
     assert_eq!(run.out.matches("data plane").count(), 1, "{}", run.out);
-    run.says("data plane  shop/web:443");
+    run.prints("data plane  shop/web:443");
     explain(&["GET", "http://a.test/", "--gateway", "shop/other"])
         .exits(2)
-        .warns("Gateway shop/other is not served");
+        .prints_error("Gateway shop/other is not served");
 }
 
 /// Gateway `shop/web` with a port without routes, and one whose listener has no certificate.
@@ -44,19 +44,19 @@ fn a_port_of_its_own_is_explained_by_its_own_data_plane() {
     let only =
         |run: &crate::support::Run| assert_eq!(run.out.matches("data plane").count(), 1, "{}", run.out);
     // The listener exists for this host or for others, and no route exists.
-    let spare = explain("http://spare.test:8080/cart").says("data plane  shop/web:8080");
-    only(&spare.says("404\n").says("No rule is for this host."));
-    let other = explain("http://a.test:8080/cart").says("data plane  shop/web:8080");
+    let spare = explain("http://spare.test:8080/cart").prints("data plane  shop/web:8080");
+    only(&spare.prints("404\n").prints("No rule is for this host."));
+    let other = explain("http://a.test:8080/cart").prints("data plane  shop/web:8080");
     only(
         &other
-            .says("404\n")
-            .says("No listener is for this host. Served: spare (HTTP port 8080, spare.test)."),
+            .prints("404\n")
+            .prints("No listener is for this host. Served: spare (HTTP port 8080, spare.test)."),
     );
-    let closed = explain("https://a.test/cart").says("data plane  shop/web:443");
+    let closed = explain("https://a.test/cart").prints("data plane  shop/web:443");
     only(
         &closed
-            .says("No listener serves HTTPS on port 443. Served: none.")
-            .says("Secret shop/missing does not exist."),
+            .prints("No listener serves HTTPS on port 443. Served: none.")
+            .prints("Secret shop/missing does not exist."),
     );
 }
 
@@ -67,10 +67,10 @@ fn a_port_that_may_be_open_though_its_listener_is_refused_is_explained_with_what
     let explain =
         |more: &[&str]| run(["explain", path, "GET", "https://a.test/cart"].iter().chain(more)).exits(1);
     explain(&[])
-        .says("none, for want of a connection")
-        .says("Listener https (HTTPS port 443, any host) is not served.")
-        .says("Secret shop/missing does not exist.")
-        .says("PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:\n                Service shop/cart port 80");
+        .prints("none, for want of a connection")
+        .prints("Listener https (HTTPS port 443, any host) is not served.")
+        .prints("Secret shop/missing does not exist.")
+        .prints("PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:\n                Service shop/cart port 80");
     let answer = &explain(&["-o", "json"]).json()[0]["answer"];
     assert_eq!((&answer["kind"], &answer["ifOpen"]["kind"]), (&"closed".into(), &"forward".into()));
 }
@@ -91,10 +91,10 @@ spec:
     manifests.write("routes.yaml", &format!("{cart}---{to_https}"));
     let path = manifests.path().to_str().unwrap();
     let explain = |url: &str| run(["explain", path, "GET", url]).exits(0);
-    explain("https://shop.example.com/cart").says("Service shop/cart port 80").says(
+    explain("https://shop.example.com/cart").prints("Service shop/cart port 80").prints(
         "HTTPRoute shop/to-https spec.rules[0].matches[0]: it redirects requests without TLS, and this one has TLS",
     );
-    explain("http://shop.example.com/cart").says("301, Location: https://shop.example.com/cart");
+    explain("http://shop.example.com/cart").prints("301, Location: https://shop.example.com/cart");
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn a_rule_that_fails_for_its_listener_says_why() {
     manifests.write("gateway.yaml", &format!("{GATEWAY}{listeners}"));
     run(["explain", manifests.path().to_str().unwrap(), "GET", "http://a.test/cart"])
         .exits(1)
-        .says("500, given by PingSIX")
-        .says("HTTPRoute shop/cart: spec.parentRefs[0]: PingSIX cannot tell ports apart");
+        .prints("500, given by PingSIX")
+        .prints("HTTPRoute shop/cart: spec.parentRefs[0]: PingSIX cannot tell ports apart");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn each_data_plane_that_may_be_meant_is_explained() {
     );
     let path = manifests.path().to_str().unwrap();
     let both = run(["explain", path, "GET", "http://a.test/cart"]).exits(0);
-    both.says("data plane  shop/web").says("data plane  shop/other");
+    both.prints("data plane  shop/web").prints("data plane  shop/other");
     let one = run(["explain", path, "GET", "http://a.test/cart", "--gateway", "shop/other"]).exits(1);
     assert!(!one.out.contains("shop/web"), "{}", one.out);
 }
@@ -136,14 +136,14 @@ fn calls_are_explained_beside_requests() {
     let explain = |url: &str| run(["explain", path, "POST", url, "--http2"]);
     explain("http://a.test/shop.v1.Cart/Add")
         .exits(0)
-        .says("path prefix /shop.v1.Cart")
-        .says("1. GRPCRoute shop/calls spec.rules[0].matches[0]: decides")
-        .says("Service shop/cart port 80")
-        .says("HTTPRoute shop/pages spec.rules[0].matches[0]: it matches, but comes after");
+        .prints("path prefix /shop.v1.Cart")
+        .prints("1. GRPCRoute shop/calls spec.rules[0].matches[0]: decides")
+        .prints("Service shop/cart port 80")
+        .prints("HTTPRoute shop/pages spec.rules[0].matches[0]: it matches, but comes after");
     explain("http://a.test/shop.v1.Bill/Pay")
-        .says("503, given by PingSIX")
-        .says("GRPCRoute shop/broken spec.rules[0].matches[0] cannot be honoured, or none of its backends")
-        .says(
+        .prints("503, given by PingSIX")
+        .prints("GRPCRoute shop/broken spec.rules[0].matches[0] cannot be honoured, or none of its backends")
+        .prints(
             "GRPCRoute shop/broken: spec.rules[0].backendRefs[0].name: Service shop/nowhere does not exist.",
         );
 }
@@ -153,12 +153,14 @@ fn arguments_that_make_no_request_are_refused() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let path = manifests.path().to_str().unwrap();
     run(["explain", path, "GET"]).exits(2);
-    run(["explain", path, "GE T", "http://a.test/"]).exits(2).warns("is not a method");
-    run(["explain", path, "GET", "ftp://a.test/"]).exits(2).warns("neither an http nor an https URL");
-    run(["explain", path, "GET", "http://a.test:80000/"]).exits(2).warns("is not between 0 and 65535");
-    run(["explain", path, "GET", "http://me:secret@a.test/cart"]).exits(0).says("GET http://a.test/cart (");
-    run(["explain", path, "GET", "http://a.test/", "-H", "no colon"]).exits(2).warns("expected NAME: VALUE");
+    run(["explain", path, "GE T", "http://a.test/"]).exits(2).prints_error("is not a method");
+    run(["explain", path, "GET", "ftp://a.test/"]).exits(2).prints_error("neither an http nor an https URL");
+    run(["explain", path, "GET", "http://a.test:80000/"]).exits(2).prints_error("is not between 0 and 65535");
+    run(["explain", path, "GET", "http://me:secret@a.test/cart"]).exits(0).prints("GET http://a.test/cart (");
+    run(["explain", path, "GET", "http://a.test/", "-H", "no colon"])
+        .exits(2)
+        .prints_error("expected NAME: VALUE");
     run(["explain", path, "GET", "a.test/cart", "-H", "Host: b.test", "--http2"])
         .exits(0)
-        .says("http://b.test/cart (HTTP/2");
+        .prints("http://b.test/cart (HTTP/2");
 }

@@ -34,9 +34,11 @@ fn an_ingress_class_is_a_data_plane_of_its_own() {
     manifests
         .translate(&[])
         .exits(1)
-        .says("# data plane IngressClass/pingsix, etcd prefix /pingsix-ingress/pingsix")
-        .says("10.0.0.1:8080")
-        .warns("error: spec.rules[0].http.paths[1].backend.service.name: Service shop/gone does not exist.");
+        .prints("# data plane IngressClass/pingsix, etcd prefix /pingsix-ingress/pingsix")
+        .prints("10.0.0.1:8080")
+        .prints_error(
+            "error: spec.rules[0].http.paths[1].backend.service.name: Service shop/gone does not exist.",
+        );
     let keys = manifests.translate(&["-o", "etcd-json"]).exits(1).json();
     assert!(keys.as_object().unwrap().keys().all(|key| key.starts_with("/pingsix-ingress/pingsix/")));
 }
@@ -48,19 +50,19 @@ fn requests_to_ingresses_are_explained_with_and_without_tls() {
     let explain = |arguments: &[&str]| run(["explain", path].iter().chain(arguments));
     explain(&["GET", "http://shop.example.com/cart/1"])
         .exits(0)
-        .says("data plane  IngressClass/pingsix")
-        .says("http (HTTP port 80, any host)")
-        .says("Ingress shop/web spec.rules[0].http.paths[0]: decides")
-        .says("Service shop/cart port 80");
-    explain(&["GET", "https://shop.example.com/cart"]).exits(0).says("https (HTTPS port 443, any host)");
+        .prints("data plane  IngressClass/pingsix")
+        .prints("http (HTTP port 80, any host)")
+        .prints("Ingress shop/web spec.rules[0].http.paths[0]: decides")
+        .prints("Service shop/cart port 80");
+    explain(&["GET", "https://shop.example.com/cart"]).exits(0).prints("https (HTTPS port 443, any host)");
     // A mapped port is as good.
     explain(&["GET", "http://shop.example.com:30080/cart"]).exits(0);
     explain(&["GET", "http://shop.example.com/gone"])
         .exits(1)
-        .says("Ingress shop/web spec.rules[0].http.paths[1] cannot be honoured")
-        .says("Service shop/gone does not exist.");
-    explain(&["GET", "http://shop.example.com/"]).exits(1).says("No rule for this host matches the path.");
-    explain(&["GET", "http://other.test/cart"]).exits(1).says("No rule is for this host.");
+        .prints("Ingress shop/web spec.rules[0].http.paths[1] cannot be honoured")
+        .prints("Service shop/gone does not exist.");
+    explain(&["GET", "http://shop.example.com/"]).exits(1).prints("No rule for this host matches the path.");
+    explain(&["GET", "http://other.test/cart"]).exits(1).prints("No rule is for this host.");
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
     let ingress = INGRESS.replace("name: gone", "name: cart");
     check(CLASS, &ingress).exits(0);
     let without = ingress.replace("  ingressClassName: pingsix\n", "");
-    check(CLASS, &without).exits(1).says("error: spec.ingressClassName: The Ingress names no IngressClass");
+    check(CLASS, &without).exits(1).prints("error: spec.ingressClassName: The Ingress names no IngressClass");
     let default = CLASS.replace(
         "{ name: pingsix }",
         "{ name: pingsix, annotations: { ingressclass.kubernetes.io/is-default-class: 'true' } }",
@@ -81,25 +83,25 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
     check(&default, &without).exits(0);
     check(CLASS, &ingress.replace("ClassName: pingsix", "ClassName: other"))
         .exits(1)
-        .says("error: spec.ingressClassName: IngressClass \"other\" does not exist");
+        .prints("error: spec.ingressClassName: IngressClass \"other\" does not exist");
     let annotated = without.replace(
         "namespace: shop }",
         "namespace: shop, annotations: { kubernetes.io/ingress.class: other } }",
     );
     check(CLASS, &annotated)
         .exits(1)
-        .says("error: metadata.annotations: IngressClass \"other\" does not exist");
+        .prints("error: metadata.annotations: IngressClass \"other\" does not exist");
     check(&CLASS.replace("pingsix.io/", "example.com/"), &ingress)
         .exits(0)
-        .says("warning: spec.ingressClassName: IngressClass \"pingsix\" has controller \"example.com/gateway-controller\"");
+        .prints("warning: spec.ingressClassName: IngressClass \"pingsix\" has controller \"example.com/gateway-controller\"");
     let parameters = CLASS.replace(
         "controller }",
         "controller, parameters: { apiGroup: pingsix.io, kind: PingsixProxy, name: p } }",
     );
     check(&parameters, &ingress)
         .exits(1)
-        .says("error: spec.parameters.scope: A PingsixProxy lives in a namespace")
-        .says("error: spec.ingressClassName: IngressClass \"pingsix\" is not served");
+        .prints("error: spec.parameters.scope: A PingsixProxy lives in a namespace")
+        .prints("error: spec.ingressClassName: IngressClass \"pingsix\" is not served");
 }
 
 #[test]
@@ -121,9 +123,9 @@ fn the_pingsix_of_an_ingress_class_listens_with_and_without_tls() {
     let path = manifests.path().to_str().unwrap();
     run(["pingsix-config", path, "--data-plane", "IngressClass/pingsix"])
         .exits(0)
-        .says("0.0.0.0:80")
-        .says("0.0.0.0:443")
-        .says("/pingsix-ingress/pingsix");
+        .prints("0.0.0.0:80")
+        .prints("0.0.0.0:443")
+        .prints("/pingsix-ingress/pingsix");
 }
 
 const PER_PORT: [&str; 2] = ["--layout", "per-port"];
@@ -134,17 +136,17 @@ fn an_ingress_class_has_a_data_plane_for_each_port() {
     manifests
         .translate(&PER_PORT)
         .exits(0)
-        .says("# data plane IngressClass/pingsix:80, etcd prefix /pingsix-ingress/pingsix:80")
-        .says("# data plane IngressClass/pingsix:443, etcd prefix /pingsix-ingress/pingsix:443");
+        .prints("# data plane IngressClass/pingsix:80, etcd prefix /pingsix-ingress/pingsix:80")
+        .prints("# data plane IngressClass/pingsix:443, etcd prefix /pingsix-ingress/pingsix:443");
     let path = manifests.path().to_str().unwrap();
     let explain = |url: &str| run(["explain", path, "GET", url].iter().chain(&PER_PORT));
     let plaintext =
-        explain("http://shop.example.com/cart").exits(0).says("data plane  IngressClass/pingsix:80");
+        explain("http://shop.example.com/cart").exits(0).prints("data plane  IngressClass/pingsix:80");
     assert!(!plaintext.out.contains("HTTPS") && !plaintext.out.contains("pingsix:443"), "{}", plaintext.out);
     explain("https://shop.example.com/cart")
         .exits(0)
-        .says("data plane  IngressClass/pingsix:443")
-        .says("https (HTTPS port 443, any host)");
+        .prints("data plane  IngressClass/pingsix:443")
+        .prints("https (HTTPS port 443, any host)");
 }
 
 #[test]

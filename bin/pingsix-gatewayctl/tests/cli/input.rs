@@ -5,7 +5,7 @@ use crate::support::{CART, GATEWAY, Manifests, route, run, run_with};
 /// The routes file is at fault; `cart` must still be served.
 fn still_serves_cart(manifests: &Manifests) {
     let path = manifests.path().to_str().unwrap();
-    run(["explain", path, "GET", "http://a.test/cart"]).exits(0).says("Service shop/cart port 80");
+    run(["explain", path, "GET", "http://a.test/cart"]).exits(0).prints("Service shop/cart port 80");
 }
 
 fn with_cart(other: &str) -> Manifests {
@@ -17,17 +17,17 @@ fn with_cart(other: &str) -> Manifests {
 #[test]
 fn a_broken_document_costs_only_itself() {
     let manifests = with_cart("kind: [\n");
-    manifests.check().exits(1).says("routes.yaml:11").says("not valid YAML").says("1 error,");
+    manifests.check().exits(1).prints("routes.yaml:11").prints("not valid YAML").prints("1 error,");
 }
 
 #[test]
 fn a_value_that_is_no_object_is_named() {
-    with_cart("- just\n- a list\n").check().exits(1).says("(document 2)").says("A manifest is an object");
-    with_cart("kind: Gateway\n").check().exits(1).says("A manifest needs apiVersion");
+    with_cart("- just\n- a list\n").check().exits(1).prints("(document 2)").prints("A manifest is an object");
+    with_cart("kind: Gateway\n").check().exits(1).prints("A manifest needs apiVersion");
     with_cart("apiVersion: v1\nkind: Service\nmetadata: {}\n")
         .check()
         .exits(1)
-        .says("A Service needs a name");
+        .prints("A Service needs a name");
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn files_of_other_tools_beside_manifests_are_left_alone() {
     assert_eq!(checked.out.matches("info: The file holds no manifest").count(), 4, "{}", checked.out);
     // A named file, or standard input, must be read.
     for name in ["chart/Chart.yaml", "package.json"] {
-        run(["check", manifests.path().join(name).to_str().unwrap()]).exits(1).says("[NotAManifest]");
+        run(["check", manifests.path().join(name).to_str().unwrap()]).exits(1).prints("[NotAManifest]");
     }
     let chart = manifests.path().join("chart");
-    run(["check", chart.to_str().unwrap()]).exits(2).warns("no file holds a manifest in");
-    run_with("replicas: 2\n", ["check", "-"]).exits(1).says("kind: A manifest needs kind. [NotAManifest]");
+    run(["check", chart.to_str().unwrap()]).exits(2).prints_error("no file holds a manifest in");
+    run_with("replicas: 2\n", ["check", "-"]).exits(1).prints("kind: A manifest needs kind. [NotAManifest]");
     // A broken manifest is not taken for another file.
     manifests.write("forgotten.yaml", "apiVersion: v1\nmetadata: { name: cart, namespace: shop }\n");
-    manifests.check().exits(1).says("forgotten.yaml:1 shop/cart\n  error: kind: A manifest needs kind.");
+    manifests.check().exits(1).prints("forgotten.yaml:1 shop/cart\n  error: kind: A manifest needs kind.");
 }
 
 #[test]
@@ -56,21 +56,21 @@ fn misspelled_kinds_of_gateway_api_and_old_groups_are_errors() {
     let wrong = "apiVersion: gateway.networking.k8s.io/v1\nkind: HttpRoute\nmetadata: { name: a, namespace: shop }\n\
         ---\napiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: { name: b, namespace: shop }\n";
     let run = with_cart(wrong).check().exits(1);
-    let run = run.says("HttpRoute shop/a\n  error: kind: Gateway API has no kind HttpRoute");
-    run.says("Ingress shop/b\n  error: apiVersion: Kind Ingress has apiVersion networking.k8s.io/v1, not extensions/v1beta1.");
+    let run = run.prints("HttpRoute shop/a\n  error: kind: Gateway API has no kind HttpRoute");
+    run.prints("Ingress shop/b\n  error: apiVersion: Kind Ingress has apiVersion networking.k8s.io/v1, not extensions/v1beta1.");
 }
 
 #[test]
 fn an_object_that_does_not_decode_is_named_with_its_field() {
     let wrong = route("wrong", "/x", "cart").replace("port: 80", "port: eighty");
     let run = with_cart(&wrong).check().exits(1);
-    run.says("HTTPRoute shop/wrong").says("spec.rules[0].backendRefs[0].port").says("[DoesNotDecode]");
+    run.prints("HTTPRoute shop/wrong").prints("spec.rules[0].backendRefs[0].port").prints("[DoesNotDecode]");
 }
 
 #[test]
 fn a_secret_that_does_not_decode_is_not_quoted() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: s, namespace: shop }\ndata: { tls.key: [hunter2] }\n";
-    let run = with_cart(secret).check().exits(1).says("Secret shop/s").says("data.tls.key");
+    let run = with_cart(secret).check().exits(1).prints("Secret shop/s").prints("data.tls.key");
     assert!(!run.out.contains("hunter2"), "{}", run.out);
     let broken =
         with_cart("apiVersion: v1\nkind: Secret\nstringData: { key: \"hunter2\nx: {\n").check().exits(1);
@@ -82,13 +82,13 @@ fn old_versions_are_taken_or_named() {
     let beta = route("beta", "/beta", "cart").replace("k8s.io/v1", "k8s.io/v1beta1");
     with_cart(&beta).check().exits(0);
     let alpha = route("alpha", "/alpha", "cart").replace("k8s.io/v1", "k8s.io/v1alpha2");
-    let run = with_cart(&alpha).check().exits(1).says("HTTPRoute shop/alpha");
-    run.says("apiVersion gateway.networking.k8s.io/v1alpha2 of HTTPRoute is not supported; use gateway.networking.k8s.io/v1.");
+    let run = with_cart(&alpha).check().exits(1).prints("HTTPRoute shop/alpha");
+    run.prints("apiVersion gateway.networking.k8s.io/v1alpha2 of HTTPRoute is not supported; use gateway.networking.k8s.io/v1.");
     let core = route("core", "/core", "cart").replace("gateway.networking.k8s.io/v1", "v1");
     with_cart(&core)
         .check()
         .exits(1)
-        .says("Kind HTTPRoute has apiVersion gateway.networking.k8s.io/v1, not v1.");
+        .prints("Kind HTTPRoute has apiVersion gateway.networking.k8s.io/v1, not v1.");
 }
 
 #[test]
@@ -97,15 +97,15 @@ fn unknown_kinds_are_named_once_and_are_no_errors() {
                metadata: { name: b }\n";
     let run = with_cart(two).check().exits(0);
     assert_eq!(run.out.matches("[UnknownKind]").count(), 1, "{}", run.out);
-    run.says("Objects of kind Deployment of apps have no part in this; 2 are ignored.");
+    run.prints("Objects of kind Deployment of apps have no part in this; 2 are ignored.");
     let foreign = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: { name: a }\n";
-    with_cart(foreign).check().exits(0).says("kind Gateway of networking.istio.io");
+    with_cart(foreign).check().exits(0).prints("kind Gateway of networking.istio.io");
 }
 
 #[test]
 fn a_field_the_api_does_not_have_is_named() {
     let typo = route("typo", "/typo", "cart").replace("backendRefs", "backendRef");
-    with_cart(&typo).check().says("warning: spec.rules[0].backendRef: The API has no field");
+    with_cart(&typo).check().prints("warning: spec.rules[0].backendRef: The API has no field");
 }
 
 #[test]
@@ -113,16 +113,16 @@ fn duplicates_are_named_with_both_places() {
     let run = with_cart(&route("cart", "/other", "cart"))
         .check()
         .exits(1)
-        .says("routes.yaml:12 HTTPRoute shop/cart");
-    run.says("already defined at").says("routes.yaml:2; this one is ignored. [Duplicate]");
+        .prints("routes.yaml:12 HTTPRoute shop/cart");
+    run.prints("already defined at").prints("routes.yaml:2; this one is ignored. [Duplicate]");
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     manifests.write("zz/again.yaml", GATEWAY);
     still_serves_cart(&manifests);
     manifests
         .check()
         .exits(1)
-        .says("again.yaml:7 Gateway shop/web")
-        .says("again.yaml:2 GatewayClass pingsix");
+        .prints("again.yaml:7 Gateway shop/web")
+        .prints("again.yaml:2 GatewayClass pingsix");
 }
 
 #[test]
@@ -131,39 +131,39 @@ fn a_class_that_is_unknown_or_not_ours_is_named() {
         "g.yaml",
         &GATEWAY.replace("gatewayClassName: pingsix", "gatewayClassName: other"),
     )]);
-    without.check().exits(1).says("Gateway shop/web").says("GatewayClass \"other\" does not exist");
+    without.check().exits(1).prints("Gateway shop/web").prints("GatewayClass \"other\" does not exist");
     let foreign =
         Manifests::new(&[("g.yaml", &GATEWAY.replace("pingsix.io/gateway-controller", "example.com/other"))]);
     // Another controller may be meant to serve it, as with an Ingress of another's class.
     foreign
         .check()
         .exits(0)
-        .says("warning: spec.gatewayClassName")
-        .says("has controllerName example.com/other, not pingsix.io/gateway-controller");
+        .prints("warning: spec.gatewayClassName")
+        .prints("has controllerName example.com/other, not pingsix.io/gateway-controller");
     let path = foreign.path().to_str().unwrap();
     run(["check", path, "--controller-name", "example.com/other"]).exits(0);
     run(["explain", path, "GET", "http://a.test/"])
         .exits(1)
-        .says("No Gateway or IngressClass is served.")
-        .says("GatewayClassNotOurs");
+        .prints("No Gateway or IngressClass is served.")
+        .prints("GatewayClassNotOurs");
 }
 
 #[test]
 fn references_that_lead_nowhere_are_named() {
     let missing = with_cart(&route("missing", "/missing", "nowhere"));
-    missing.check().exits(1).says("spec.rules[0].backendRefs[0]").says("nowhere");
+    missing.check().exits(1).prints("spec.rules[0].backendRefs[0]").prints("nowhere");
     let path = missing.path().to_str().unwrap();
-    run(["explain", path, "GET", "http://a.test/missing"]).exits(1).says("500, given by PingSIX");
+    run(["explain", path, "GET", "http://a.test/missing"]).exits(1).prints("500, given by PingSIX");
     let orphan = route("orphan", "/orphan", "cart").replace("name: web", "name: gone");
-    with_cart(&orphan).check().exits(1).says("spec.parentRefs[0]: Gateway shop/gone does not exist.");
+    with_cart(&orphan).check().exits(1).prints("spec.parentRefs[0]: Gateway shop/gone does not exist.");
     let stray = route("stray", "/stray", "cart").replace("parentRefs: [{ name: web }]", "parentRefs: []");
-    with_cart(&stray).check().exits(0).says("The route names no Gateway");
+    with_cart(&stray).check().exits(0).prints("The route names no Gateway");
 }
 
 #[test]
 fn a_path_that_pingsix_cannot_hold_costs_its_rule() {
     let manifests = with_cart(&route("braces", "/{id}", "cart"));
-    manifests.check().exits(1).says("HTTPRoute shop/braces").says("spec.rules[0].matches[0]");
+    manifests.check().exits(1).prints("HTTPRoute shop/braces").prints("spec.rules[0].matches[0]");
     let translated = manifests.translate(&[]).exits(1);
     run_with(&translated.out, ["check", "--strict", "--pingsix", "-"]).exits(0);
 }
@@ -178,15 +178,17 @@ fn a_service_without_endpoints_is_named_once_and_can_be_given_some() {
     let checked = manifests.check().exits(0);
     assert_eq!(checked.out.matches("[NoEndpointSlices]").count(), 1, "{}", checked.out);
     run(["check", path, "--strict"]).exits(1);
-    run(["explain", path, "GET", "http://a.test/cart"]).exits(1).says("503");
+    run(["explain", path, "GET", "http://a.test/cart"]).exits(1).prints("503");
     let supplied = ["--endpoints", "shop/cart:80=127.0.0.1:9001,[::1]:9002"];
     let explained = run(["explain", path, "GET", "http://a.test/cart", supplied[0], supplied[1]]).exits(0);
-    explained.says("127.0.0.1:9001").says("[::1]:9002");
+    explained.prints("127.0.0.1:9001").prints("[::1]:9002");
     run(["check", path, "--strict", supplied[0], supplied[1]]).exits(0);
     run(["check", path, "--endpoints", "shop/other=127.0.0.1:1"])
         .exits(1)
-        .says("there is no such Service. [NoService]");
-    run(["check", path, "--endpoints", "shop/cart=nonsense"]).exits(2).warns("is not an address with a port");
+        .prints("there is no such Service. [NoService]");
+    run(["check", path, "--endpoints", "shop/cart=nonsense"])
+        .exits(2)
+        .prints_error("is not an address with a port");
 }
 
 #[test]
@@ -194,24 +196,26 @@ fn supplied_endpoints_replace_those_of_the_manifests() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let path = manifests.path().to_str().unwrap();
     let run = run(["explain", path, "GET", "http://a.test/cart", "--endpoints", "shop/cart=127.0.0.1:9001"]);
-    let run = run.exits(0).says("127.0.0.1:9001");
+    let run = run.exits(0).prints("127.0.0.1:9001");
     assert!(!run.out.contains("10.0.0.1"), "{}", run.out);
 }
 
 #[test]
 fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
-    run(["check", "/no/such/file.yaml"]).exits(2).warns("cannot read /no/such/file.yaml");
+    run(["check", "/no/such/file.yaml"]).exits(2).prints_error("cannot read /no/such/file.yaml");
     let empty = Manifests::new(&[("notes.txt", "nothing"), (".hidden.yaml", GATEWAY)]);
-    empty.check().exits(2).warns("no manifests");
-    run(["check"]).exits(2).warns("Usage");
+    empty.check().exits(2).prints_error("no manifests");
+    run(["check"]).exits(2).prints_error("Usage");
     // The output of a program that failed before the pipe.
     for nothing in ["", "\n", "# only a comment\n---\n"] {
-        run_with(nothing, ["check", "-"]).exits(2).warns("no file holds a manifest in -");
-        run_with(nothing, ["check", "--pingsix", "-"]).exits(2).warns("no PingSIX configuration in <stdin>");
+        run_with(nothing, ["check", "-"]).exits(2).prints_error("no file holds a manifest in -");
+        run_with(nothing, ["check", "--pingsix", "-"])
+            .exits(2)
+            .prints_error("no PingSIX configuration in <stdin>");
     }
     // A cluster may have none.
-    run_with("{ apiVersion: v1, kind: List, items: [] }", ["check", "-"]).exits(0).says("0 objects");
-    run(["translate", "x", "--root", "no/slash"]).exits(2).warns("does not start with a slash");
+    run_with("{ apiVersion: v1, kind: List, items: [] }", ["check", "-"]).exits(0).prints("0 objects");
+    run(["translate", "x", "--root", "no/slash"]).exits(2).prints_error("does not start with a slash");
 }
 
 #[test]
@@ -225,7 +229,9 @@ fn lists_json_and_standard_input_are_read() {
         })
         .collect();
     let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
-    run_with(&list, ["explain", "-", "GET", "http://a.test/cart"]).exits(0).says("Service shop/cart port 80");
+    run_with(&list, ["explain", "-", "GET", "http://a.test/cart"])
+        .exits(0)
+        .prints("Service shop/cart port 80");
     let expected = manifests.translate(&["-o", "json"]).out;
     assert_eq!(run_with(&list, ["translate", "-", "-o", "json"]).exits(0).out, expected);
 }
@@ -237,12 +243,12 @@ fn a_missing_namespace_is_default() {
     let manifests =
         Manifests::new(&[("g.yaml", &strip(GATEWAY)), ("c.yaml", &strip(CART)), ("r.yaml", &routes)]);
     manifests.check().exits(0);
-    manifests.translate(&[]).exits(0).says("# data plane default/web");
+    manifests.translate(&[]).exits(0).prints("# data plane default/web");
 }
 
 #[test]
 fn manifests_cannot_write_to_the_terminal() {
     let wrong = route("wrong", "/x", "cart").replace("port: 80", "port: \"\\e[2J\\r\\n\"");
-    let run = with_cart(&wrong).check().exits(1).says("[DoesNotDecode]");
+    let run = with_cart(&wrong).check().exits(1).prints("[DoesNotDecode]");
     assert!(!run.out.contains(['\u{1b}', '\r']), "{:?}", run.out);
 }

@@ -48,13 +48,13 @@ fn a_feed_over_tls_is_verified_and_shown_a_certificate() {
         json!({ "ca_cert": "ca", "client_cert": "crt", "client_key": "key", "domain": "feed" })
     );
     // PingSIX would refuse these, or connect without its certificate.
-    print(&["--etcd-cert=crt", "--etcd-key=key"]).exits(2).warns("--etcd-ca");
-    print(&["--etcd-ca=ca", "--etcd-cert=crt"]).exits(2).warns("--etcd-key");
-    print(&["--etcd-ca=ca", "--etcd-key=key"]).exits(2).warns("--etcd-cert");
-    print(&["--etcd-name=feed"]).exits(2).warns("--etcd-ca");
-    print(&["--etcd=https://a:1"]).exits(2).warns("--etcd https://a:1 needs --etcd-ca");
-    print(&["--etcd=http://a:1", "--etcd-ca=ca"]).exits(2).warns("is plaintext");
-    print(&["--etcd=unix://a"]).exits(2).warns("neither http nor https");
+    print(&["--etcd-cert=crt", "--etcd-key=key"]).exits(2).prints_error("--etcd-ca");
+    print(&["--etcd-ca=ca", "--etcd-cert=crt"]).exits(2).prints_error("--etcd-key");
+    print(&["--etcd-ca=ca", "--etcd-key=key"]).exits(2).prints_error("--etcd-cert");
+    print(&["--etcd-name=feed"]).exits(2).prints_error("--etcd-ca");
+    print(&["--etcd=https://a:1"]).exits(2).prints_error("--etcd https://a:1 needs --etcd-ca");
+    print(&["--etcd=http://a:1", "--etcd-ca=ca"]).exits(2).prints_error("is plaintext");
+    print(&["--etcd=unix://a"]).exits(2).prints_error("neither http nor https");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_data_plane_is_chosen_by_name() {
     let path = manifests.path().to_str().unwrap();
     let one = run(["pingsix-config", path, "--layout", "per-port", "--data-plane", "shop/web:443"]).exits(0);
     assert_eq!(documents(&one.out).len(), 1);
-    run(["pingsix-config", path, "--data-plane", "shop/other"]).exits(2).warns("known: shop/web");
+    run(["pingsix-config", path, "--data-plane", "shop/other"]).exits(2).prints_error("known: shop/web");
     let offset = ["pingsix-config", path, "--port-offset", "363"];
     run(offset).exits(0);
 }

@@ -68,7 +68,7 @@ fn check(request: &str, sample: &Value, explanation: &Value) {
 fn the_manifests_are_without_fault_and_pingsix_would_accept_them() {
     let manifests = quickstart();
     let manifests = manifests.to_str().unwrap();
-    run(["check", "--strict", manifests]).exits(0).says("0 errors, 0 warnings");
+    run(["check", "--strict", manifests]).exits(0).prints("0 errors, 0 warnings");
     for layout in ["shared", "per-port"] {
         let translated = run(["translate", manifests, "--layout", layout]).exits(0);
         crate::support::run_with(&translated.out, ["check", "--strict", "--pingsix", "-"]).exits(0);

@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::support::{GATEWAY, Manifests, route};
 
 /// The time limit of an effect, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running `serve`; dropping it ends it.
 pub(crate) struct Served {
@@ -57,7 +57,7 @@ impl Served {
     /// The next line that contains a text; lines before it are dropped.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         let mut seen = Vec::new();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + WAIT_TIMEOUT;
         loop {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.contains(text) => return line,
@@ -70,7 +70,7 @@ impl Served {
     /// Asks the explainer for a path, and returns status line, headers and body.
     fn ask(&self, head: &str) -> String {
         let mut stream = TcpStream::connect(self.explain).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -87,7 +87,7 @@ impl Served {
     fn terminate(mut self) -> i32 {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + WAIT_TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code().unwrap();
@@ -194,7 +194,7 @@ fn a_file_that_stops_being_valid_keeps_its_last_good_objects() {
 }
 
 #[test]
-fn findings_are_said_when_they_come_and_when_they_go() {
+fn findings_are_printed_when_they_appear_and_disappear() {
     let manifests = Manifests::shop(&route("cart", "/cart", "missing"));
     let served = Served::start(&manifests, &[]);
     let finding = served.wait_for("HTTPRoute shop/cart");
@@ -252,7 +252,7 @@ fn the_responder_answers_in_process_and_documents_name_it() {
     served.wait_for("ready");
     assert!(served.keys("/pingsix/shop/web/upstreams/status-404").unwrap().len() == 1);
     let mut stream = TcpStream::connect(served.responder).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let request =
         "GET / HTTP/1.1\r\nHost: status-404.responder.pingsix.internal\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
@@ -282,11 +282,11 @@ fn addresses_beyond_loopback_need_to_be_asked_for() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let path = manifests.path().to_str().unwrap();
     let explain = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "off", "--explain", "0.0.0.0:0"];
-    crate::support::run(explain).exits(2).warns("--allow-non-loopback");
+    crate::support::run(explain).exits(2).prints_error("--allow-non-loopback");
     let listen = ["serve", path, "--listen", "0.0.0.0:0", "--responder", "off"];
-    crate::support::run(listen).exits(2).warns("private keys pass in plaintext");
+    crate::support::run(listen).exits(2).prints_error("private keys pass in plaintext");
     let responder = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "0.0.0.0:0"];
-    crate::support::run(responder).exits(2).warns("--allow-non-loopback");
-    crate::support::run(["serve", "-"]).exits(2).warns("standard input cannot be watched");
-    crate::support::run(["serve", "/no/such/directory"]).exits(2).warns("cannot read");
+    crate::support::run(responder).exits(2).prints_error("--allow-non-loopback");
+    crate::support::run(["serve", "-"]).exits(2).prints_error("standard input cannot be watched");
+    crate::support::run(["serve", "/no/such/directory"]).exits(2).prints_error("cannot read");
 }

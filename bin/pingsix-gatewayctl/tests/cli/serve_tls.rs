@@ -13,7 +13,7 @@ use crate::serve::{Served, keys};
 use crate::support::{Manifests, route, run};
 
 /// The time limit of an effect, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Files in a directory of their own.
 struct Files(TempDir);
@@ -92,9 +92,9 @@ fn with_tls_the_feed_may_be_reached_from_other_machines_and_nothing_else_may() {
 
     let path = manifests.path().to_str().unwrap();
     let explain = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "off", "--explain", "0.0.0.0:0"];
-    run(explain.iter().chain(&tls)).exits(2).warns("--allow-non-loopback");
+    run(explain.iter().chain(&tls)).exits(2).prints_error("--allow-non-loopback");
     let responder = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "0.0.0.0:0"];
-    run(responder.iter().chain(&tls)).exits(2).warns("--allow-non-loopback");
+    run(responder.iter().chain(&tls)).exits(2).prints_error("--allow-non-loopback");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_certificate_that_is_replaced_is_shown_to_new_connections() {
     let port = served.etcd.port();
     read(port, &old, None).unwrap();
     files.write_pair(&new.issue());
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_TIMEOUT;
     while let Err(error) = read(port, &new, None) {
         assert!(Instant::now() < end, "{error}");
         std::thread::sleep(Duration::from_millis(20));
@@ -135,18 +135,18 @@ fn files_that_cannot_be_used_are_named() {
         run(arguments).exits(2)
     };
     serve(&[("--tls-cert", "tls.crt"), ("--tls-key", "gone.key")])
-        .warns(&format!("{} cannot be read", files.name("gone.key")))
-        .warns("--tls-key");
-    let mismatch = serve(&[("--tls-cert", "tls.crt"), ("--tls-key", "other.key")]).warns(&format!(
+        .prints_error(&format!("{} cannot be read", files.name("gone.key")))
+        .prints_error("--tls-key");
+    let mismatch = serve(&[("--tls-cert", "tls.crt"), ("--tls-key", "other.key")]).prints_error(&format!(
         "{} is not the key of the certificate {}",
         files.name("other.key"),
         files.name("tls.crt")
     ));
     assert!(!mismatch.err.contains(other.lines().nth(1).unwrap()));
     serve(&[("--tls-cert", "tls.crt"), ("--tls-key", "tls.key"), ("--client-ca", "tls.key")])
-        .warns("holds no certificate");
+        .prints_error("holds no certificate");
     // One without the other is a mistake, not plaintext.
-    serve(&[("--tls-cert", "tls.crt")]).warns("--tls-key");
-    serve(&[("--tls-key", "tls.key")]).warns("--tls-cert");
-    serve(&[("--client-ca", "tls.crt")]).warns("--tls-cert");
+    serve(&[("--tls-cert", "tls.crt")]).prints_error("--tls-key");
+    serve(&[("--tls-key", "tls.key")]).prints_error("--tls-cert");
+    serve(&[("--client-ca", "tls.crt")]).prints_error("--tls-cert");
 }

@@ -78,7 +78,7 @@ fn stream_documents_are_printed_under_a_prefix_of_their_own() {
     let run = manifests()
         .translate(&["--stream", "-o", "json"])
         .exits(1)
-        .warns("Service shop/nowhere does not exist");
+        .prints_error("Service shop/nowhere does not exist");
     let planes = run.json()["dataPlanes"].as_array().unwrap().clone();
     let names: Vec<&str> = planes.iter().map(|plane| plane["dataPlane"].as_str().unwrap()).collect();
     assert_eq!(names, ["shop/web", "stream/shop/web"]);
@@ -103,7 +103,7 @@ fn all_forms_agree() {
     let manifests = manifests();
     let yaml = manifests.translate(&["--stream", "--root", "/edge"]).exits(1);
     let yaml =
-        yaml.says("# data plane stream/shop/web, etcd prefix /edge-stream/shop/web\n# for a stream proxy");
+        yaml.prints("# data plane stream/shop/web, etcd prefix /edge-stream/shop/web\n# for a stream proxy");
     assert!(yaml.out.contains("stream_routes:"));
     let json = manifests.translate(&["--stream", "-o", "json"]).json();
     let etcd = manifests.translate(&["--stream", "-o", "etcd-json"]).json();
@@ -117,9 +117,9 @@ fn all_forms_agree() {
 fn without_the_flag_there_is_nobody_to_serve_them() {
     let manifests = manifests();
     let run = manifests.check().exits(1);
-    let run = run.says("The data plane does not serve protocol TCP. [UnsupportedProtocol]");
-    run.says("allows routes of kind TCPRoute from namespace shop. [NotAllowedByListeners]")
-        .says("1 data plane)");
+    let run = run.prints("The data plane does not serve protocol TCP. [UnsupportedProtocol]");
+    run.prints("allows routes of kind TCPRoute from namespace shop. [NotAllowedByListeners]")
+        .prints("1 data plane)");
     let printed = manifests.translate(&["-o", "json"]).json();
     assert_eq!(printed["dataPlanes"].as_array().unwrap().len(), 1);
 }
@@ -147,9 +147,10 @@ spec:
     );
     let path = manifests.path().display().to_string();
     let run = run(["check", &path, "--stream"]).exits(1);
-    let run = run.says("TCPRoute shop/lost").says("Gateway shop/missing does not exist. [ParentNotFound]");
-    let run = run.says("TCPRoute shop/late").says("goes to TCPRoute shop/db, which is older. [Shadowed]");
-    run.says("2 data planes)");
+    let run =
+        run.prints("TCPRoute shop/lost").prints("Gateway shop/missing does not exist. [ParentNotFound]");
+    let run = run.prints("TCPRoute shop/late").prints("goes to TCPRoute shop/db, which is older. [Shadowed]");
+    run.prints("2 data planes)");
 }
 
 #[test]
@@ -187,27 +188,30 @@ fn explain_follows_the_connection_to_a_port_for_streams() {
     let manifests = manifests();
     let path = manifests.path().display().to_string();
     let ask = |url: &str, more: &[&str]| run(["explain", &path, "GET", url, "--stream"].iter().chain(more));
-    let tcp = ask("http://db.example.com:5432/", &[]).exits(0).says("data plane  stream/shop/web\n");
+    let tcp = ask("http://db.example.com:5432/", &[]).exits(0).prints("data plane  stream/shop/web\n");
     let tcp = tcp
-        .says("listener    db (TCP port 5432, any host)\n")
-        .says("1. TCPRoute shop/db spec.rules[0]: decides");
-    let tcp = tcp.says("3 of 4: Service shop/cart port 80\n").says("1 of 4: closed (invalid)\n");
-    let tcp =
-        tcp.says("TCPRoute shop/db: spec.rules[0].backendRefs[1].name: Service shop/nowhere does not exist.");
+        .prints("listener    db (TCP port 5432, any host)\n")
+        .prints("1. TCPRoute shop/db spec.rules[0]: decides");
+    let tcp = tcp.prints("3 of 4: Service shop/cart port 80\n").prints("1 of 4: closed (invalid)\n");
+    let tcp = tcp
+        .prints("TCPRoute shop/db: spec.rules[0].backendRefs[1].name: Service shop/nowhere does not exist.");
     assert!(!tcp.out.contains("HTTPRoute"), "{}", tcp.out);
     // The result does not depend on the request inside.
-    ask("https://db.example.com:5432/", &[]).exits(0).says("Service shop/cart port 80");
+    ask("https://db.example.com:5432/", &[]).exits(0).prints("Service shop/cart port 80");
     let json = ask("https://a.example.com/", &["-o", "json"]).exits(0).json();
     assert_eq!(json.as_array().unwrap().len(), 1);
     assert_eq!(json[0]["answer"]["kind"], "connection");
     assert_eq!(json[0]["answer"]["backends"][0]["service"], "shop/cart");
     assert_eq!(json[0]["dataPlane"], "stream/shop/web");
-    ask("https://a.example.org/", &[]).exits(1).says("No route is for this server name");
-    ask("http://a.example.com:443/", &[]).exits(1).says("A connection without TLS is closed.");
-    ask("http://a.example.com:5353/", &[]).exits(1).says("is for UDP").says("Nothing listens there for TCP.");
+    ask("https://a.example.org/", &[]).exits(1).prints("No route is for this server name");
+    ask("http://a.example.com:443/", &[]).exits(1).prints("A connection without TLS is closed.");
+    ask("http://a.example.com:5353/", &[])
+        .exits(1)
+        .prints("is for UDP")
+        .prints("Nothing listens there for TCP.");
     // Ports of requests and unknown ports are answered as without streams.
-    ask("http://shop.example.com/cart", &[]).exits(0).says("data plane  shop/web\n");
-    ask("http://shop.example.com:30080/cart", &[]).exits(0).says("data plane  shop/web\n");
+    ask("http://shop.example.com/cart", &[]).exits(0).prints("data plane  shop/web\n");
+    ask("http://shop.example.com:30080/cart", &[]).exits(0).prints("data plane  shop/web\n");
 }
 
 #[test]
@@ -215,10 +219,10 @@ fn explain_says_that_pingsix_does_not_serve_a_port_for_streams() {
     let manifests = manifests();
     let path = manifests.path().display().to_string();
     for url in ["http://db.example.com:5432/", "https://db.example.com:5432/cart"] {
-        let refused = run(["explain", &path, "GET", url]).exits(1).says("data plane  none\n");
-        let refused = refused.says("Port 5432 of Gateway shop/web is for TCP, so no request arrives there");
+        let refused = run(["explain", &path, "GET", url]).exits(1).prints("data plane  none\n");
+        let refused = refused.prints("Port 5432 of Gateway shop/web is for TCP, so no request arrives there");
         let refused = refused
-            .says("is not served. spec.listeners[1].protocol: The data plane does not serve protocol TCP.");
+            .prints("is not served. spec.listeners[1].protocol: The data plane does not serve protocol TCP.");
         assert!(!refused.out.contains("HTTPRoute"), "{}", refused.out);
     }
 }
@@ -240,13 +244,13 @@ fn a_guard_of_server_names_closes_their_connections() {
     let path = manifests.path().display().to_string();
     run(["explain", &path, "GET", "https://b.example.com/", "--stream"])
         .exits(1)
-        .says("No route is for this server name, and listeners with a wider hostname must not take it.");
+        .prints("No route is for this server name, and listeners with a wider hostname must not take it.");
 }
 
 #[test]
 fn stream_documents_are_not_judged_as_those_of_pingsix() {
     let printed = manifests().translate(&["--stream"]).exits(1).out;
     let checked = run_with(&printed, ["check", "--pingsix", "-"]).exits(1);
-    let checked = checked.says("[StreamDocuments]").says("These are stream documents").says("1 error");
+    let checked = checked.prints("[StreamDocuments]").prints("These are stream documents").prints("1 error");
     assert!(!checked.out.contains("PingSIX refuses the whole configuration"), "{}", checked.out);
 }

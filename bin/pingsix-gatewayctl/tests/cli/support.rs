@@ -23,13 +23,13 @@ impl Run {
     }
 
     /// Panics unless this text was printed to standard output.
-    pub(crate) fn says(self, text: &str) -> Self {
+    pub(crate) fn prints(self, text: &str) -> Self {
         assert!(self.out.contains(text), "no {text:?} in stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
     /// Panics unless this text was printed to standard error.
-    pub(crate) fn warns(self, text: &str) -> Self {
+    pub(crate) fn prints_error(self, text: &str) -> Self {
         assert!(self.err.contains(text), "no {text:?} in stderr:\n{}", self.err);
         self
     }

@@ -30,11 +30,12 @@ pub(crate) fn https_until(year: i32) -> (Manifests, String) {
 fn each_data_plane_is_a_document_that_pingsix_accepts() {
     let (manifests, key) = https();
     let shared =
-        manifests.translate(&[]).exits(0).says("# data plane shop/web, etcd prefix /pingsix/shop/web\n");
+        manifests.translate(&[]).exits(0).prints("# data plane shop/web, etcd prefix /pingsix/shop/web\n");
     assert!(shared.out.contains(&key), "the key is part of the configuration");
     run_with(&shared.out, ["check", "--pingsix", "-"]).exits(0);
     let per_port = manifests.translate(&["--layout", "per-port", "--root", "/edge"]).exits(0);
-    let per_port = per_port.says("etcd prefix /edge/shop/web:80\n").says("etcd prefix /edge/shop/web:443\n");
+    let per_port =
+        per_port.prints("etcd prefix /edge/shop/web:80\n").prints("etcd prefix /edge/shop/web:443\n");
     run_with(&per_port.out, ["check", "--pingsix", "-"]).exits(0);
 }
 
@@ -109,7 +110,7 @@ fn a_review_has_documents_and_statuses_and_never_a_key() {
     assert_eq!(shown, etcd.as_object().unwrap().len());
     assert_eq!(read(status)["status"]["HTTPRoute shop/cart"]["parents"][0]["parentRef"]["name"], "web");
     let problems = Manifests::shop(&route("bad", "/bad", "nowhere")).translate(&["-o", "review"]).exits(1);
-    problems.says("- {object: HTTPRoute shop/bad, severity: error, reason: BackendNotFound");
+    problems.prints("- {object: HTTPRoute shop/bad, severity: error, reason: BackendNotFound");
 }
 
 #[test]
@@ -118,9 +119,9 @@ fn problems_go_to_standard_error_and_what_can_be_served_is_printed() {
     let run = Manifests::shop(&routes)
         .translate(&[])
         .exits(1)
-        .says("uri")
-        .warns("HTTPRoute shop/bad")
-        .warns("1 error");
+        .prints("uri")
+        .prints_error("HTTPRoute shop/bad")
+        .prints_error("1 error");
     assert!(!run.out.contains("HTTPRoute shop/bad"));
 }
 
@@ -128,7 +129,7 @@ fn problems_go_to_standard_error_and_what_can_be_served_is_printed() {
 fn budgets_are_kept() {
     let routes = format!("{}---\n{}", route("cart", "/cart", "cart"), route("more", "/more", "cart"));
     let run = Manifests::shop(&routes).translate(&["--budget-entries", "4"]).exits(1);
-    run.warns("[BudgetExceeded]");
+    run.prints_error("[BudgetExceeded]");
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn without_a_responder_what_needs_one_is_refused() {
         .replace("value: \"/cart\" } }", "value: /cart }, headers: [{ name: a, value: b }] }");
     let manifests = Manifests::shop(&conditional);
     manifests.check().exits(0);
-    manifests.translate(&["--responder", "off"]).exits(1).warns("without a responder");
+    manifests.translate(&["--responder", "off"]).exits(1).prints_error("without a responder");
 }
 
 #[test]
@@ -159,12 +160,12 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn completions_and_help_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
-        run(["completions", shell]).exits(0).says("pingsix-gatewayctl");
+        run(["completions", shell]).exits(0).prints("pingsix-gatewayctl");
     }
     for command in ["translate", "check", "explain", "serve", "pingsix-config", "completions"] {
-        run([command, "--help"]).exits(0).says("Usage: pingsix-gatewayctl");
+        run([command, "--help"]).exits(0).prints("Usage: pingsix-gatewayctl");
     }
-    run(["--version"]).exits(0).says("pingsix-gatewayctl 0.");
+    run(["--version"]).exits(0).prints("pingsix-gatewayctl 0.");
 }
 
 /// A policy for this Service of namespace `shop` with this verified hostname.
@@ -191,6 +192,7 @@ fn the_status_of_a_policy_has_the_gateway_through_which_it_counts() {
     assert_eq!(ancestor["ancestorRef"], gateway);
     assert_eq!(ancestor["controllerName"], "pingsix.io/gateway-controller");
     assert_eq!(ancestor["conditions"][0]["reason"], "UnsupportedValue");
-    run.warns("BackendTLSPolicy shop/tls\n  error: spec.validation.hostname: ")
-        .warns("HTTPRoute shop/cart\n  error: spec.rules[0].backendRefs[0]: BackendTLSPolicy shop/tls ");
+    run.prints_error("BackendTLSPolicy shop/tls\n  error: spec.validation.hostname: ").prints_error(
+        "HTTPRoute shop/cart\n  error: spec.rules[0].backendRefs[0]: BackendTLSPolicy shop/tls ",
+    );
 }

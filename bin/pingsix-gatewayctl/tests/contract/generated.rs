@@ -10,7 +10,7 @@ use crate::comparison::{Comparison, Tally};
 use crate::echo::Echo;
 use crate::process::PingSix;
 use crate::properties::generate::{Taste, table, table_of_sets};
-use crate::run::{binary, cases, say, seed};
+use crate::run::{binary, cases, print_message, seed};
 use crate::serve::Serve;
 
 /// The number of starts of PingSIX on each data plane; PingSIX draws another order each time.
@@ -97,5 +97,5 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
         tally.tables += 1;
     }
     assert!(with_sets > 0, "{} tables, and no ListenerSet", tally.tables);
-    say(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
+    print_message(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
 }

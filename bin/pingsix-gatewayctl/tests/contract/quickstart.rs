@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::client::ask_all;
 use crate::echo::{BACKEND, Echo};
 use crate::process::PingSix;
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 use crate::serve::Serve;
 
 const SCOPE: &str = "/pingsix/quickstart/web";
@@ -72,7 +72,7 @@ async fn pingsix_answers_the_quickstart_as_its_requests_say() {
             compared += replies.len();
         }
     }
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {compared} requests compared, {} different ones, in {STARTS} process starts",
         expectations.len()
     ));
@@ -82,7 +82,7 @@ async fn pingsix_answers_the_quickstart_as_its_requests_say() {
 async fn pingsix_follows_a_manifest_that_changes_on_disk() {
     const TEST: &str = "changing manifests";
     const CHANGES: usize = 10;
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
     let Some(binary) = binary(TEST) else { return };
     let directory = tempfile::tempdir().unwrap();
     for file in ["gateway.yaml", "backends.yaml", "routes.yaml"] {
@@ -104,10 +104,10 @@ async fn pingsix_follows_a_manifest_that_changes_on_disk() {
         fs::rename(directory.path().join(".new"), directory.path().join("routes.yaml")).unwrap();
         let changed = Instant::now();
         while ask_all(pingsix.address, &asked).await[0].header(BACKEND) != Some("quickstart/cart") {
-            assert!(changed.elapsed() < PATIENCE, "{path} is not served: {}", pingsix.log());
+            assert!(changed.elapsed() < WAIT_TIMEOUT, "{path} is not served: {}", pingsix.log());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         slowest = slowest.max(changed.elapsed());
     }
-    say(&format!("{TEST}: {CHANGES} changes served, the slowest after {} ms", slowest.as_millis()));
+    print_message(&format!("{TEST}: {CHANGES} changes served, the slowest after {} ms", slowest.as_millis()));
 }

@@ -16,8 +16,8 @@ use sample::{Answered, Sample};
 
 use crate::client::{Client, Protocol};
 use crate::etcd::Etcd;
-use crate::process::{Listener, PATIENCE, Pair, PingSix, Verdict};
-use crate::run::{binary, say};
+use crate::process::{Listener, Pair, PingSix, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 /// Every data plane is published here in its turn.
 const SCOPE: &str = "/contract/scenarios";
@@ -42,7 +42,7 @@ struct Tally {
 }
 
 /// PingSIX with what it is configured and asked with.
-struct Bench {
+struct Harness {
     binary: PathBuf,
     etcd: Etcd,
     pingsix: Pair,
@@ -59,7 +59,7 @@ async fn start(binary: &Path, etcd: &Etcd, backends: &Backends) -> Pair {
     Pair { plaintext: plaintext.await, tls: tls.await }
 }
 
-impl Bench {
+impl Harness {
     async fn new(binary: PathBuf) -> Self {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let responder =
@@ -79,7 +79,7 @@ impl Bench {
     }
 
     /// Publishes every data plane of a case in turn, and sends its sample requests.
-    async fn meet(&mut self, case: &Case) {
+    async fn run_case(&mut self, case: &Case) {
         self.tally.cases += 1;
         let planes = case.translate(self.responder);
         let mut left: Vec<(String, &Sample)> = Vec::new();
@@ -116,13 +116,13 @@ impl Bench {
     }
 
     async fn publish(&mut self, config: &Config) -> Result<(), String> {
-        let config = self.backends.stand_in(config, self.responder).await;
+        let config = self.backends.with_local_backends(config, self.responder).await;
         self.tally.publications += 1;
         let revision = self.etcd.publish(SCOPE, &config, self.tally.publications).await;
         if self.tally.publications.is_multiple_of(PUBLICATIONS) {
             self.restart().await;
         }
-        match self.pingsix.verdict(revision, PATIENCE).await {
+        match self.pingsix.verdict(revision, WAIT_TIMEOUT).await {
             Verdict::Accepted => Ok(()),
             refused @ (Verdict::Refused(..) | Verdict::Silent) => {
                 // A refusal stays on the page until the next publication.
@@ -136,7 +136,7 @@ impl Bench {
     async fn ask(&mut self, case: &Case, sample: &Sample) {
         for protocol in sample.protocols() {
             let address = self.pingsix.addresses().of(protocol);
-            let said = match answers(sample, protocol, address).await {
+            let output = match answers(sample, protocol, address).await {
                 Ok(answers) => {
                     self.tally.requests += answers.len();
                     self.tally.certificates += usize::from(sample.certificate.is_some());
@@ -146,7 +146,7 @@ impl Bench {
             };
             let Sample { request, headers, .. } = sample;
             self.tally.faults.extend(
-                said.map(|said| format!("{}: {request} {headers:?} {protocol:?}: {said}", case.name)),
+                output.map(|output| format!("{}: {request} {headers:?} {protocol:?}: {output}", case.name)),
             );
         }
     }
@@ -167,13 +167,13 @@ async fn answers(sample: &Sample, protocol: Protocol, address: SocketAddr) -> Re
 /// Asks PingSIX the sample requests of all cases.
 async fn compare(test: &str, what: &str, cases: Vec<Case>) {
     let Some(binary) = binary(test) else { return };
-    let mut bench = Bench::new(binary).await;
+    let mut harness = Harness::new(binary).await;
     for case in &cases {
-        bench.meet(case).await;
+        harness.run_case(case).await;
     }
     let Tally { cases, planes, publications, starts, samples, unsendable, requests, certificates, faults } =
-        bench.tally;
-    say(&format!(
+        harness.tally;
+    print_message(&format!(
         "{test}: {planes} data planes of {cases} {what} in {publications} publications and {starts} process starts; \
          {requests} answers to {samples} different requests compared, with {certificates} certificates; {unsendable} \
          requests find no listener to connect to"

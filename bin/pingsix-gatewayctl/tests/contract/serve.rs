@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 /// Timeout of a start, far longer than it takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running `serve`, killed when it is dropped.
 pub(crate) struct Serve {
@@ -50,7 +50,7 @@ impl Serve {
             }
             panic!("serve ended");
         };
-        tokio::time::timeout(PATIENCE, started).await.expect("serve hangs");
+        tokio::time::timeout(WAIT_TIMEOUT, started).await.expect("serve hangs");
         // A thread reads the further output, so the program never waits for a reader.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { _child: child, etcd: etcd.unwrap() }

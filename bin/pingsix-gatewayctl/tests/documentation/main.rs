@@ -87,6 +87,7 @@ fn every_field_of_our_own_kinds_is_in_the_mapping() {
         ("HTTPRouteFilter", "httproutefilters", 5),
         ("PingsixProxy", "pingsixproxies", 26),
         ("SecurityPolicy", "securitypolicies", 28),
+        ("TrafficPolicy", "trafficpolicies", 23),
     ];
     for (kind, plural, least) in kinds {
         every_field_of(kind, plural, least);

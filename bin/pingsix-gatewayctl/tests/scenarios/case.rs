@@ -69,8 +69,8 @@ impl Case {
             .output()
             .unwrap();
         let failed = !matches!(output.status.code(), Some(0 | 1));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!failed, "{}: {before:?} {after:?}: {said}", self.name());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!failed, "{}: {before:?} {after:?}: {stderr}", self.name());
         String::from_utf8(output.stdout).unwrap()
     }
 

@@ -110,7 +110,7 @@ fn is_served(sample: &Value) -> bool {
 }
 
 #[test]
-fn what_is_refused_has_a_neighbour_that_is_served() {
+fn every_refusal_has_a_served_neighbour() {
     let mut faults = Vec::new();
     // Streams have no requests.
     for case in cases().iter().filter(|case| !case.name().starts_with("stream/")) {

@@ -37,9 +37,15 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     faults.retain(|(_, faults)| !faults.is_empty());
     if !faults.is_empty() {
         let names: Vec<&str> = faults.iter().map(|(name, _)| name.as_str()).collect();
-        let told: Vec<String> =
+        let without_positions: Vec<String> =
             faults.iter().map(|(name, faults)| format!("== {name}\n{}", faults.join("\n"))).collect();
-        panic!("{} of {} scenarios: {}\n\n{}", names.len(), cases.len(), names.join(", "), told.join("\n\n"));
+        panic!(
+            "{} of {} scenarios: {}\n\n{}",
+            names.len(),
+            cases.len(),
+            names.join(", "),
+            without_positions.join("\n\n")
+        );
     }
 }
 

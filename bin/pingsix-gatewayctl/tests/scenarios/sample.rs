@@ -78,8 +78,8 @@ impl Sample {
             }
             if self.status.is_none() && self.backends.is_none() {
                 let open = found.iter().find(|explanation| !explanation["answer"]["ifOpen"].is_null());
-                let said = |explanation| format!("{}: it may be answered: {explanation}", self.request);
-                return open.map(said).into_iter().collect();
+                let describe = |explanation| format!("{}: it may be answered: {explanation}", self.request);
+                return open.map(describe).into_iter().collect();
             }
         }
         let [explanation] = found.as_slice() else {

@@ -30,15 +30,15 @@ fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSna
 
 #[test]
 fn what_is_found_is_told_when_everything_else_has_been_taken() {
-    let mut lab = ready(8);
-    lab.route("good-3", &[Good, Poison]);
-    while lab.acceptance.quarantined().next().is_none() {
-        assert_eq!(lab.acceptance.findings(), []);
-        lab.turn();
+    let mut simulation = ready(8);
+    simulation.route("good-3", &[Good, Poison]);
+    while simulation.acceptance.quarantined().next().is_none() {
+        assert_eq!(simulation.acceptance.findings(), []);
+        simulation.turn();
     }
-    assert_eq!(lab.acceptance.findings(), [], "PingSIX may refuse whatever it is given");
-    lab.settle();
-    let findings = lab.acceptance.findings();
+    assert_eq!(simulation.acceptance.findings(), [], "PingSIX may refuse whatever it is given");
+    simulation.settle();
+    let findings = simulation.acceptance.findings();
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].culprit, Culprit::Source(rule_of("good-3", 1)));
     assert_eq!(&*findings[0].said, "it is poison");
@@ -46,11 +46,11 @@ fn what_is_found_is_told_when_everything_else_has_been_taken() {
 
 #[test]
 fn what_one_replica_has_found_is_in_quarantine_at_all() {
-    let mut lab = ready(8);
-    let before = lab.newest();
-    lab.route("good-3", &[Good, Poison]);
-    lab.settle();
-    let (found, newest) = (told(lab.acceptance.findings()), lab.newest());
+    let mut simulation = ready(8);
+    let before = simulation.newest();
+    simulation.route("good-3", &[Good, Poison]);
+    simulation.settle();
+    let (found, newest) = (told(simulation.acceptance.findings()), simulation.newest());
     let (mut other, guilty) = (Acceptance::default(), BTreeSet::from([rule_of("good-3", 1)]));
     assert_eq!(published(&mut other, &found, &before), BTreeSet::new(), "it has not seen that version yet");
     assert_eq!(published(&mut other, &found, &newest), guilty);
@@ -63,54 +63,57 @@ fn what_one_replica_has_found_is_in_quarantine_at_all() {
     assert_eq!(published(&mut other, &Findings::new(), &newest), guilty);
     assert_eq!(told(other.findings()), found);
     // The object is repaired.
-    lab.route("good-3", &[Good]);
-    assert_eq!(published(&mut other, &Findings::new(), &lab.newest()), BTreeSet::new());
+    simulation.route("good-3", &[Good]);
+    assert_eq!(published(&mut other, &Findings::new(), &simulation.newest()), BTreeSet::new());
     assert_eq!(other.findings(), []);
 }
 
 #[test]
 fn two_that_tell_each_other_keep_nothing_alive() {
-    let mut lab = ready(4);
-    lab.route("good-1", &[Poison]);
-    lab.settle();
-    let (newest, mut other) = (lab.newest(), Acceptance::default());
-    assert_eq!(published(&mut other, &told(lab.acceptance.findings()), &newest).len(), 1);
+    let mut simulation = ready(4);
+    simulation.route("good-1", &[Poison]);
+    simulation.settle();
+    let (newest, mut other) = (simulation.newest(), Acceptance::default());
+    assert_eq!(published(&mut other, &told(simulation.acceptance.findings()), &newest).len(), 1);
     // The report of the other replica has no consequence.
     let of_other: Findings = [("two".to_owned(), [(web(), other.findings())].into())].into();
-    lab.acceptance.learn(&web(), &of_other, &newest);
-    lab.route("good-1", &[Good]);
-    lab.settle();
-    assert_eq!(lab.held(), BTreeSet::new());
-    assert_eq!(published(&mut other, &told(lab.acceptance.findings()), &lab.newest()), BTreeSet::new());
+    simulation.acceptance.learn(&web(), &of_other, &newest);
+    simulation.route("good-1", &[Good]);
+    simulation.settle();
+    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(
+        published(&mut other, &told(simulation.acceptance.findings()), &simulation.newest()),
+        BTreeSet::new()
+    );
 }
 
 #[test]
 fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
-    let mut lab = ready(20);
+    let mut simulation = ready(20);
     let mut finder = ready(20);
-    for lab in [&mut lab, &mut finder] {
-        lab.generation = 100;
-        lab.route("good-7", &[Good, Poison]);
+    for simulation in [&mut simulation, &mut finder] {
+        simulation.generation = 100;
+        simulation.route("good-7", &[Good, Poison]);
     }
     finder.settle();
-    lab.acceptance.learn(&web(), &told(finder.acceptance.findings()), &lab.newest());
-    assert_eq!(lab.settle(), 1);
-    assert_eq!(lab.held(), [rule_of("good-7", 1)].into());
-    assert!(lab.acceptance.fault().is_none() && lab.acceptance.findings().is_empty());
+    simulation.acceptance.learn(&web(), &told(finder.acceptance.findings()), &simulation.newest());
+    assert_eq!(simulation.settle(), 1);
+    assert_eq!(simulation.held(), [rule_of("good-7", 1)].into());
+    assert!(simulation.acceptance.fault().is_none() && simulation.acceptance.findings().is_empty());
 }
 
 #[test]
 fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
     for is_new in [true, false] {
-        let mut lab = ready(4);
+        let mut simulation = ready(4);
         let name = if is_new { "new" } else { "good-2" };
-        lab.route(name, &[Good, Pattern]);
-        lab.settle();
-        let (found, newest) = (told(lab.acceptance.findings()), lab.newest());
+        simulation.route(name, &[Good, Pattern]);
+        simulation.settle();
+        let (found, newest) = (told(simulation.acceptance.findings()), simulation.newest());
         let mut other = Acceptance::default();
         assert_eq!(published(&mut other, &found, &newest), BTreeSet::new());
         assert_eq!(other.held_back().count(), 0);
-        assert_eq!(other.problems(), lab.acceptance.problems());
+        assert_eq!(other.problems(), simulation.acceptance.problems());
         let route = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", name));
         let said = |other: &Acceptance, newest: &OwnerSnapshot| {
             let OwnerSnapshot::Gateway(snapshot) = newest else { panic!() };
@@ -127,8 +130,8 @@ fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
             (Some(Reason::Accepted), Some(Reason::Quarantined))
         };
         assert_eq!(said(&other, &newest), expected);
-        lab.route(name, &[Good]);
-        let newest = lab.newest();
+        simulation.route(name, &[Good]);
+        let newest = simulation.newest();
         published(&mut other, &found, &newest);
         assert_eq!((other.problems(), said(&other, &newest)), (vec![], (Some(Reason::Accepted), None)));
     }

@@ -9,61 +9,61 @@ fn heard(accepted: Option<Revision>, refused: Option<(Revision, Arc<str>)>) -> R
 #[test]
 fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
     for comes_back in [true, false] {
-        let mut lab = ready(8);
+        let mut simulation = ready(8);
         for index in 0..8 {
-            lab.route(&format!("new-{index}"), &[if index == 5 { Poison } else { Good }]);
+            simulation.route(&format!("new-{index}"), &[if index == 5 { Poison } else { Good }]);
         }
-        assert_eq!(lab.turn(), AcceptanceOutcome::Search);
-        let draft = lab.acceptance.draft(&lab.newest());
-        lab.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
-        lab.revision = 100;
+        assert_eq!(simulation.turn(), AcceptanceOutcome::Search);
+        let draft = simulation.acceptance.draft(&simulation.newest());
+        simulation.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
+        simulation.revision = 100;
         // A short absence of all instances has no consequence.
-        assert_eq!(lab.acceptance.hears(&plane(), None, &BTreeSet::new()), AcceptanceOutcome::Nothing);
+        assert_eq!(simulation.acceptance.hears(&plane(), None, &BTreeSet::new()), AcceptanceOutcome::Nothing);
         for second in 0..ALONE.as_secs() {
             assert_eq!(
-                lab.acceptance.beat(lab.now + Duration::from_secs(second)),
+                simulation.acceptance.beat(simulation.now + Duration::from_secs(second)),
                 AcceptanceOutcome::Nothing
             );
         }
-        assert_eq!(lab.acceptance.draft(&lab.newest()).number, draft.number);
-        lab.route("late", &[Good]);
+        assert_eq!(simulation.acceptance.draft(&simulation.newest()).number, draft.number);
+        simulation.route("late", &[Good]);
         if comes_back {
             // Another is there, which has read what is published for the trial.
-            lab.content = Some(draft.snapshot);
-            lab.look();
-            assert_ne!(lab.say(), AcceptanceOutcome::Nothing);
+            simulation.content = Some(draft.snapshot);
+            simulation.look();
+            assert_ne!(simulation.say(), AcceptanceOutcome::Nothing);
         } else {
             // They read elsewhere: whoever comes is given what there is now.
-            assert_eq!(lab.acceptance.beat(lab.now + ALONE), AcceptanceOutcome::Unanswered);
-            let draft = lab.acceptance.draft(&lab.newest());
+            assert_eq!(simulation.acceptance.beat(simulation.now + ALONE), AcceptanceOutcome::Unanswered);
+            let draft = simulation.acceptance.draft(&simulation.newest());
             assert_eq!(draft.trial, None);
             let OwnerSnapshot::Gateway(snapshot) = &draft.snapshot else { panic!() };
             assert_eq!(snapshot.routes.len(), 17);
-            assert!(snapshot.referents.quarantine.is_empty() && lab.acceptance.fault().is_none());
+            assert!(snapshot.referents.quarantine.is_empty() && simulation.acceptance.fault().is_none());
             for second in 0..100 {
                 assert_eq!(
-                    lab.acceptance.beat(lab.now + Duration::from_secs(20 + second)),
+                    simulation.acceptance.beat(simulation.now + Duration::from_secs(20 + second)),
                     AcceptanceOutcome::Nothing
                 );
             }
         }
-        lab.settle();
-        assert_eq!(lab.held(), lab.poisoned(), "what is refused is searched for again");
+        simulation.settle();
+        assert_eq!(simulation.held(), simulation.poisoned(), "what is refused is searched for again");
     }
 }
 
 #[test]
 fn one_that_is_there_and_says_nothing_of_a_trial_does_not_stop_everything() {
-    let mut lab = ready(8);
-    lab.route("good-3", &[Poison]);
-    assert_eq!(lab.turn(), AcceptanceOutcome::Search);
-    lab.is_paused = true;
-    let draft = lab.acceptance.draft(&lab.newest());
+    let mut simulation = ready(8);
+    simulation.route("good-3", &[Poison]);
+    assert_eq!(simulation.turn(), AcceptanceOutcome::Search);
+    simulation.is_paused = true;
+    let draft = simulation.acceptance.draft(&simulation.newest());
     assert!(draft.trial.is_some());
-    lab.acceptance.beat(lab.now);
-    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED / 2), AcceptanceOutcome::Nothing);
-    assert_eq!(lab.acceptance.beat(lab.now + UNANSWERED), AcceptanceOutcome::Unanswered);
-    assert_eq!(lab.acceptance.draft(&lab.newest()).trial, None);
+    simulation.acceptance.beat(simulation.now);
+    assert_eq!(simulation.acceptance.beat(simulation.now + UNANSWERED / 2), AcceptanceOutcome::Nothing);
+    assert_eq!(simulation.acceptance.beat(simulation.now + UNANSWERED), AcceptanceOutcome::Unanswered);
+    assert_eq!(simulation.acceptance.draft(&simulation.newest()).trial, None);
 }
 
 #[test]
@@ -71,26 +71,31 @@ fn a_refusal_that_is_none_convicts_nobody() {
     for rounds in 1..6 {
         for added in [1, 8] {
             for is_new in [false, true] {
-                let mut lab = if is_new { Lab::new() } else { ready(8) };
+                let mut simulation = if is_new { Simulation::new() } else { ready(8) };
                 for index in 0..added {
-                    lab.route(&format!("new-{index}"), &[Good]);
+                    simulation.route(&format!("new-{index}"), &[Good]);
                 }
                 // Somebody seems to refuse whatever there is for a while, and PingSIX takes it.
                 for _ in 0..rounds {
-                    let draft = lab.acceptance.draft(&lab.newest());
-                    lab.revision += 1;
-                    let revision = Revision::new(lab.revision).unwrap();
-                    lab.acceptance.published(draft.number, &plane(), revision);
+                    let draft = simulation.acceptance.draft(&simulation.newest());
+                    simulation.revision += 1;
+                    let revision = Revision::new(simulation.revision).unwrap();
+                    simulation.acceptance.published(draft.number, &plane(), revision);
                     let refused = Some(heard(None, Some((revision, "no".into()))));
-                    lab.acceptance.hears(&plane(), refused, &BTreeSet::new());
+                    simulation.acceptance.hears(&plane(), refused, &BTreeSet::new());
                 }
-                lab.content = None;
-                lab.forgive();
-                lab.settle();
-                lab.pass(Duration::from_mins(30));
-                assert_eq!(lab.held(), BTreeSet::new(), "{rounds} {added} {is_new}\n{}", lab.log);
-                assert_eq!(lab.acceptance.held_back().count(), 0);
-                assert!(lab.acceptance.fault().is_none());
+                simulation.content = None;
+                simulation.forgive();
+                simulation.settle();
+                simulation.pass(Duration::from_mins(30));
+                assert_eq!(
+                    simulation.held(),
+                    BTreeSet::new(),
+                    "{rounds} {added} {is_new}\n{}",
+                    simulation.log
+                );
+                assert_eq!(simulation.acceptance.held_back().count(), 0);
+                assert!(simulation.acceptance.fault().is_none());
             }
         }
     }
@@ -101,40 +106,42 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
     let mut mistakes = 0;
     for seed in 0..100 {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut lab = ready(6);
+        let mut simulation = ready(6);
         for index in 0..random.random_range(1..12) {
-            lab.route(&format!("new-{index}"), &[if random.random_bool(0.15) { Poison } else { Good }]);
+            simulation
+                .route(&format!("new-{index}"), &[if random.random_bool(0.15) { Poison } else { Good }]);
         }
-        lab.forgive();
+        simulation.forgive();
         for _ in 0..12 {
-            let draft = lab.acceptance.draft(&lab.newest());
-            lab.revision += 1;
-            lab.content = Some(draft.snapshot.clone());
-            let revision = Revision::new(lab.revision).unwrap();
-            lab.acceptance.published(draft.number, &plane(), revision);
-            lab.look();
+            let draft = simulation.acceptance.draft(&simulation.newest());
+            simulation.revision += 1;
+            simulation.content = Some(draft.snapshot.clone());
+            let revision = Revision::new(simulation.revision).unwrap();
+            simulation.acceptance.published(draft.number, &plane(), revision);
+            simulation.look();
             if random.random_bool(0.4) {
                 // The content in force at PingSIX equals the report, or no report exists.
-                let in_force = lab.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
+                let in_force =
+                    simulation.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
                 let accepted = in_force.filter(|accepted| *accepted < revision);
                 let refused = Some((revision, "no".into()));
-                lab.acceptance.hears(&plane(), Some(heard(accepted, refused)), &BTreeSet::new());
+                simulation.acceptance.hears(&plane(), Some(heard(accepted, refused)), &BTreeSet::new());
                 mistakes += 1;
             } else {
-                lab.say();
+                simulation.say();
             }
         }
-        lab.content = None;
-        lab.settle();
-        lab.pass(Duration::from_hours(4));
+        simulation.content = None;
+        simulation.settle();
+        simulation.pass(Duration::from_hours(4));
         // Of one that is at fault, more may be held than has to be.
         let objects = |sources: BTreeSet<Origin>| -> BTreeSet<ObjectKey> {
             sources.iter().map(|source| (*source.object).clone()).collect()
         };
-        let mut held = objects(lab.held());
-        held.extend(lab.acceptance.held_back().map(|(part, _)| part.clone()));
-        assert_eq!(held, objects(lab.poisoned()), "seed {seed}\n{}", lab.log);
-        assert!(lab.acceptance.fault().is_none());
+        let mut held = objects(simulation.held());
+        held.extend(simulation.acceptance.held_back().map(|(part, _)| part.clone()));
+        assert_eq!(held, objects(simulation.poisoned()), "seed {seed}\n{}", simulation.log);
+        assert!(simulation.acceptance.fault().is_none());
     }
     assert!(mistakes > 300, "{mistakes}");
 }
@@ -142,41 +149,41 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
 #[test]
 fn one_that_is_paused_during_a_search_delays_it_for_no_longer_than_that() {
     for pauses_at in 1..6 {
-        let mut lab = ready(4);
+        let mut simulation = ready(4);
         for index in 0..16 {
-            lab.route(&format!("new-{index:02}"), &[if index == 3 { Poison } else { Good }]);
+            simulation.route(&format!("new-{index:02}"), &[if index == 3 { Poison } else { Good }]);
         }
-        lab.forgive();
+        simulation.forgive();
         for turn in 0..=pauses_at {
-            lab.is_paused = turn == pauses_at;
-            lab.turn();
+            simulation.is_paused = turn == pauses_at;
+            simulation.turn();
         }
-        lab.is_paused = false;
-        lab.settle();
-        assert_eq!(lab.held(), lab.poisoned(), "{pauses_at}\n{}", lab.log);
-        assert!(lab.acceptance.fault().is_none());
+        simulation.is_paused = false;
+        simulation.settle();
+        assert_eq!(simulation.held(), simulation.poisoned(), "{pauses_at}\n{}", simulation.log);
+        assert!(simulation.acceptance.fault().is_none());
     }
 }
 
 #[test]
 fn what_a_later_pingsix_refuses_of_what_was_taken_is_found_in_the_end() {
-    let mut lab = ready(8);
-    lab.outlawed.insert("good-5".to_owned());
-    lab.route("new", &[Good]);
-    lab.forgive();
-    lab.settle();
-    assert!(lab.acceptance.fault().is_some() && lab.held().is_empty(), "it may be broken");
-    lab.pass(Duration::from_mins(6));
-    assert_eq!(lab.held(), [rule_of("good-5", 0)].into(), "{}", lab.log);
-    assert!(lab.acceptance.fault().is_none());
+    let mut simulation = ready(8);
+    simulation.outlawed.insert("good-5".to_owned());
+    simulation.route("new", &[Good]);
+    simulation.forgive();
+    simulation.settle();
+    assert!(simulation.acceptance.fault().is_some() && simulation.held().is_empty(), "it may be broken");
+    simulation.pass(Duration::from_mins(6));
+    assert_eq!(simulation.held(), [rule_of("good-5", 0)].into(), "{}", simulation.log);
+    assert!(simulation.acceptance.fault().is_none());
 }
 
 #[test]
 fn of_several_data_planes_one_that_refuses_is_enough_and_all_have_to_accept() {
     let mut acceptance = Acceptance::default();
-    let lab = ready(1);
+    let simulation = ready(1);
     let other = DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: Some(443) };
-    let number = acceptance.draft(&lab.newest()).number;
+    let number = acceptance.draft(&simulation.newest()).number;
     acceptance.published(number, &plane(), Revision::new(7).unwrap());
     acceptance.published(number, &other, Revision::new(8).unwrap());
     let at = |accepted| Some(heard(Revision::new(accepted), None));
@@ -184,7 +191,7 @@ fn of_several_data_planes_one_that_refuses_is_enough_and_all_have_to_accept() {
     assert!(acceptance.accepted.is_some(), "the other has nobody");
     let mut acceptance = Acceptance::default();
     acceptance.hears(&other, at(3), &BTreeSet::new());
-    let number = acceptance.draft(&lab.newest()).number;
+    let number = acceptance.draft(&simulation.newest()).number;
     acceptance.published(number, &plane(), Revision::new(7).unwrap());
     acceptance.published(number, &other, Revision::new(8).unwrap());
     acceptance.hears(&plane(), at(9), &BTreeSet::new());

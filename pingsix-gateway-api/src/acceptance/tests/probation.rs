@@ -7,7 +7,7 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// A namespace that publishes poison in all the ways there are, and one that goes on with its work.
 struct Siege {
-    lab: Lab,
+    simulation: Simulation,
     /// The last change of the other namespace, if it is not in force yet: its generation, and how long ago it was.
     pending: Option<(i64, usize)>,
     /// The number of turns of the slowest change.
@@ -18,27 +18,27 @@ struct Siege {
 
 impl Siege {
     fn new() -> Self {
-        let mut lab = ready(3);
-        lab.remembers = true;
-        Self { lab, pending: None, slowest: 0, turns: 0, searching: 0 }
+        let mut simulation = ready(3);
+        simulation.remembers = true;
+        Self { simulation, pending: None, slowest: 0, turns: 0, searching: 0 }
     }
 
     fn change(&mut self) {
-        self.lab.route("good-0", &[Good]);
-        self.pending.get_or_insert((self.lab.generation, 0));
+        self.simulation.route("good-0", &[Good]);
+        self.pending.get_or_insert((self.simulation.generation, 0));
     }
 
     fn turn(&mut self) {
-        self.lab.turn();
-        self.lab.now += TURN;
+        self.simulation.turn();
+        self.simulation.now += TURN;
         self.turns += 1;
-        self.searching += usize::from(self.lab.acceptance.search.is_some());
+        self.searching += usize::from(self.simulation.acceptance.search.is_some());
         if self.turns.is_multiple_of(10) {
-            self.lab.acceptance.beat(self.lab.now);
+            self.simulation.acceptance.beat(self.simulation.now);
         }
         if let Some((generation, turns)) = &mut self.pending {
             *turns += 1;
-            let is_there = in_force(&self.lab, "infra", "good-0").is_some_and(|it| it >= *generation);
+            let is_there = in_force(&self.simulation, "infra", "good-0").is_some_and(|it| it >= *generation);
             self.slowest = self.slowest.max(*turns);
             if is_there {
                 self.pending = None;
@@ -48,8 +48,10 @@ impl Siege {
 }
 
 /// The generation of a route that is in force.
-fn in_force(lab: &Lab, namespace: &str, name: &str) -> Option<i64> {
-    let OwnerSnapshot::Gateway(snapshot) = &lab.in_force.as_ref()?.0 else { panic!("it is a Gateway's") };
+fn in_force(simulation: &Simulation, namespace: &str, name: &str) -> Option<i64> {
+    let OwnerSnapshot::Gateway(snapshot) = &simulation.in_force.as_ref()?.0 else {
+        panic!("it is a Gateway's")
+    };
     let route = http_route(snapshot, &ObjectKey::new(Kind::HttpRoute, namespace, name))?;
     let rule = route.spec().rules?.first()?.clone();
     let path = rule.matches?.first()?.path.as_ref()?.value.clone()?;
@@ -61,7 +63,7 @@ fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
     for seed in 0..8 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut siege = Siege::new();
-        siege.lab.is_chatty = seed % 3 == 0;
+        siege.simulation.is_chatty = seed % 3 == 0;
         for turn in 0..1_200 {
             let fresh = format!("evil-{turn}");
             let name = match seed % 4 {
@@ -74,16 +76,16 @@ fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
             let rules: Vec<Rule> =
                 (0..3).map(|_| if random.random_bool(0.6) { Poison } else { Good }).collect();
             if random.random_bool(0.8) {
-                siege.lab.route_in("mallory", name, &rules);
+                siege.simulation.route_in("mallory", name, &rules);
             }
             if turn % 20 == 0 {
                 siege.change();
             }
             siege.turn();
         }
-        assert!(siege.slowest <= 40, "seed {seed}: {} turns\n{}", siege.slowest, siege.lab.log);
+        assert!(siege.slowest <= 40, "seed {seed}: {} turns\n{}", siege.slowest, siege.simulation.log);
         assert!(siege.searching * 4 < siege.turns, "seed {seed}: {} of {}", siege.searching, siege.turns);
-        let problems = siege.lab.acceptance.problems();
+        let problems = siege.simulation.acceptance.problems();
         let waiting = problems.iter().filter(|problem| &*problem.object.name.namespace == "mallory");
         assert!(waiting.count() > 0, "seed {seed}: nobody is told");
     }
@@ -93,24 +95,24 @@ fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
 fn whoever_mends_something_is_tried_at_once_and_after_probation_all_is_forgotten() {
     let mut siege = Siege::new();
     for _ in 0..3 {
-        siege.lab.route_in("mallory", "evil", &[Poison]);
-        siege.lab.settle();
-        siege.lab.route_in("mallory", "evil", &[Good]);
-        siege.lab.settle();
-        assert_eq!(in_force(&siege.lab, "mallory", "evil"), Some(siege.lab.generation));
+        siege.simulation.route_in("mallory", "evil", &[Poison]);
+        siege.simulation.settle();
+        siege.simulation.route_in("mallory", "evil", &[Good]);
+        siege.simulation.settle();
+        assert_eq!(in_force(&siege.simulation, "mallory", "evil"), Some(siege.simulation.generation));
     }
-    siege.lab.route_in("mallory", "evil", &[Poison]);
-    siege.lab.settle();
-    siege.lab.route_in("mallory", "evil", &[Good]);
-    siege.lab.route_in("mallory", "new", &[Good]);
-    siege.lab.route("good-0", &[Good]);
-    let generation = siege.lab.generation;
-    siege.lab.settle();
-    assert_eq!(in_force(&siege.lab, "infra", "good-0"), Some(generation), "others do not wait");
-    assert_eq!(in_force(&siege.lab, "mallory", "new"), None, "it waits");
-    siege.lab.pass(Duration::from_secs(20));
-    assert_eq!(in_force(&siege.lab, "mallory", "new"), Some(generation - 1), "no longer");
-    assert_eq!(siege.lab.acceptance.problems(), []);
-    siege.lab.pass(Duration::from_mins(11));
-    assert!(siege.lab.acceptance.records.is_empty());
+    siege.simulation.route_in("mallory", "evil", &[Poison]);
+    siege.simulation.settle();
+    siege.simulation.route_in("mallory", "evil", &[Good]);
+    siege.simulation.route_in("mallory", "new", &[Good]);
+    siege.simulation.route("good-0", &[Good]);
+    let generation = siege.simulation.generation;
+    siege.simulation.settle();
+    assert_eq!(in_force(&siege.simulation, "infra", "good-0"), Some(generation), "others do not wait");
+    assert_eq!(in_force(&siege.simulation, "mallory", "new"), None, "it waits");
+    siege.simulation.pass(Duration::from_secs(20));
+    assert_eq!(in_force(&siege.simulation, "mallory", "new"), Some(generation - 1), "no longer");
+    assert_eq!(siege.simulation.acceptance.problems(), []);
+    siege.simulation.pass(Duration::from_mins(11));
+    assert!(siege.simulation.acceptance.records.is_empty());
 }

@@ -14,8 +14,8 @@ fn options() -> Options {
     Options { stream: true, ..Options::default() }
 }
 
-/// Gateway `infra/web` with a TCP port, on which TCPRoute `db` has two Services, and a TLS port, on which TLSRoute `site`
-/// has two names.
+/// Gateway `infra/web` with a TCP port, on which TCPRoute `db` has two Services, and a TLS port, on which TLSRoute
+/// `site` has two names.
 fn plane() -> (DataPlaneKey, StreamPlane) {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({

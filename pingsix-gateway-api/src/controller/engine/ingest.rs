@@ -55,7 +55,7 @@ impl Ingest {
     ) -> Effects {
         match input {
             Input::Event(event) => {
-                let (kind, is_change) = (event.kind(), !event.is_of_a_list());
+                let (kind, is_change) = (event.kind(), !event.is_from_list());
                 let effects = reconciler.apply(event);
                 if is_change && let Some(metrics) = metrics {
                     metrics.event(kind, effects.owners.len());

@@ -13,7 +13,7 @@ use crate::bridge::origins_of;
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{CrossNamespaceReference, PerKind, Stored, Target, World, with_kind};
+use crate::world::{CrossNamespaceReference, KindVisitor, Stored, Target, World, with_kind};
 
 /// The replacement of secrets.
 const REDACTED: &str = "<redacted>";
@@ -177,14 +177,14 @@ fn documents(plane: &DataPlane, owner: &ObjectKey) -> Value {
     shown
 }
 
-fn by_kind<W: PerKind<Output = Value>>(work: &W, world: &World) -> Value {
+fn by_kind<W: KindVisitor<Output = Value>>(work: &W, world: &World) -> Value {
     Kind::ALL.iter().map(|kind| (kind.as_str().to_owned(), with_kind(work, *kind, world))).collect()
 }
 
 /// Names of objects, and what is wrong with those that cannot be decoded.
 struct Overview;
 
-impl PerKind for Overview {
+impl KindVisitor for Overview {
     type Output = Value;
 
     fn run<K: Stored>(&self, world: &World) -> Value {
@@ -209,7 +209,7 @@ impl PerKind for Overview {
 /// One object.
 struct Content<'a>(&'a ObjectKey);
 
-impl PerKind for Content<'_> {
+impl KindVisitor for Content<'_> {
     type Output = Value;
 
     fn run<K: Stored>(&self, world: &World) -> Value {
@@ -261,7 +261,7 @@ fn shown(kind: Kind, object: Value) -> Value {
 /// The sizes of the secondary maps.
 struct Maps;
 
-impl PerKind for Maps {
+impl KindVisitor for Maps {
     type Output = Value;
 
     fn run<K: Stored>(&self, world: &World) -> Value {
@@ -297,7 +297,7 @@ fn index_of(key: &ObjectKey, world: &World) -> Value {
 /// The references of an object.
 struct References<'a>(&'a ObjectKey);
 
-impl PerKind for References<'_> {
+impl KindVisitor for References<'_> {
     type Output = Value;
 
     fn run<K: Stored>(&self, world: &World) -> Value {
@@ -321,7 +321,7 @@ struct Referrers<'a> {
     direction: Direction,
 }
 
-impl PerKind for Referrers<'_> {
+impl KindVisitor for Referrers<'_> {
     type Output = Vec<ObjectKey>;
 
     fn run<K: Stored>(&self, world: &World) -> Vec<ObjectKey> {

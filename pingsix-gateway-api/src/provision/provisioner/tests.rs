@@ -25,7 +25,7 @@ fn lifetimes() -> Lifetimes {
 }
 
 /// Two Gateways, `infra/web` and `other/web`, with a provisioner and the authority of their feed.
-struct Stage {
+struct ProvisionerEnv {
     api: ApiServer,
     events: EventBoard,
     metrics: Arc<Metrics>,
@@ -33,7 +33,7 @@ struct Stage {
     _tasks: JoinSet<()>,
 }
 
-impl Stage {
+impl ProvisionerEnv {
     async fn start(fate: impl FnMut(&RecordedRequest) -> Fate + Send + 'static) -> Self {
         let api = ApiServer::default();
         api.script(fate);
@@ -70,9 +70,9 @@ impl Stage {
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.run(leadership.clone(), stop.clone()));
         tasks.spawn(provisioner.run(leadership, stop));
-        let stage = Self { api, events, metrics, wanted, _tasks: tasks };
-        stage.wait(minutes(10)).await;
-        stage
+        let env = Self { api, events, metrics, wanted, _tasks: tasks };
+        env.wait(minutes(10)).await;
+        env
     }
 
     async fn wait(&self, time: Duration) {
@@ -119,86 +119,89 @@ fn refuses(seen: &RecordedRequest, resource: &str) -> bool {
 async fn a_rotation_waits_for_an_owner_that_has_a_feed_to_lose_names_it_and_goes_on_when_that_is_over() {
     let is_closed = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let closed = Arc::clone(&is_closed);
-    let stage = Stage::start(move |seen| {
+    let env = ProvisionerEnv::start(move |seen| {
         let is_closed = closed.load(std::sync::atomic::Ordering::Relaxed);
         if is_closed && refuses(seen, "secrets") { Fate::Failed(403) } else { Fate::Served }
     })
     .await;
-    let (first, is_settled) = stage.signing();
+    let (first, is_settled) = env.signing();
     assert!(is_settled);
-    let before = stage.identity("other").unwrap();
+    let before = env.identity("other").unwrap();
     is_closed.store(true, std::sync::atomic::Ordering::Relaxed);
-    stage.ask_for_rotation();
-    stage.wait(minutes(30)).await;
-    assert_eq!(stage.signing(), (first.clone(), false), "it waits");
-    assert_eq!(stage.named(), (Some("Gateway other/web".to_owned()), 1, true));
-    assert_eq!(stage.identity("other").unwrap(), before);
-    assert_ne!(stage.identity("infra").unwrap().ca_bundle(), before.ca_bundle(), "others are told");
+    env.ask_for_rotation();
+    env.wait(minutes(30)).await;
+    assert_eq!(env.signing(), (first.clone(), false), "it waits");
+    assert_eq!(env.named(), (Some("Gateway other/web".to_owned()), 1, true));
+    assert_eq!(env.identity("other").unwrap(), before);
+    assert_ne!(env.identity("infra").unwrap().ca_bundle(), before.ca_bundle(), "others are told");
 
     // As long as its certificate is good, its feed stays as it is.
-    stage.wait(minutes(500)).await;
-    assert_eq!(stage.signing(), (first.clone(), false));
+    env.wait(minutes(500)).await;
+    assert_eq!(env.signing(), (first.clone(), false));
     assert!(
         !Certificate::read(before.certificate())
             .unwrap()
             .has_expired(Timestamp::now() + SignedDuration::from_mins(540))
     );
-    stage.wait(minutes(200)).await;
-    let (second, is_settled) = stage.signing();
+    env.wait(minutes(200)).await;
+    let (second, is_settled) = env.signing();
     assert!(second != first && is_settled, "it went on, and both steps were made");
-    assert_eq!(stage.named(), (None, 0, false));
+    assert_eq!(env.named(), (None, 0, false));
 
     // The provisioner recovers when writes succeed again.
     is_closed.store(false, std::sync::atomic::Ordering::Relaxed);
-    stage.wait(minutes(90)).await;
-    assert_eq!(stage.identity("other").unwrap().ca_bundle(), stage.identity("infra").unwrap().ca_bundle());
+    env.wait(minutes(90)).await;
+    assert_eq!(env.identity("other").unwrap().ca_bundle(), env.identity("infra").unwrap().ca_bundle());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rotation_does_not_wait_for_what_has_nothing_to_do_with_certificates() {
     for resource in ["services", "deployments", "poddisruptionbudgets", "serviceaccounts"] {
-        let stage =
-            Stage::start(move |seen| if refuses(seen, resource) { Fate::Failed(403) } else { Fate::Served })
-                .await;
-        let (first, _) = stage.signing();
-        stage.ask_for_rotation();
-        stage.wait(minutes(10)).await;
-        let (second, is_settled) = stage.signing();
+        let env =
+            ProvisionerEnv::start(
+                move |seen| if refuses(seen, resource) { Fate::Failed(403) } else { Fate::Served },
+            )
+            .await;
+        let (first, _) = env.signing();
+        env.ask_for_rotation();
+        env.wait(minutes(10)).await;
+        let (second, is_settled) = env.signing();
         assert!(second != first && is_settled, "{resource}");
-        assert_eq!(stage.named(), (None, 0, false), "{resource}");
+        assert_eq!(env.named(), (None, 0, false), "{resource}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rotation_does_not_wait_for_an_owner_that_never_had_a_certificate() {
-    let stage =
-        Stage::start(|seen| if refuses(seen, "secrets") { Fate::Failed(403) } else { Fate::Served }).await;
-    assert_eq!(stage.identity("other"), None);
-    let (first, _) = stage.signing();
-    stage.ask_for_rotation();
-    stage.wait(minutes(10)).await;
-    assert_ne!(stage.signing(), (first, false));
-    assert!(stage.signing().1);
+    let env =
+        ProvisionerEnv::start(|seen| if refuses(seen, "secrets") { Fate::Failed(403) } else { Fate::Served })
+            .await;
+    assert_eq!(env.identity("other"), None);
+    let (first, _) = env.signing();
+    env.ask_for_rotation();
+    env.wait(minutes(10)).await;
+    assert_ne!(env.signing(), (first, false));
+    assert!(env.signing().1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rotation_waits_for_what_runs_though_nobody_can_say_what_has_to_run() {
-    let stage = Stage::start(|_| Fate::Served).await;
-    let (first, _) = stage.signing();
-    stage.wanted.send_modify(|wanted| {
+    let env = ProvisionerEnv::start(|_| Fate::Served).await;
+    let (first, _) = env.signing();
+    env.wanted.send_modify(|wanted| {
         wanted.leave(owner("other"));
     });
-    stage.ask_for_rotation();
-    stage.wait(minutes(30)).await;
-    assert_eq!(stage.signing(), (first.clone(), false));
-    assert_eq!(stage.named(), (Some("Gateway other/web".to_owned()), 1, true));
+    env.ask_for_rotation();
+    env.wait(minutes(30)).await;
+    assert_eq!(env.signing(), (first.clone(), false));
+    assert_eq!(env.named(), (Some("Gateway other/web".to_owned()), 1, true));
     // The owner is removed: its certificate no longer counts.
-    stage.wanted.send_modify(|wanted| {
+    env.wanted.send_modify(|wanted| {
         wanted.remove(&owner("other"));
     });
-    stage.wait(minutes(10)).await;
-    assert!(stage.signing().0 != first && stage.signing().1);
-    assert_eq!(stage.named(), (None, 0, false));
+    env.wait(minutes(10)).await;
+    assert!(env.signing().0 != first && env.signing().1);
+    assert_eq!(env.named(), (None, 0, false));
 }
 
 /// The clock of a leader stood still: it takes itself for the leader, and what it has seen is of before.

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 /// The problems, by finder. Clones are cheap and share one board.
 ///
-/// A problem without an earlier finder is new, and is reported once for any number of Gateways. A standing problem is
-/// reported again from time to time, because API servers delete Events.
+/// A problem is reported once, although several Gateways may find it. A lasting problem is reported again periodically,
+/// because API servers delete Events.
 #[derive(Clone, Debug, Default)]
 pub struct EventBoard(Arc<Shared>);
 
@@ -37,52 +37,52 @@ enum Finder {
 struct Content {
     /// The last problems of each finder.
     found: BTreeMap<Finder, BTreeSet<Arc<Problem>>>,
-    /// All standing problems.
-    standing: BTreeMap<Arc<Problem>, EventState>,
+    /// All current problems.
+    current: BTreeMap<Arc<Problem>, EventState>,
     /// The problems to report, by the object at fault: new problems first, then by the time of the last report.
-    untold: BTreeMap<ObjectKey, BTreeSet<Turn>>,
-    /// The reported problems that are not due again, the oldest report first.
-    told: BTreeSet<(Instant, Arc<Problem>)>,
-    /// Objects that got something to be told of.
+    pending: BTreeMap<ObjectKey, BTreeSet<PendingEntry>>,
+    /// The reported problems before their next report, the oldest report first.
+    reported: BTreeSet<(Instant, Arc<Problem>)>,
+    /// Objects with new pending reports.
     changed: BTreeSet<ObjectKey>,
 }
 
-/// When a problem was told last, if it was, and the problem.
-type Turn = (Option<Instant>, Arc<Problem>);
+/// The time of the last report, and the problem.
+type PendingEntry = (Option<Instant>, Arc<Problem>);
 
 #[derive(Debug, Default)]
 struct EventState {
     /// The number of finders.
     finders: usize,
-    /// When it was told last.
-    told: Option<Instant>,
+    /// The time of the last report.
+    reported: Option<Instant>,
 }
 
 /// The next report.
 #[derive(Clone, Debug)]
-pub(super) struct Untold {
+pub(super) struct PendingReport {
     pub(super) problem: Arc<Problem>,
-    /// The problem was reported before, and still stands.
+    /// Whether the problem was reported before.
     pub(super) is_known: bool,
 }
 
 impl EventBoard {
-    /// Says what an owner (a Gateway, a GatewayClass, an IngressClass) finds wrong now; nothing, when it is gone.
+    /// Replaces the problems of an owner: a Gateway, a GatewayClass or an IngressClass. A deleted owner has none.
     pub fn set(&self, owner: &ObjectKey, problems: Vec<Problem>) {
-        self.find(Finder::Owner(owner.clone()), problems);
+        self.record(Finder::Owner(owner.clone()), problems);
     }
 
-    /// Says why an object cannot be decoded; `None` when it can, or when it is gone.
+    /// Sets the decoding problem of an object; `None` for decodable and deleted objects.
     pub fn undecodable(&self, object: &ObjectKey, problem: Option<Problem>) {
-        self.find(Finder::Watch(object.clone()), problem);
+        self.record(Finder::Watch(object.clone()), problem);
     }
 
-    /// Says that a rotation of the feed's authority waits for an owner; `None` when it does not.
+    /// Sets the problem that delays a rotation of the feed's authority; `None` without a delay.
     pub(crate) fn delays_rotation(&self, owner: &ObjectKey, problem: Option<Problem>) {
-        self.find(Finder::Provisioner(owner.clone()), problem);
+        self.record(Finder::Provisioner(owner.clone()), problem);
     }
 
-    fn find(&self, finder: Finder, problems: impl IntoIterator<Item = Problem>) {
+    fn record(&self, finder: Finder, problems: impl IntoIterator<Item = Problem>) {
         let problems: BTreeSet<Arc<Problem>> = problems.into_iter().map(Arc::new).collect();
         let mut content = self.0.content.lock();
         let before = if problems.is_empty() {
@@ -91,12 +91,12 @@ impl EventBoard {
             content.found.insert(finder, problems.clone())
         };
         let before = before.unwrap_or_default();
-        // Gains first, so that what another one finds as well is never new in between.
+        // Additions come first, so a problem that moves between finders is never new.
         for problem in problems.difference(&before) {
-            content.gain(problem);
+            content.add_finder(problem);
         }
         for problem in before.difference(&problems) {
-            content.lose(problem);
+            content.remove_finder(problem);
         }
         let has_changed = !content.changed.is_empty();
         drop(content);
@@ -105,106 +105,106 @@ impl EventBoard {
         }
     }
 
-    /// The number of problems. For metrics.
+    /// The number of current problems.
     pub fn len(&self) -> usize {
-        self.0.content.lock().standing.len()
+        self.0.content.lock().current.len()
     }
 
-    /// Whether no problem stands.
+    /// Whether there is no problem.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Waits until there is something new.
+    /// Waits for new pending reports.
     pub(super) async fn changed(&self) {
         self.0.changed.notified().await;
     }
 
-    /// Objects that have something new to be told of.
-    pub(super) fn take_news(&self) -> BTreeSet<ObjectKey> {
+    /// Takes the objects with new pending reports.
+    pub(super) fn take_changed(&self) -> BTreeSet<ObjectKey> {
         std::mem::take(&mut self.0.content.lock().changed)
     }
 
-    /// Objects that have anything to be told of.
-    pub(super) fn untold_objects(&self) -> Vec<ObjectKey> {
-        self.0.content.lock().untold.keys().cloned().collect()
+    /// All objects with pending reports.
+    pub(super) fn pending_objects(&self) -> Vec<ObjectKey> {
+        self.0.content.lock().pending.keys().cloned().collect()
     }
 
     /// The next report of an object.
-    pub(super) fn untold(&self, object: &ObjectKey) -> Option<Untold> {
+    pub(super) fn pending(&self, object: &ObjectKey) -> Option<PendingReport> {
         let content = self.0.content.lock();
-        let (told, problem) = content.untold.get(object)?.first()?;
-        Some(Untold { problem: problem.clone(), is_known: told.is_some() })
+        let (reported, problem) = content.pending.get(object)?.first()?;
+        Some(PendingReport { problem: problem.clone(), is_known: reported.is_some() })
     }
 
-    /// A problem has been told.
-    pub(super) fn told(&self, problem: &Arc<Problem>, now: Instant) {
-        self.0.content.lock().told(problem, now);
+    /// Records the report of a problem.
+    pub(super) fn reported(&self, problem: &Arc<Problem>, now: Instant) {
+        self.0.content.lock().reported(problem, now);
     }
 
-    /// When the problem that was told longest ago was.
+    /// The time of the oldest report.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.0.content.lock().told.first().map(|(told, _)| *told)
+        self.0.content.lock().reported.first().map(|(reported, _)| *reported)
     }
 
-    /// Problems with a report no later than this time are due again.
-    pub(super) fn renew(&self, told_until: Instant) {
-        self.0.content.lock().renew(told_until);
+    /// Makes problems with a report before this time due again.
+    pub(super) fn renew(&self, reported_until: Instant) {
+        self.0.content.lock().renew(reported_until);
     }
 }
 
 impl Content {
-    fn gain(&mut self, problem: &Arc<Problem>) {
-        let standing = self.standing.entry(problem.clone()).or_default();
-        standing.finders += 1;
-        if standing.finders == 1 {
-            self.is_due(None, problem.clone());
+    fn add_finder(&mut self, problem: &Arc<Problem>) {
+        let current = self.current.entry(problem.clone()).or_default();
+        current.finders += 1;
+        if current.finders == 1 {
+            self.make_due(None, problem.clone());
         }
     }
 
-    fn lose(&mut self, problem: &Arc<Problem>) {
-        let Some(standing) = self.standing.get_mut(problem) else { return };
-        standing.finders -= 1;
-        if standing.finders == 0 {
-            let told = standing.told;
-            self.standing.remove(problem);
-            // A problem that ends before its report needs none.
-            self.forget(told, problem);
+    fn remove_finder(&mut self, problem: &Arc<Problem>) {
+        let Some(current) = self.current.get_mut(problem) else { return };
+        current.finders -= 1;
+        if current.finders == 0 {
+            let reported = current.reported;
+            self.current.remove(problem);
+            // A problem that ends before its report is never reported.
+            self.remove_report(reported, problem);
         }
     }
 
-    fn told(&mut self, problem: &Arc<Problem>, now: Instant) {
+    fn reported(&mut self, problem: &Arc<Problem>, now: Instant) {
         // The problem may have ended by now.
-        let Some(standing) = self.standing.get_mut(problem) else { return };
-        let before = standing.told.replace(now);
-        self.forget(before, problem);
-        self.told.insert((now, problem.clone()));
+        let Some(current) = self.current.get_mut(problem) else { return };
+        let before = current.reported.replace(now);
+        self.remove_report(before, problem);
+        self.reported.insert((now, problem.clone()));
     }
 
-    fn renew(&mut self, told_until: Instant) {
-        while let Some((told, _)) = self.told.first()
-            && *told <= told_until
-            && let Some((told, problem)) = self.told.pop_first()
+    fn renew(&mut self, reported_until: Instant) {
+        while let Some((reported, _)) = self.reported.first()
+            && *reported <= reported_until
+            && let Some((reported, problem)) = self.reported.pop_first()
         {
-            self.is_due(Some(told), problem);
+            self.make_due(Some(reported), problem);
         }
     }
 
-    fn is_due(&mut self, told: Option<Instant>, problem: Arc<Problem>) {
+    fn make_due(&mut self, reported: Option<Instant>, problem: Arc<Problem>) {
         let object = ObjectKey::clone(&problem.object);
-        self.untold.entry(object.clone()).or_default().insert((told, problem));
+        self.pending.entry(object.clone()).or_default().insert((reported, problem));
         self.changed.insert(object);
     }
 
-    /// Takes out when it was told last, and that it is to be told.
-    fn forget(&mut self, told: Option<Instant>, problem: &Arc<Problem>) {
-        if let Some(told) = told {
-            self.told.remove(&(told, problem.clone()));
+    /// Removes the last report and the pending report of a problem.
+    fn remove_report(&mut self, reported: Option<Instant>, problem: &Arc<Problem>) {
+        if let Some(reported) = reported {
+            self.reported.remove(&(reported, problem.clone()));
         }
-        let Some(untold) = self.untold.get_mut(&*problem.object) else { return };
-        untold.remove(&(told, problem.clone()));
-        if untold.is_empty() {
-            self.untold.remove(&*problem.object);
+        let Some(pending) = self.pending.get_mut(&*problem.object) else { return };
+        pending.remove(&(reported, problem.clone()));
+        if pending.is_empty() {
+            self.pending.remove(&*problem.object);
             self.changed.remove(&*problem.object);
         }
     }

@@ -1,4 +1,4 @@
-//! A problem as an Event.
+//! The Event for a problem.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -11,16 +11,16 @@ use pingsix_translate::status::{Problem, Reason, Severity};
 
 use crate::digest::short_digest;
 
-/// Longest note the API server takes (`events.k8s.io/v1`).
-const LONGEST_NOTE: usize = 1024;
+/// The longest note that the API server accepts, in bytes (`events.k8s.io/v1`).
+const MAX_NOTE_BYTES: usize = 1024;
 
-/// Longest name of an Event.
-const LONGEST_NAME: usize = 253;
+/// The longest name of an Event.
+const MAX_NAME_BYTES: usize = 253;
 
-/// Longest name, behind the domain, of who reports.
-const LONGEST_REPORTER: usize = 63;
+/// The longest name of a reporter, behind the domain.
+const MAX_REPORTER_CHARS: usize = 63;
 
-/// The action in which problems are found.
+/// The `action` of Events.
 const ACTION: &str = "Translate";
 
 /// The namespace of Events on objects without a namespace.
@@ -34,13 +34,13 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// A controller name may be a path; who reports has one name behind the domain.
+    /// The reporter of a controller. A controller name may be a path; a reporter has one name behind the domain.
     pub(super) fn new(controller_name: &str, instance: &str) -> Self {
         let (domain, path) = controller_name.split_once('/').unwrap_or(("", controller_name));
         let name: String = path
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' })
-            .take(LONGEST_REPORTER)
+            .take(MAX_REPORTER_CHARS)
             .collect();
         let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
         let controller = if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") };
@@ -48,7 +48,7 @@ impl Reporter {
         Self { controller, instance }
     }
 
-    /// The Event that tells of a problem. The same problem of the same object has the same name, whoever reports it.
+    /// The Event for a problem. Its name depends on the object and the problem, so all replicas use the same name.
     pub(super) fn event(
         &self,
         problem: &Problem,
@@ -61,7 +61,7 @@ impl Reporter {
         let kind_of_event = kind_of(problem);
         let reason = problem.reason.as_str();
         let digest = short_digest(&[kind.as_str(), uid, kind_of_event, reason, &note].join("\n"));
-        let readable = cut(&name.name, LONGEST_NAME - digest.len() - 1).trim_end_matches(['.', '-']);
+        let readable = truncated(&name.name, MAX_NAME_BYTES - digest.len() - 1).trim_end_matches(['.', '-']);
         let namespace = Some(namespace(&problem.object).to_owned());
         Event {
             metadata: ObjectMeta {
@@ -103,17 +103,17 @@ const fn kind_of(problem: &Problem) -> &'static str {
     }
 }
 
-/// Field and sentence.
+/// The field and the message, cut to the limit.
 fn note(problem: &Problem) -> String {
     const ELLIPSIS: &str = " ...";
     let text = format!("{}: {}", problem.field, problem.message);
-    if text.len() <= LONGEST_NOTE {
+    if text.len() <= MAX_NOTE_BYTES {
         return text;
     }
-    format!("{}{ELLIPSIS}", cut(&text, LONGEST_NOTE - ELLIPSIS.len()))
+    format!("{}{ELLIPSIS}", truncated(&text, MAX_NOTE_BYTES - ELLIPSIS.len()))
 }
 
-/// No more bytes than that, and whole characters.
-fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+/// The longest prefix of whole characters within a number of bytes.
+fn truncated(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
 }

@@ -1,4 +1,4 @@
-//! From the board to `events.k8s.io`.
+//! The writer of Events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::board::{EventBoard, Untold};
+use super::board::{EventBoard, PendingReport};
 use super::note::{Reporter, namespace};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
@@ -29,7 +29,7 @@ use crate::status::pace::{Pace, Pacing};
 pub struct EventOptions {
     /// The name of the reporting controller.
     pub controller_name: String,
-    /// Which replica reports, for example the name of its Pod.
+    /// The name of the replica, for example of its Pod.
     pub instance: String,
     /// The number of concurrent requests.
     pub concurrency: usize,
@@ -37,9 +37,9 @@ pub struct EventOptions {
     pub burst: u32,
     /// The interval of further Events of an object.
     pub interval: Duration,
-    /// The shortest time between two Events, whatever their objects.
+    /// The shortest time between two Events of any objects.
     pub gap: Duration,
-    /// The interval of reports of a standing problem. API servers delete Events, by default after an hour
+    /// The interval of reports of a current problem. API servers delete Events, by default after an hour
     /// (`--event-ttl`).
     pub renewal: Duration,
     /// The timeout of a request.
@@ -51,7 +51,7 @@ pub struct EventOptions {
 }
 
 impl EventOptions {
-    /// For a replica of a controller.
+    /// The options for a replica of a controller.
     pub fn new(controller_name: impl Into<String>, instance: impl Into<String>) -> Self {
         Self {
             controller_name: controller_name.into(),
@@ -68,8 +68,8 @@ impl EventOptions {
     }
 }
 
-/// Tells what the board says, while this replica leads. Events are for reading along: what cannot be told is dropped, and
-/// delays nothing.
+/// Writes the Events of a board while this replica leads. Events are informative: an Event that the API server refuses
+/// is dropped.
 #[derive(Clone)]
 pub struct EventWriter {
     client: Client,
@@ -85,41 +85,43 @@ impl std::fmt::Debug for EventWriter {
     }
 }
 
-/// The objects that have something to be told of.
+/// The objects with pending reports.
 #[derive(Debug, Default)]
 struct Queue {
-    speakers: BTreeMap<ObjectKey, Speaker>,
+    objects: BTreeMap<ObjectKey, ObjectState>,
     due: BTreeSet<(Instant, ObjectKey)>,
 }
 
 #[derive(Debug, Default)]
-struct Speaker {
+struct ObjectState {
     is_queued: bool,
-    is_being_told: bool,
+    is_being_written: bool,
     pace: Pace,
-    /// When the object will have had no more Events than one per interval.
-    even: Option<Instant>,
+    /// The time at which the object has its whole burst again.
+    refilled_at: Option<Instant>,
 }
 
-impl Speaker {
-    /// When another Event may be made.
+impl ObjectState {
+    /// The earliest time of the next Event.
     fn next(&self, now: Instant, options: &EventOptions) -> Instant {
         let allowance = options.interval * options.burst.saturating_sub(1);
-        let even = self.even.map_or(now, |even| even.checked_sub(allowance).unwrap_or(now));
-        self.pace.next().unwrap_or(now).max(even).max(now)
+        let refilled_at =
+            self.refilled_at.map_or(now, |refilled_at| refilled_at.checked_sub(allowance).unwrap_or(now));
+        self.pace.next().unwrap_or(now).max(refilled_at).max(now)
     }
 
-    fn told(&mut self, now: Instant, options: &EventOptions) {
-        self.even = Some(self.even.map_or(now, |even| even.max(now)) + options.interval);
+    fn reported(&mut self, now: Instant, options: &EventOptions) {
+        self.refilled_at =
+            Some(self.refilled_at.map_or(now, |refilled_at| refilled_at.max(now)) + options.interval);
     }
 }
 
 impl Queue {
     fn push(&mut self, object: ObjectKey, now: Instant, options: &EventOptions) {
-        let speaker = self.speakers.entry(object.clone()).or_default();
-        if !speaker.is_queued && !speaker.is_being_told {
-            speaker.is_queued = true;
-            self.due.insert((speaker.next(now, options), object));
+        let state = self.objects.entry(object.clone()).or_default();
+        if !state.is_queued && !state.is_being_written {
+            state.is_queued = true;
+            self.due.insert((state.next(now, options), object));
         }
     }
 
@@ -128,28 +130,30 @@ impl Queue {
             return None;
         }
         let (_, object) = self.due.pop_first()?;
-        if let Some(speaker) = self.speakers.get_mut(&object) {
-            speaker.is_queued = false;
+        if let Some(state) = self.objects.get_mut(&object) {
+            state.is_queued = false;
         }
         Some(object)
     }
 
-    /// Forgets objects that had nothing to be told of for long enough.
-    fn sweep(&mut self, now: Instant) {
-        self.speakers.retain(|_, speaker| {
-            speaker.is_queued || speaker.is_being_told || speaker.even.is_some_and(|even| even > now)
+    /// Removes objects without reports that have their whole burst again.
+    fn remove_idle(&mut self, now: Instant) {
+        self.objects.retain(|_, state| {
+            state.is_queued
+                || state.is_being_written
+                || state.refilled_at.is_some_and(|refilled_at| refilled_at > now)
         });
     }
 }
 
 impl EventWriter {
-    /// Of a board.
+    /// A writer for a board.
     pub fn new(client: Client, readers: Readers, board: EventBoard, options: EventOptions) -> Self {
         let reporter = Reporter::new(&options.controller_name, &options.instance);
         Self { client, readers, board, options: Arc::new(options), reporter }
     }
 
-    /// Tells what is wrong until it is stopped.
+    /// Writes Events until `stop`.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
         let mut gained = leadership.clone();
         loop {
@@ -164,53 +168,53 @@ impl EventWriter {
         }
     }
 
-    /// Tells; never ends by itself.
+    /// Writes forever.
     async fn lead(&self) {
         let options = &*self.options;
         let mut queue = Queue::default();
-        let mut complaints = BTreeSet::new();
-        let mut telling = FuturesUnordered::new();
-        let mut free = Instant::now();
-        for object in self.board.untold_objects() {
-            queue.push(object, free, options);
+        let mut logged_failures = BTreeSet::new();
+        let mut writing = FuturesUnordered::new();
+        let mut next_slot = Instant::now();
+        for object in self.board.pending_objects() {
+            queue.push(object, next_slot, options);
         }
         loop {
             let now = Instant::now();
-            if let Some(told_until) = now.checked_sub(options.renewal) {
-                self.board.renew(told_until);
+            if let Some(reported_until) = now.checked_sub(options.renewal) {
+                self.board.renew(reported_until);
             }
-            for object in self.board.take_news() {
+            for object in self.board.take_changed() {
                 queue.push(object, now, options);
             }
-            let has_room = telling.len() < options.concurrency.max(1);
+            let has_room = writing.len() < options.concurrency.max(1);
             if has_room
-                && free <= now
+                && next_slot <= now
                 && let Some(object) = queue.pop(now)
             {
-                if let Some(untold) = self.board.untold(&object) {
-                    free = now + options.gap;
-                    queue.speakers.entry(object).or_default().is_being_told = true;
-                    telling.push(self.tell(untold));
+                if let Some(pending) = self.board.pending(&object) {
+                    next_slot = now + options.gap;
+                    queue.objects.entry(object).or_default().is_being_written = true;
+                    writing.push(self.write(pending));
                 }
                 continue;
             }
-            let due = queue.due.first().map(|(due, _)| free.max(*due)).filter(|_| has_room);
-            let renewal = self.board.oldest().map(|told| told + options.renewal);
+            let due = queue.due.first().map(|(due, _)| next_slot.max(*due)).filter(|_| has_room);
+            let renewal = self.board.oldest().map(|reported| reported + options.renewal);
             let next = due.into_iter().chain(renewal).min();
             tokio::select! {
-                Some((problem, outcome)) = telling.next(), if !telling.is_empty() => {
-                    self.conclude(&mut queue, &mut complaints, &problem, outcome);
+                Some((problem, outcome)) = writing.next(), if !writing.is_empty() => {
+                    self.finish(&mut queue, &mut logged_failures, &problem, outcome);
                 }
-                () = self.board.changed() => queue.sweep(now),
+                () = self.board.changed() => queue.remove_idle(now),
                 () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
             }
         }
     }
 
-    fn conclude(
+    fn finish(
         &self,
         queue: &mut Queue,
-        complaints: &mut BTreeSet<(String, FaultCategory)>,
+        logged_failures: &mut BTreeSet<(String, FaultCategory)>,
         problem: &Arc<Problem>,
         outcome: Result<(), Fault>,
     ) {
@@ -218,26 +222,26 @@ impl EventWriter {
         let object = ObjectKey::clone(&problem.object);
         // Permission in one namespace does not include another.
         let namespace = namespace(&object);
-        let speaker = queue.speakers.entry(object.clone()).or_default();
-        speaker.is_being_told = false;
+        let state = queue.objects.entry(object.clone()).or_default();
+        state.is_being_written = false;
         match outcome {
             Ok(()) => {
-                complaints.retain(|(complained_of, _)| complained_of != namespace);
-                speaker.told(now, &self.options);
-                speaker.pace = Pace::default();
-                self.board.told(problem, now);
+                logged_failures.retain(|(logged, _)| logged != namespace);
+                state.reported(now, &self.options);
+                state.pace = Pace::default();
+                self.board.reported(problem, now);
             }
             Err(fault) => {
                 let category = fault.category.as_str();
-                if complaints.insert((namespace.to_owned(), fault.category)) {
+                if logged_failures.insert((namespace.to_owned(), fault.category)) {
                     warn!(object = %object, category, error = %fault, "an Event was not written");
                 } else {
                     debug!(object = %object, category, error = %fault, "an Event was not written");
                 }
                 match fault.category {
-                    // The next attempt would be answered alike; what is wrong is in the statuses and logs as well.
+                    // A retry would get the same response. Statuses and logs have the problem, too.
                     FaultCategory::Forbidden | FaultCategory::NotFound | FaultCategory::Refused => {
-                        self.board.told(problem, now);
+                        self.board.reported(problem, now);
                     }
                     FaultCategory::Unauthorized
                     | FaultCategory::Conflict
@@ -247,23 +251,23 @@ impl EventWriter {
                     | FaultCategory::Timeout
                     | FaultCategory::Transport
                     | FaultCategory::Malformed => {
-                        speaker.pace.failed(now, fault.retry_after, &self.options.pacing);
+                        state.pace.failed(now, fault.retry_after, &self.options.pacing);
                     }
                 }
             }
         }
-        if self.board.untold(&object).is_some() {
+        if self.board.pending(&object).is_some() {
             queue.push(object, now, &self.options);
         }
     }
 
-    async fn tell(&self, untold: Untold) -> (Arc<Problem>, Result<(), Fault>) {
-        let outcome = self.try_tell(&untold).await;
-        (untold.problem, outcome)
+    async fn write(&self, pending: PendingReport) -> (Arc<Problem>, Result<(), Fault>) {
+        let outcome = self.try_write(&pending).await;
+        (pending.problem, outcome)
     }
 
-    /// Creates an Event, or counts one more of those that are there.
-    async fn try_tell(&self, Untold { problem, is_known }: &Untold) -> Result<(), Fault> {
+    /// Creates an Event, or increments the count of an existing one.
+    async fn try_write(&self, PendingReport { problem, is_known }: &PendingReport) -> Result<(), Fault> {
         let object = &*problem.object;
         // A deleted object has no `describe` to show the Event.
         let (Some(live), Some(resource)) = (self.readers.live(object), self.readers.resource(object.kind))
@@ -279,7 +283,7 @@ impl EventWriter {
         }
         match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
             Ok(_) => Ok(()),
-            // Another replica has told it, or a process before this one.
+            // Another replica or an earlier process has created the Event.
             Err(fault) if fault.category == FaultCategory::Conflict => {
                 match self.existing(&api, &event).await? {
                     Some(existing) => self.count(&api, &event, existing).await,

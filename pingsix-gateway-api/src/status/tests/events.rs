@@ -1,4 +1,4 @@
-//! Problems that are told.
+//! Events for problems.
 
 use jiff::Timestamp;
 use pingsix_translate::FieldPath;
@@ -7,17 +7,17 @@ use pingsix_translate::status::{Problem, Severity};
 use super::*;
 use crate::clock::Clock;
 
-struct Told {
+struct EventTest {
     rig: Rig,
     board: EventBoard,
     lead: watch::Sender<Option<Instant>>,
 }
 
-impl Told {
+impl EventTest {
     fn new() -> Self {
-        let told = Self::following();
-        told.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
-        told
+        let test = Self::following();
+        test.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
+        test
     }
 
     fn following() -> Self {
@@ -34,7 +34,7 @@ impl Told {
         Self { rig, board, lead }
     }
 
-    /// Lets time pass at a server that forgets Events nobody has written for an hour.
+    /// Advances the time of a server that deletes Events an hour after their last write.
     async fn pass(&self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -71,11 +71,11 @@ fn problem(message: &str) -> Problem {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_problem_is_told_once_on_the_object_at_fault() {
-    let told = Told::new();
-    told.board.set(&web(), vec![problem("No.")]);
+async fn a_new_problem_is_reported_once_on_the_object_at_fault() {
+    let test = EventTest::new();
+    test.board.set(&web(), vec![problem("No.")]);
     sleep(secs(1)).await;
-    let events = told.events();
+    let events = test.events();
     assert_eq!(events.len(), 1);
     let event = &events[0];
     assert_eq!(event["note"], "spec.rules[2]: No.");
@@ -90,129 +90,129 @@ async fn a_new_problem_is_told_once_on_the_object_at_fault() {
         "uid": "uid-cart",
     });
     assert_eq!(event["regarding"], regarding);
-    // Said again, by the same and by another one.
-    told.board.set(&web(), vec![problem("No.")]);
-    told.board.set(&ObjectKey::new(Kind::Gateway, "infra", "other"), vec![problem("No.")]);
-    told.board.set(&web(), Vec::new());
+    // The same owner and another one set the problem again.
+    test.board.set(&web(), vec![problem("No.")]);
+    test.board.set(&ObjectKey::new(Kind::Gateway, "infra", "other"), vec![problem("No.")]);
+    test.board.set(&web(), Vec::new());
     sleep(secs(60)).await;
-    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), 1);
-    assert_eq!(told.board.len(), 1);
-    told.board.set(&web(), vec![problem("No."), problem("Nor this.")]);
+    assert_eq!(test.rig.api.seen(RecordedRequest::writes).len(), 1);
+    assert_eq!(test.board.len(), 1);
+    test.board.set(&web(), vec![problem("No."), problem("Nor this.")]);
     sleep(secs(1)).await;
-    assert_eq!(told.events().len(), 2);
+    assert_eq!(test.events().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_problem_that_comes_back_is_counted() {
-    let told = Told::new();
+    let test = EventTest::new();
     for _ in 0..3 {
-        told.board.set(&web(), vec![problem("No.")]);
+        test.board.set(&web(), vec![problem("No.")]);
         sleep(secs(60)).await;
-        told.board.set(&web(), Vec::new());
+        test.board.set(&web(), Vec::new());
         sleep(secs(60)).await;
     }
-    let events = told.events();
+    let events = test.events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["series"]["count"], 3);
     assert!(events[0]["series"]["lastObservedTime"].is_string());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_with_many_problems_is_told_of_them_slowly_and_not_of_those_that_are_over() {
-    let told = Told::new();
+async fn many_problems_of_an_object_are_reported_slowly_and_ended_ones_never() {
+    let test = EventTest::new();
     let problems: Vec<Problem> = (0..100).map(|index| problem(&format!("{index:03}"))).collect();
-    told.board.set(&web(), problems.clone());
+    test.board.set(&web(), problems.clone());
     sleep(secs(5)).await;
-    assert_eq!(told.events().len(), 10);
+    assert_eq!(test.events().len(), 10);
     sleep(secs(60)).await;
-    let count = told.events().len();
+    let count = test.events().len();
     assert!((15..=17).contains(&count), "{count}");
-    told.board.set(&web(), problems[..20].to_vec());
+    test.board.set(&web(), problems[..20].to_vec());
     sleep(secs(600)).await;
-    assert_eq!(told.events().len(), 20);
+    assert_eq!(test.events().len(), 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_leader_tells_and_it_tells_what_stands_then() {
-    let told = Told::following();
-    told.board.set(&web(), vec![problem("Over.")]);
+    let test = EventTest::following();
+    test.board.set(&web(), vec![problem("Over.")]);
     sleep(secs(60)).await;
-    told.board.set(&web(), vec![problem("No.")]);
+    test.board.set(&web(), vec![problem("No.")]);
     sleep(secs(60)).await;
-    assert!(told.rig.api.seen(|_| true).is_empty());
-    told.lead.send_replace(Some(Instant::now() + secs(10)));
+    assert!(test.rig.api.seen(|_| true).is_empty());
+    test.lead.send_replace(Some(Instant::now() + secs(10)));
     sleep(secs(1)).await;
-    let notes: Vec<Value> = told.events().into_iter().map(|mut event| event["note"].take()).collect();
+    let notes: Vec<Value> = test.events().into_iter().map(|mut event| event["note"].take()).collect();
     assert_eq!(notes, ["spec.rules[2]: No."]);
     sleep(secs(60)).await;
-    told.board.set(&web(), vec![problem("Later.")]);
+    test.board.set(&web(), vec![problem("Later.")]);
     sleep(secs(60)).await;
-    assert_eq!(told.events().len(), 1);
+    assert_eq!(test.events().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_passes_is_tried_again_and_what_is_forbidden_is_dropped() {
-    let told = Told::new();
-    told.rig.api.script(|_| Fate::Failed(503));
-    told.board.set(&web(), vec![problem("No.")]);
+async fn a_transient_failure_is_retried_and_a_forbidden_event_is_dropped() {
+    let test = EventTest::new();
+    test.rig.api.script(|_| Fate::Failed(503));
+    test.board.set(&web(), vec![problem("No.")]);
     sleep(secs(60)).await;
-    told.rig.api.script(|_| Fate::Served);
+    test.rig.api.script(|_| Fate::Served);
     sleep(secs(60)).await;
-    assert_eq!(told.events().len(), 1);
-    told.rig.api.script(|_| Fate::Failed(403));
-    let before = told.rig.api.seen(RecordedRequest::writes).len();
-    told.board.set(&web(), vec![problem("Nor this.")]);
+    assert_eq!(test.events().len(), 1);
+    test.rig.api.script(|_| Fate::Failed(403));
+    let before = test.rig.api.seen(RecordedRequest::writes).len();
+    test.board.set(&web(), vec![problem("Nor this.")]);
     sleep(secs(600)).await;
-    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), before + 1);
+    assert_eq!(test.rig.api.seen(RecordedRequest::writes).len(), before + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_problem_that_stays_is_told_again_before_the_server_forgets_it() {
-    let told = Told::new();
-    told.board.set(&web(), vec![problem("No.")]);
-    told.pass(secs(60)).await;
+async fn a_lasting_problem_is_reported_again_before_the_server_deletes_its_event() {
+    let test = EventTest::new();
+    test.board.set(&web(), vec![problem("No.")]);
+    test.pass(secs(60)).await;
     for half_hours in 1..20 {
-        told.pass(secs(1800)).await;
-        let events = told.events();
+        test.pass(secs(1800)).await;
+        let events = test.events();
         assert_eq!(events.len(), 1, "after {half_hours} half hours");
         assert_eq!(events[0]["series"]["count"], half_hours + 1);
         let seen = events[0]["series"]["lastObservedTime"].as_str().unwrap().parse::<Timestamp>().unwrap();
         assert_eq!(seen.as_second(), half_hours * 1800);
     }
-    // When it is over, the server may forget it.
-    told.board.set(&web(), Vec::new());
-    let writes = told.rig.api.seen(RecordedRequest::writes).len();
-    told.pass(secs(7200)).await;
-    assert_eq!(told.rig.api.seen(RecordedRequest::writes).len(), writes);
-    assert!(told.events().is_empty());
+    // An ended problem is not renewed, so the server deletes its Event.
+    test.board.set(&web(), Vec::new());
+    let writes = test.rig.api.seen(RecordedRequest::writes).len();
+    test.pass(secs(7200)).await;
+    assert_eq!(test.rig.api.seen(RecordedRequest::writes).len(), writes);
+    assert!(test.events().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_forgotten_all_the_same_is_made_anew() {
-    let told = Told::new();
-    told.board.set(&web(), vec![problem("No.")]);
-    told.pass(secs(600)).await;
-    let paths = told.rig.api.paths();
-    told.rig.api.delete(paths.iter().find(|path| path.contains("/events/")).unwrap());
-    told.pass(secs(1800)).await;
-    let events = told.events();
+    let test = EventTest::new();
+    test.board.set(&web(), vec![problem("No.")]);
+    test.pass(secs(600)).await;
+    let paths = test.rig.api.paths();
+    test.rig.api.delete(paths.iter().find(|path| path.contains("/events/")).unwrap());
+    test.pass(secs(1800)).await;
+    let events = test.events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].get("series"), None, "it is a new one");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_renews_nothing_and_who_leads_again_renews_what_stands() {
-    let told = Told::new();
-    told.board.set(&web(), vec![problem("No."), problem("Over.")]);
+async fn a_follower_renews_nothing_and_a_new_leader_renews_lasting_problems() {
+    let test = EventTest::new();
+    test.board.set(&web(), vec![problem("No."), problem("Over.")]);
     sleep(secs(60)).await;
-    told.lead.send_replace(None);
-    let seen = told.rig.api.seen(|_| true).len();
+    test.lead.send_replace(None);
+    let seen = test.rig.api.seen(|_| true).len();
     sleep(secs(7200)).await;
-    assert_eq!(told.rig.api.seen(|_| true).len(), seen);
-    told.board.set(&web(), vec![problem("No.")]);
-    told.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
+    assert_eq!(test.rig.api.seen(|_| true).len(), seen);
+    test.board.set(&web(), vec![problem("No.")]);
+    test.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
     sleep(secs(1)).await;
-    let renewed: Vec<Value> = told.events().into_iter().filter(|event| !event["series"].is_null()).collect();
+    let renewed: Vec<Value> = test.events().into_iter().filter(|event| !event["series"].is_null()).collect();
     assert_eq!(renewed.len(), 1);
     assert_eq!(renewed[0]["note"], "spec.rules[2]: No.");
 }
@@ -220,27 +220,27 @@ async fn who_does_not_lead_renews_nothing_and_who_leads_again_renews_what_stands
 #[tokio::test(start_paused = true)]
 async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_first() {
     const OBJECTS: usize = 1000;
-    let mut told = Told::new();
+    let mut test = EventTest::new();
     let mut problems = Vec::new();
     for index in 0..OBJECTS {
         let name = format!("r{index}");
-        told.rig.api.put(&route_path(&name), route(&name, 1));
+        test.rig.api.put(&route_path(&name), route(&name, 1));
         problems.push(Problem { object: Arc::new(route_key(&name)), ..problem("No.") });
     }
     // One of them has so many that they could keep it busy.
     problems.extend((0..100).map(|index| problem(&format!("{index:03}"))));
-    told.rig.watch();
-    told.board.set(&web(), problems.clone());
+    test.rig.watch();
+    test.board.set(&web(), problems.clone());
     sleep(secs(1780)).await;
-    let before = told.rig.api.seen(RecordedRequest::writes).len();
+    let before = test.rig.api.seen(RecordedRequest::writes).len();
     assert_eq!(before, OBJECTS + 100);
     problems.push(problem("News."));
     sleep(secs(22)).await;
-    told.board.set(&web(), problems);
+    test.board.set(&web(), problems);
     sleep(secs(15)).await;
-    assert!(told.events().iter().any(|event| event["note"] == "spec.rules[2]: News."));
+    assert!(test.events().iter().any(|event| event["note"] == "spec.rules[2]: News."));
     sleep(secs(1740)).await;
-    let writes = told.rig.api.seen(RecordedRequest::writes);
+    let writes = test.rig.api.seen(RecordedRequest::writes);
     let renewals: Vec<Instant> = writes[before..].iter().map(|seen| seen.at).collect();
     assert!(renewals.len() > OBJECTS, "{}", renewals.len());
     assert!(renewals.windows(51).all(|some| some[50] - some[0] >= ms(990)), "more than fifty in a second");
@@ -248,13 +248,13 @@ async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_
 
 #[tokio::test(start_paused = true)]
 async fn limits_are_no_warnings_and_notes_fit() {
-    let told = Told::new();
+    let test = EventTest::new();
     let limit =
         Problem { severity: Severity::Warning, reason: Reason::Limited, ..problem(&"\u{e9}".repeat(2000)) };
     let warning = Problem { severity: Severity::Warning, reason: Reason::NoEndpoints, ..problem("None.") };
-    told.board.set(&web(), vec![limit, warning]);
+    test.board.set(&web(), vec![limit, warning]);
     sleep(secs(1)).await;
-    let events = told.events();
+    let events = test.events();
     assert_eq!(events.len(), 2);
     let of = |reason: &str| events.iter().find(|event| event["reason"] == reason).unwrap();
     assert_eq!(of("Limited")["type"], "Normal");
@@ -264,17 +264,17 @@ async fn limits_are_no_warnings_and_notes_fit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_without_a_namespace_and_with_the_longest_name_can_be_told_of() {
-    let mut told = Told::new();
+async fn objects_without_a_namespace_and_with_the_longest_name_get_events() {
+    let mut test = EventTest::new();
     let name = format!("{}.{}", "x".repeat(235), "y".repeat(17));
     let path = format!("/apis/gateway.networking.k8s.io/v1/gatewayclasses/{name}");
     let class = json!({"metadata": {"name": name, "uid": "u"}, "spec": {"controllerName": OURS}});
-    told.rig.put(&path, class);
+    test.rig.put(&path, class);
     let key = ObjectKey::new(Kind::GatewayClass, "", name);
     let problem = Problem { object: Arc::new(key.clone()), ..problem("No.") };
-    told.board.set(&key, vec![problem]);
+    test.board.set(&key, vec![problem]);
     sleep(secs(1)).await;
-    let events = told.events();
+    let events = test.events();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["metadata"]["namespace"], "default");
     let name = events[0]["metadata"]["name"].as_str().unwrap();

@@ -1,14 +1,14 @@
-//! Any order of what may happen.
+//! Random schedules of verdicts and faults.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::*;
 
-/// Verdicts, other controllers, a late store, faults and changes of leadership, in any order: in the end every status says
-/// what it should, and what others said last.
+/// Verdicts, other controllers, a late store, faults and changes of leadership come in any order. In the end every
+/// status has the wanted parts, and the last foreign parts.
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_statuses_end_up_right() {
+async fn statuses_converge_after_any_schedule() {
     for seed in 0..10 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut rig = Rig::new();
@@ -32,7 +32,7 @@ async fn whatever_happens_statuses_end_up_right() {
             let name = names[random.random_range(0..names.len())].clone();
             match random.random_range(0..10) {
                 0..4 => {
-                    // The verdict is on the generation that the picture has, which may be an older one.
+                    // The verdict is on the generation in the world, which may be an older one.
                     let known = rig.known[&route_path(&name)]["metadata"]["generation"].as_i64().unwrap();
                     rig.board.set(route_key(&name), judged(&name, &format!("{step}"), known));
                     said.insert(name, Some(format!("{step}")));
@@ -68,7 +68,7 @@ async fn whatever_happens_statuses_end_up_right() {
         rig.lead();
         rig.api.script(|_| Fate::Served);
         rig.run(secs(60)).await;
-        // The last verdict is about the newest generation.
+        // The last verdict is on the newest generation.
         for name in said.keys().cloned().collect::<Vec<_>>() {
             let generation = generations.get(&name).copied().unwrap_or(1);
             if said[&name].is_some() {

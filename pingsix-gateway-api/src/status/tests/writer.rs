@@ -1,4 +1,4 @@
-//! One object at a time.
+//! Writes of single objects.
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn a_verdict_is_written_once_and_its_echo_leads_to_nothing() {
     assert_eq!(rig.status(CART)["parents"][0]["conditions"][0]["observedGeneration"], 3);
     assert_eq!(rig.api.get(CART).unwrap()["metadata"]["labels"]["kept"], "yes");
     assert_eq!(rig.api.get(CART).unwrap()["spec"], route("cart", 3)["spec"]);
-    // Not even another look at the clock.
+    // A later time causes no write.
     rig.board.set(route_key("cart"), judged("cart", "One.", 3));
     rig.board.touched(&route_key("cart"));
     rig.run(secs(60)).await;
@@ -33,7 +33,7 @@ async fn while_the_store_lags_behind_our_own_write_it_is_not_made_again() {
     rig.board.touched(&route_key("cart"));
     sleep(secs(5)).await;
     assert_eq!(rig.api.seen(|_| true).len(), 1);
-    // The next verdict is merged into what we wrote, not into what the store has.
+    // The next verdict is merged into the written object instead of the older stored one.
     rig.board.set(route_key("cart"), judged("cart", "Two.", 1));
     sleep(secs(5)).await;
     assert_eq!(rig.api.seen(|_| true).len(), 2);
@@ -78,7 +78,7 @@ async fn a_conflict_is_merged_again_and_entries_of_others_stay_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_do_to_our_entry_is_put_right_and_what_they_do_to_theirs_is_not() {
+async fn foreign_changes_of_our_entry_are_reverted_and_those_of_other_entries_stay() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));
     rig.board.set(route_key("cart"), judged("cart", "One.", 1));
@@ -168,7 +168,7 @@ async fn an_object_that_is_deleted_meanwhile_is_forgotten_and_a_new_one_of_the_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_writes_nothing_and_who_comes_to_lead_looks_at_everything_once() {
+async fn a_follower_writes_nothing_and_a_new_leader_checks_every_object_once() {
     let mut rig = Rig::following();
     for index in 0..50 {
         let name = format!("r{index}");
@@ -200,7 +200,7 @@ async fn who_does_not_lead_writes_nothing_and_who_comes_to_lead_looks_at_everyth
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_written_by_nobody_until_it_is_said_again() {
+async fn a_held_status_is_not_written_until_it_is_set_again() {
     let mut rig = Rig::following();
     rig.put(CART, route("cart", 1));
     rig.board.set(route_key("cart"), judged("cart", "One.", 1));
@@ -231,7 +231,7 @@ async fn what_is_held_is_written_by_nobody_until_it_is_said_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_on_its_way_when_leadership_is_lost_is_abandoned_and_nothing_older_is_written_later() {
+async fn a_loss_of_leadership_abandons_writes_and_no_older_status_is_written_later() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));
     rig.api.script(|_| Fate::Failed(503));
@@ -257,7 +257,7 @@ async fn what_is_on_its_way_when_leadership_is_lost_is_abandoned_and_nothing_old
     assert_eq!(message(&rig.status(CART)).unwrap(), "Newer.");
     rig.run(secs(5)).await;
     assert_eq!(message(&rig.status(CART)).unwrap(), "Newer.");
-    // Until it is judged here as well.
+    // The write follows after the verdict on the newer generation.
     rig.board.set(route_key("cart"), judged("cart", "Newest.", 2));
     rig.run(secs(5)).await;
     assert_eq!(message(&rig.status(CART)).unwrap(), "Newest.");
@@ -289,7 +289,7 @@ async fn a_lease_that_has_run_out_stops_the_writer_before_anybody_tells_it() {
     assert_eq!(rig.writes(CART), 1);
 }
 
-/// Requests that a process had begun when it was stopped leave it when it continues, if nobody takes them back.
+/// A process that is paused during requests sends them when it continues, unless they are abandoned.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_a_stopped_process_had_begun_is_not_made_when_another_leads() {
     // The order of objects with the same due time is random.
@@ -375,7 +375,7 @@ async fn of_one_object_one_write_is_on_its_way_and_of_all_no_more_than_asked_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_older_schema_drops_is_not_written_again_and_again() {
+async fn a_field_that_an_older_schema_drops_is_not_written_repeatedly() {
     let mut rig = Rig::new();
     rig.api.storing(|object| {
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
@@ -409,7 +409,7 @@ async fn a_route_that_is_released_loses_our_entry_alone() {
     assert_eq!(rig.status(CART), json!({"parents": [foreign_entry("stays")]}));
     assert_eq!(rig.writes(CART), 2);
     assert!(rig.readers.with_entries_of(OURS).is_empty());
-    // Also one that this process has never judged, and one that comes back by a write that was thought lost.
+    // This covers an object without a verdict of this process, and an entry that reappears by a delayed write.
     rig.board.removed(&route_key("cart"));
     rig.api.change(CART, |object| {
         let mut entry = foreign_entry("of a process before");

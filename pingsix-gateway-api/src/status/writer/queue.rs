@@ -1,4 +1,4 @@
-//! The writer's state of each object, beside the board and the stores.
+//! The writer's queue, and its state of each object.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,22 +10,22 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fault::{Fault, FaultCategory};
-use crate::status::live::Live;
+use crate::status::live::LiveObject;
 use crate::status::pace::{Pace, Pacing};
 
 /// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The API server took it.
+    /// The API server accepted the write.
     Stored {
         /// The status that was sent.
         sent: Value,
-        /// The object as it was stored.
-        stored: Live,
+        /// The stored object.
+        stored: LiveObject,
     },
     /// The newest version needs no write.
-    Settled(Live),
-    /// There is nothing to say any more, or not for us.
+    Settled(LiveObject),
+    /// The object has no wanted status any more.
     Abandoned,
     /// The write failed.
     Failed(Fault),
@@ -42,30 +42,30 @@ impl Outcome {
     }
 }
 
-/// Which objects are to be looked at when, and what is known of them.
+/// The objects to check by time, and the state of each object.
 #[derive(Debug)]
 pub(super) struct StatusQueue {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
-    complaints: BTreeSet<(Kind, FaultCategory)>,
+    logged_failures: BTreeSet<(Kind, FaultCategory)>,
 }
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Its place in the queue.
+    /// The time of the object in the queue.
     due: Option<Instant>,
     is_being_written: bool,
-    /// There is news since that began.
+    /// Whether the object was marked during the write.
     is_marked: bool,
     pace: Pace,
-    /// The newest version, where the store may lag behind it, and since when it is known.
-    newest: Option<(Live, Instant)>,
+    /// The newest version that the store may not have yet, and the time of its response.
+    newest: Option<(LiveObject, Instant)>,
     pruned: Option<Pruned>,
 }
 
-/// The API server does not store all that is sent: older CRDs lack fields. Without this, every look would lead to the same
-/// write again.
+/// A pruned write: older CRDs lack fields, so the API server stores less than it was sent. The record prevents a
+/// repetition of the write at each check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pruned {
     sent: u64,
@@ -85,10 +85,10 @@ impl Pruned {
 
 impl StatusQueue {
     pub(super) fn new(pacing: Pacing) -> Self {
-        Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), complaints: BTreeSet::new() }
+        Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), logged_failures: BTreeSet::new() }
     }
 
-    /// Puts an object into the queue: at once, or as soon as it may be written again.
+    /// Adds an object to the queue, at the earliest time of its next write.
     pub(super) fn schedule(&mut self, key: ObjectKey, now: Instant) {
         let progress = self.progress.entry(key.clone()).or_default();
         if progress.is_being_written {
@@ -100,12 +100,12 @@ impl StatusQueue {
         }
     }
 
-    /// When the first of the queue is due.
+    /// The time of the first object in the queue.
     pub(super) fn due(&self) -> Option<Instant> {
         self.queue.first().map(|(due, _)| *due)
     }
 
-    /// Takes the first out of the queue if it is due.
+    /// Removes the first object from the queue if it is due.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<ObjectKey> {
         if self.due()? > now {
             return None;
@@ -117,11 +117,11 @@ impl StatusQueue {
         Some(key)
     }
 
-    /// The newest version of an object that is known: the store's, unless it lags behind what we have written or read.
-    pub(super) fn newest(&mut self, key: &ObjectKey, stored: Live, lag: Duration) -> Live {
+    /// The newest known version of an object: the stored one, unless the store lags behind a response.
+    pub(super) fn newest(&mut self, key: &ObjectKey, stored: LiveObject, lag: Duration) -> LiveObject {
         let Some(progress) = self.progress.get_mut(key) else { return stored };
         match &progress.newest {
-            // A store that lags for so long belongs to another history, such as that of a backup.
+            // A longer lag means another history, such as a restored backup.
             Some((newest, since)) if since.elapsed() < lag && is_older(&stored.version, &newest.version) => {
                 newest.clone()
             }
@@ -132,13 +132,13 @@ impl StatusQueue {
         }
     }
 
-    /// Whether this was sent before, and became what the status is.
+    /// Whether an earlier write of this status resulted in the live status.
     pub(super) fn was_pruned(&self, key: &ObjectKey, status: &Value, live: &Value) -> bool {
         let pruned = self.progress.get(key).and_then(|progress| progress.pruned);
         pruned.is_some_and(|pruned| pruned == Pruned::of(status, live))
     }
 
-    /// There is nothing to write. What need not be remembered is not.
+    /// Records that no write was necessary, and drops the state of an object at rest.
     pub(super) fn settled(&mut self, key: &ObjectKey, now: Instant) {
         let Some(progress) = self.progress.get_mut(key) else { return };
         progress.pace.settled();
@@ -153,17 +153,17 @@ impl StatusQueue {
         self.progress.entry(key.clone()).or_default().is_being_written = true;
     }
 
-    /// A write has ended; the object is queued again if there is news, or if it failed.
+    /// Records the end of a write. The object is queued again after a mark or a failure.
     pub(super) fn ended(&mut self, key: &ObjectKey, outcome: Outcome, now: Instant) {
         let progress = self.progress.entry(key.clone()).or_default();
         progress.is_being_written = false;
-        let mut again = std::mem::take(&mut progress.is_marked);
+        let mut is_queued_again = std::mem::take(&mut progress.is_marked);
         match outcome {
             Outcome::Stored { sent, stored } => {
                 progress.pace.wrote(now, &self.pacing);
                 progress.pruned = (sent != stored.status).then(|| Pruned::of(&sent, &stored.status));
                 progress.newest = Some((stored, now));
-                self.complaints.retain(|(kind, _)| *kind != key.kind);
+                self.logged_failures.retain(|(kind, _)| *kind != key.kind);
             }
             Outcome::Settled(live) => {
                 progress.pace.settled();
@@ -172,28 +172,28 @@ impl StatusQueue {
             Outcome::Abandoned => {}
             Outcome::Failed(fault) => {
                 progress.pace.failed(now, fault.retry_after, &self.pacing);
-                again = true;
+                is_queued_again = true;
             }
         }
-        if again {
+        if is_queued_again {
             self.schedule(key.clone(), now);
         }
     }
 
-    /// The object is gone, or there is nothing to say of it.
+    /// Drops the state of an object.
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         if let Some(Progress { due: Some(due), .. }) = self.progress.remove(key) {
             self.queue.remove(&(due, key.clone()));
         }
     }
 
-    /// Notes a complaint; whether it is a new one.
-    pub(super) fn complains(&mut self, kind: Kind, category: FaultCategory) -> bool {
-        self.complaints.insert((kind, category))
+    /// Records a logged failure. Returns whether it is the first of its category since the last success for the kind.
+    pub(super) fn is_first_failure(&mut self, kind: Kind, category: FaultCategory) -> bool {
+        self.logged_failures.insert((kind, category))
     }
 }
 
-/// Whether a version comes before another one. They are numbers that grow; what is none is not judged.
+/// Whether a version is older than another. Versions are growing numbers; other texts have no order.
 fn is_older(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
 }

@@ -1,4 +1,4 @@
-//! Which watches run: they begin and end as they are allotted, and as one takes the place of another.
+//! The start and the end of watches, by the plan and by changes of sources.
 
 use std::collections::BTreeSet;
 
@@ -6,140 +6,144 @@ use futures::stream::{AbortHandle, BoxStream, StreamExt as _, abortable};
 use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
-use super::super::allotment::{KindInNamespace, Need, Terms, Width, allot};
 use super::super::input::Closed;
-use super::super::named::{NameWatch, Referents, Speaker, sights};
+use super::super::named::{AnswerSource, NameWatch, PlaceReferences, named_events};
 use super::super::options::Namespaces;
-use super::super::wide::{Scope, State, WideWatch, wide_sights};
+use super::super::watch_plan::{Demand, KindInNamespace, PlanInputs, Width, plan_watches};
+use super::super::wide::{Scope, State, WideWatch, wide_events};
 use super::{Referenced, ReferencedEvent};
 
 impl Referenced {
-    /// Allots watches anew, and begins and ends them accordingly.
-    pub(super) async fn adjust(&mut self) -> Result<(), Closed> {
-        let need =
-            |held: &Referents| Need { names: held.objects.len(), width: held.share.map(|share| share.width) };
-        let needs = self.places.iter().map(|(place, held)| (place.clone(), need(held))).collect();
-        let allotment = allot(&needs, &self.terms());
-        let mut scopes: BTreeSet<Scope> = allotment.cluster.iter().copied().map(Scope::everywhere).collect();
+    /// Plans the watches, and starts and stops them accordingly.
+    pub(super) async fn apply_plan(&mut self) -> Result<(), Closed> {
+        let demand = |references: &PlaceReferences| Demand {
+            names: references.objects.len(),
+            width: references.quota.map(|quota| quota.width),
+        };
+        let demands =
+            self.places.iter().map(|(place, references)| (place.clone(), demand(references))).collect();
+        let plan = plan_watches(&demands, &self.plan_inputs());
+        let mut scopes: BTreeSet<Scope> = plan.cluster.iter().copied().map(Scope::everywhere).collect();
         let mut refused = 0;
-        for (place, share) in allotment.shares {
-            if share.width == Width::Namespace {
+        for (place, quota) in plan.quotas {
+            if quota.width == Width::Namespace {
                 scopes.insert(Scope::of(&place));
             }
-            refused += usize::from(share.width == Width::Refused);
-            if let Some(held) = self.places.get_mut(&place) {
-                held.share = Some(share);
+            refused += usize::from(quota.width == Width::Refused);
+            if let Some(references) = self.places.get_mut(&place) {
+                references.quota = Some(quota);
             }
         }
-        if std::mem::replace(&mut self.are_refused, refused > 0) != (refused > 0) {
+        if std::mem::replace(&mut self.has_refused_places, refused > 0) != (refused > 0) {
             self.log_refused(refused);
         }
         for scope in &scopes {
             if !self.wide.contains_key(scope) {
-                let stop = self.begin_wide(scope);
+                let stop = self.start_wide(scope);
                 self.wide.insert(scope.clone(), WideWatch::new(stop));
             }
         }
-        self.wanted_scopes = scopes;
+        self.planned_scopes = scopes;
         let places: Vec<KindInNamespace> = self.places.keys().cloned().collect();
         for place in &places {
-            self.settle_all(place);
-            self.fill(place).await?;
+            self.update_sources(place);
+            self.start_named_watches(place).await?;
         }
-        self.end_wide();
+        self.stop_unneeded_wide();
         Ok(())
     }
 
-    fn terms(&self) -> Terms {
+    fn plan_inputs(&self) -> PlanInputs {
         let everywhere = self.wide.iter().filter(|(scope, _)| scope.namespace.is_none());
         let forbidden = everywhere.clone().filter(|(_, wide)| wide.forbidden.is_some());
-        Terms {
-            bounds: self.ground.options.names,
-            is_everywhere: self.ground.options.namespaces == Namespaces::All,
+        PlanInputs {
+            bounds: self.context.options.names,
+            all_namespaces: self.context.options.namespaces == Namespaces::All,
             cluster: everywhere.map(|(scope, _)| scope.kind).collect(),
             forbidden: forbidden.map(|(scope, _)| scope.kind).collect(),
         }
     }
 
     fn log_refused(&self, refused: usize) {
-        let watches = self.ground.options.names.watches;
+        let watches = self.context.options.names.watches;
         if refused > 0 {
             tracing::warn!(
                 namespaces = refused,
                 watches,
-                "objects are referred to in more namespaces than are watched; those of the others cannot be read, \
-                 because the list of all namespaces is forbidden"
+                "references in more namespaces than watches are allowed, and listing all namespaces is forbidden; \
+                 the objects of other namespaces cannot be read"
             );
         } else {
             tracing::info!("watching referenced objects in all namespaces again");
         }
     }
 
-    /// The wide watch that a place has, or is to have.
+    /// The scope of the planned wide watch of a namespace.
     pub(super) fn scope_of(&self, place: &KindInNamespace) -> Option<Scope> {
-        match self.places.get(place)?.share?.width {
+        match self.places.get(place)?.quota?.width {
             Width::Namespace => Some(Scope::of(place)),
             Width::Cluster => Some(Scope::everywhere(place.kind)),
             Width::Name | Width::Refused => None,
         }
     }
 
-    /// Has the watch that is meant to speak for an object do so, once it knows what was handed on, and ends the watch of its
-    /// name when that is another. Returns whether anything changed.
-    pub(super) fn settle(&mut self, place: &KindInNamespace, name: &ObjectName) -> bool {
+    /// Makes the planned watch of an object its source when both agree on the state, and then stops an obsolete watch
+    /// by name. Returns whether anything changed.
+    pub(super) fn update_source(&mut self, place: &KindInNamespace, name: &ObjectName) -> bool {
         let scope = self.scope_of(place);
-        let wide = scope.and_then(|scope| Some((Speaker::of(&scope), self.wide.get(&scope)?)));
-        let wide =
-            wide.filter(|(_, wide)| wide.is_usable()).map(|(speaker, wide)| (speaker, wide.state(name)));
-        let Some(held) = self.places.get_mut(place) else { return false };
-        let Some(named) = held.objects.get_mut(name) else { return false };
+        let wide = scope.and_then(|scope| Some((AnswerSource::of(&scope), self.wide.get(&scope)?)));
+        let wide = wide.filter(|(_, wide)| wide.is_usable()).map(|(source, wide)| (source, wide.state(name)));
+        let Some(references) = self.places.get_mut(place) else { return false };
+        let Some(named) = references.objects.get_mut(name) else { return false };
         let by_name = || named.watch.as_ref().map_or(State::Unknown, |watch| watch.state.clone());
-        let (meant, state) = wide.unwrap_or_else(|| (Speaker::Name, by_name()));
+        let (planned, state) = wide.unwrap_or_else(|| (AnswerSource::Name, by_name()));
         let mut is_other = false;
-        if named.told.is_settled() && named.speaker != meant && state == named.told {
-            named.speaker = meant;
+        if named.reported.is_known() && named.source != planned && state == named.reported {
+            named.source = planned;
             is_other = true;
         }
-        if named.speaker == meant
-            && meant != Speaker::Name
-            && named.told.is_settled()
+        if named.source == planned
+            && planned != AnswerSource::Name
+            && named.reported.is_known()
             && let Some(watch) = named.watch.take()
         {
             watch.stop.abort();
-            held.by_name -= 1;
+            references.by_name -= 1;
             self.by_name -= 1;
             is_other = true;
         }
         is_other
     }
 
-    pub(super) fn settle_all(&mut self, place: &KindInNamespace) {
-        let Some(held) = self.places.get(place) else { return };
-        let all: Vec<ObjectName> = held.objects.keys().cloned().collect();
+    pub(super) fn update_sources(&mut self, place: &KindInNamespace) {
+        let Some(references) = self.places.get(place) else { return };
+        let all: Vec<ObjectName> = references.objects.keys().cloned().collect();
         for name in all {
-            self.settle(place, &name);
+            self.update_source(place, &name);
         }
     }
 
-    /// Watches by name what a place is to have watched so, as far as its share goes.
-    pub(super) async fn fill(&mut self, place: &KindInNamespace) -> Result<(), Closed> {
+    /// Starts the watches by name of a namespace, up to the planned number.
+    pub(super) async fn start_named_watches(&mut self, place: &KindInNamespace) -> Result<(), Closed> {
         let scope = self.scope_of(place);
-        let Some((held, share)) = self.places.get(place).and_then(|held| Some((held, held.share?))) else {
+        let Some((references, quota)) =
+            self.places.get(place).and_then(|references| Some((references, references.quota?)))
+        else {
             return Ok(());
         };
-        let room = share.by_name.saturating_sub(held.by_name);
+        let room = quota.by_name.saturating_sub(references.by_name);
         let unwatched =
-            |name: &&ObjectName| held.objects.get(*name).is_some_and(|named| named.watch.is_none());
+            |name: &&ObjectName| references.objects.get(*name).is_some_and(|named| named.watch.is_none());
         let Some(scope) = scope else {
-            if share.width == Width::Refused {
+            if quota.width == Width::Refused {
                 let message = format!(
                     "Objects are referred to in more than {} namespaces, and the list of all namespaces is forbidden.",
-                    self.ground.options.names.watches
+                    self.context.options.names.watches
                 );
-                return self.refuse(place, 0, message).await;
+                return self.report_forbidden(place, 0, message).await;
             }
-            let begun: Vec<ObjectName> = held.objects.keys().filter(unwatched).cloned().collect();
-            self.begin_all(place, begun);
+            let started: Vec<ObjectName> = references.objects.keys().filter(unwatched).cloned().collect();
+            self.start_all_named(place, started);
             return Ok(());
         };
         let Some(wide) = self.wide.get(&scope) else { return Ok(()) };
@@ -147,90 +151,96 @@ impl Referenced {
             let message = format!(
                 "{} objects of namespace {} are referred to, {} of them are watched by name, and the list of the \
                  namespace is forbidden: {why}",
-                held.objects.len(),
+                references.objects.len(),
                 place.namespace,
-                share.by_name
+                quota.by_name
             );
-            let begun: Vec<ObjectName> = held.objects.keys().filter(unwatched).take(room).cloned().collect();
-            self.begin_all(place, begun);
-            return self.refuse(place, share.by_name, message).await;
+            let started: Vec<ObjectName> =
+                references.objects.keys().filter(unwatched).take(room).cloned().collect();
+            self.start_all_named(place, started);
+            return self.report_forbidden(place, quota.by_name, message).await;
         }
         if !wide.is_complete() {
             return Ok(());
         }
         let late = || {
-            let unsettled = held.unsettled.iter().filter(|name| !held.awaited.contains(*name));
-            unsettled.filter(unwatched)
+            let unresolved = references.unresolved.iter().filter(|name| !references.awaited.contains(*name));
+            unresolved.filter(unwatched)
         };
-        let many = self.ground.options.names.names_per_namespace;
-        if share.width == Width::Namespace && late().take(many + 1).count() > many {
+        let many = self.context.options.names.names_per_namespace;
+        if quota.width == Width::Namespace && late().take(many + 1).count() > many {
             if !wide.is_listing {
-                let stop = self.begin_wide(&scope);
+                let stop = self.start_wide(&scope);
                 if let Some(wide) = self.wide.get_mut(&scope) {
                     wide.restart(stop);
                 }
             }
             return Ok(());
         }
-        let begun: Vec<ObjectName> = late().take(room).cloned().collect();
-        self.begin_all(place, begun);
+        let started: Vec<ObjectName> = late().take(room).cloned().collect();
+        self.start_all_named(place, started);
         Ok(())
     }
 
-    /// Keeps this many watches by name, and says of all other objects that they are forbidden.
-    async fn refuse(&mut self, place: &KindInNamespace, most: usize, message: String) -> Result<(), Closed> {
-        let Some(held) = self.places.get_mut(place) else { return Ok(()) };
+    /// Reports all objects as forbidden, except for this many objects watched by name.
+    async fn report_forbidden(
+        &mut self,
+        place: &KindInNamespace,
+        limit: usize,
+        message: String,
+    ) -> Result<(), Closed> {
+        let Some(references) = self.places.get_mut(place) else { return Ok(()) };
         let mut refused = Vec::new();
-        for (name, named) in held.objects.iter_mut().rev() {
-            if held.by_name > most
+        for (name, named) in references.objects.iter_mut().rev() {
+            if references.by_name > limit
                 && let Some(watch) = named.watch.take()
             {
                 watch.stop.abort();
-                held.by_name -= 1;
+                references.by_name -= 1;
                 self.by_name -= 1;
             }
-            if named.watch.is_none() && !matches!(named.told, State::Forbidden(_)) {
+            if named.watch.is_none() && !matches!(named.reported, State::Forbidden(_)) {
                 refused.push(name.clone());
             }
         }
         for name in refused {
             let key = ObjectKey { kind: place.kind, name };
-            self.tell(&key, State::Forbidden(message.clone()), None).await?;
+            self.report(&key, State::Forbidden(message.clone()), None).await?;
         }
         Ok(())
     }
 
-    fn begin_all(&mut self, place: &KindInNamespace, names: Vec<ObjectName>) {
+    fn start_all_named(&mut self, place: &KindInNamespace, names: Vec<ObjectName>) {
         for name in names {
             let key = ObjectKey { kind: place.kind, name };
-            let stop = self.begin(&key);
-            if let Some(held) = self.places.get_mut(place)
-                && let Some(named) = held.objects.get_mut(&key.name)
+            let stop = self.start_named(&key);
+            if let Some(references) = self.places.get_mut(place)
+                && let Some(named) = references.objects.get_mut(&key.name)
             {
                 named.watch = Some(NameWatch { stop, state: State::Unknown });
-                held.by_name += 1;
+                references.by_name += 1;
                 self.by_name += 1;
             }
         }
     }
 
-    fn begin(&mut self, key: &ObjectKey) -> AbortHandle {
-        let (name, gate) = (key.clone(), self.gate.clone());
-        let heard = move |sight| ReferencedEvent::Named(name.clone(), sight);
+    fn start_named(&mut self, key: &ObjectKey) -> AbortHandle {
+        let (name, list_permits) = (key.clone(), self.list_permits.clone());
+        let wrap = move |event| ReferencedEvent::Named(name.clone(), event);
         self.run_stream(if key.kind == Kind::Secret {
-            sights::<Secret>(&self.ground, key, gate).map(heard).boxed()
+            named_events::<Secret>(&self.context, key, list_permits).map(wrap).boxed()
         } else {
-            sights::<ConfigMap>(&self.ground, key, gate).map(heard).boxed()
+            named_events::<ConfigMap>(&self.context, key, list_permits).map(wrap).boxed()
         })
     }
 
-    fn begin_wide(&mut self, scope: &Scope) -> AbortHandle {
-        let (name, gate) = (scope.clone(), self.wide_gate.clone());
-        let heard = move |sight| ReferencedEvent::Wide(name.clone(), sight);
+    fn start_wide(&mut self, scope: &Scope) -> AbortHandle {
+        let (name, list_permits) = (scope.clone(), self.wide_list_permits.clone());
+        let wrap = move |event| ReferencedEvent::Wide(name.clone(), event);
         self.run_stream(if scope.kind == Kind::Secret {
-            wide_sights::<Secret>(&self.wide_ground, scope, gate).map(heard).boxed()
+            wide_events::<Secret>(&self.wide_context, scope, list_permits).map(wrap).boxed()
         } else {
-            wide_sights::<ConfigMap>(&self.wide_ground, scope, gate).map(heard).boxed()
+            wide_events::<ConfigMap>(&self.wide_context, scope, list_permits).map(wrap).boxed()
         })
     }
 
@@ -240,19 +250,19 @@ impl Referenced {
         stop
     }
 
-    /// Ends wide watches that are not wanted any more and speak for no object.
-    pub(super) fn end_wide(&mut self) {
-        // All wanted wide watches run.
-        if self.wide.len() == self.wanted_scopes.len() {
+    /// Stops wide watches that are outside the plan and no source of an object.
+    pub(super) fn stop_unneeded_wide(&mut self) {
+        // All running wide watches are planned.
+        if self.wide.len() == self.planned_scopes.len() {
             return;
         }
-        let speaks = |scope: &Scope| {
+        let is_source = |scope: &Scope| {
             let places = self.places.iter().filter(|(place, _)| scope.covers(place));
-            let mut named = places.flat_map(|(_, held)| held.objects.values());
-            named.any(|named| named.speaker == Speaker::of(scope) && named.told.is_settled())
+            let mut named = places.flat_map(|(_, references)| references.objects.values());
+            named.any(|named| named.source == AnswerSource::of(scope) && named.reported.is_known())
         };
-        let unwanted = self.wide.keys().filter(|scope| !self.wanted_scopes.contains(*scope));
-        let ended: Vec<Scope> = unwanted.filter(|scope| !speaks(scope)).cloned().collect();
+        let unwanted = self.wide.keys().filter(|scope| !self.planned_scopes.contains(*scope));
+        let ended: Vec<Scope> = unwanted.filter(|scope| !is_source(scope)).cloned().collect();
         for scope in ended {
             if let Some(wide) = self.wide.remove(&scope) {
                 wide.stop.abort();
@@ -260,26 +270,26 @@ impl Referenced {
         }
     }
 
-    /// Ends a wide watch that is not wanted any more and knows nothing new. Those that are to take its place and disagree
-    /// with it may never agree, so they begin anew.
-    pub(super) fn abandon(&mut self, scope: &Scope) {
+    /// Stops an unplanned wide watch that failed. Watches by name that disagree with it may never agree, so they
+    /// restart.
+    pub(super) fn replace_wide(&mut self, scope: &Scope) {
         if let Some(wide) = self.wide.remove(scope) {
             wide.stop.abort();
         }
-        for place in self.covered(scope) {
-            let Some(held) = self.places.get_mut(&place) else { continue };
+        for place in self.places_in(scope) {
+            let Some(references) = self.places.get_mut(&place) else { continue };
             let mut again = Vec::new();
-            for (name, named) in &mut held.objects {
-                if named.speaker == Speaker::of(scope)
-                    && let Some(watch) = named.watch.take_if(|watch| watch.state != named.told)
+            for (name, named) in &mut references.objects {
+                if named.source == AnswerSource::of(scope)
+                    && let Some(watch) = named.watch.take_if(|watch| watch.state != named.reported)
                 {
                     watch.stop.abort();
-                    held.by_name -= 1;
+                    references.by_name -= 1;
                     self.by_name -= 1;
                     again.push(name.clone());
                 }
             }
-            self.begin_all(&place, again);
+            self.start_all_named(&place, again);
         }
     }
 }

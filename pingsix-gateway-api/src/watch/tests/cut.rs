@@ -1,4 +1,4 @@
-//! A network that is cut in silence, with real connections: packets are lost, and neither end is told.
+//! A broken network with real connections: packets are lost, and both ends stay unaware.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
-use super::feed::{Feed, route};
+use super::consumer::{Consumer, route};
 use crate::fixture::api_server::ApiServer;
 use crate::watch::{BackoffBounds, WatchOptions};
 
@@ -47,8 +47,8 @@ struct Network {
     is_cut: bool,
 }
 
-/// A way to an address that may be cut: connections stay open, and nothing is forwarded.
-async fn way_to(
+/// A proxy that may be cut: connections stay open, and no byte is forwarded.
+async fn proxy_to(
     address: SocketAddr,
     network: watch::Receiver<Network>,
 ) -> (SocketAddr, watch::Receiver<usize>) {
@@ -92,7 +92,7 @@ async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_
     let server = ApiServer::default();
     server.apply(ROUTE, route("shop", "old"));
     let (network, is) = watch::channel(Network::default());
-    let (address, made) = way_to(listen(server.clone()).await, is).await;
+    let (address, made) = proxy_to(listen(server.clone()).await, is).await;
     let client = Client::try_from(Config::new(format!("http://{address}").parse().unwrap())).unwrap();
     let options = WatchOptions {
         silence: Duration::from_millis(300),
@@ -106,26 +106,35 @@ async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_
     };
     let stop = CancellationToken::new();
     let _ends = stop.clone().drop_guard();
-    let mut feed = Feed::through(client, options, stop);
+    let mut consumer = Consumer::with_client(client, options, stop);
     let all = async {
-        feed.complete().await;
-        feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+        consumer.complete().await;
+        consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
 
         // Every connection that is there is dead, and others are made.
         network.send_replace(Network { cut_below: *made.borrow(), is_cut: false });
         server.apply(ROUTE, route("shop", "new"));
         server.remove(ROUTE, "shop", "old");
-        feed.until("what happened is seen", |feed| {
-            feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "old")
-        })
-        .await;
+        consumer
+            .until("what happened is seen", |consumer| {
+                consumer.has(ROUTE, "shop", "new") && !consumer.has(ROUTE, "shop", "old")
+            })
+            .await;
 
         // The network is cut: the controller reports that, and does not take the silence for quiet.
         network.send_replace(Network { cut_below: 0, is_cut: true });
-        feed.until("it is told", |feed| feed.told("Unreachable") > 0 && !feed.is_watching(ROUTE)).await;
+        consumer
+            .until("it is told", |consumer| {
+                consumer.count_logged("Unreachable") > 0 && !consumer.is_watching(ROUTE)
+            })
+            .await;
         server.apply(ROUTE, route("shop", "later"));
         network.send_replace(Network { cut_below: *made.borrow(), is_cut: false });
-        feed.until("it goes on", |feed| feed.is_watching(ROUTE) && feed.has(ROUTE, "shop", "later")).await;
+        consumer
+            .until("it goes on", |consumer| {
+                consumer.is_watching(ROUTE) && consumer.has(ROUTE, "shop", "later")
+            })
+            .await;
     };
     // Far more than it takes; without a bound it would take minutes for each.
     tokio::time::timeout(Duration::from_mins(1), all).await.unwrap();

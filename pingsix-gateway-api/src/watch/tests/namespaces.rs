@@ -1,11 +1,11 @@
-//! Some namespaces instead of all.
+//! Watches of selected namespaces.
 
 use std::time::Duration;
 
 use pingsix_translate::Kind;
 use pingsix_translate::snapshot::HttpRoute;
 
-use super::feed::{Feed, named, route};
+use super::consumer::{Consumer, named, route};
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Availability, Namespaces, WatchOptions};
 
@@ -23,10 +23,14 @@ async fn only_these_namespaces_are_asked_for_and_cluster_scoped_kinds_as_ever() 
         server.apply(ROUTE, route(namespace, "r"));
         server.apply(Kind::Namespace, named("", namespace));
     }
-    let mut feed = Feed::of(&server, only(&["blog", "shop"]));
-    feed.complete().await;
-    assert!(feed.has(ROUTE, "blog", "r") && feed.has(ROUTE, "shop", "r") && !feed.has(ROUTE, "other", "r"));
-    assert!(feed.has(Kind::Namespace, "", "other"));
+    let mut consumer = Consumer::of(&server, only(&["blog", "shop"]));
+    consumer.complete().await;
+    assert!(
+        consumer.has(ROUTE, "blog", "r")
+            && consumer.has(ROUTE, "shop", "r")
+            && !consumer.has(ROUTE, "other", "r")
+    );
+    assert!(consumer.has(Kind::Namespace, "", "other"));
     for kind in Kind::ALL.iter().filter(|kind| !matches!(kind, Kind::Secret | Kind::ConfigMap)) {
         let asked = server.asked(*kind, Verb::List);
         assert!(asked.iter().all(|asked| asked.namespace.is_some() == kind.is_namespaced()), "{kind}");
@@ -34,8 +38,12 @@ async fn only_these_namespaces_are_asked_for_and_cluster_scoped_kinds_as_ever() 
     server.apply(ROUTE, route("other", "new"));
     server.apply(ROUTE, route("shop", "new"));
     server.remove(ROUTE, "blog", "r");
-    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "blog", "r")).await;
-    assert!(!feed.has(ROUTE, "other", "new"));
+    consumer
+        .until("both are seen", |consumer| {
+            consumer.has(ROUTE, "shop", "new") && !consumer.has(ROUTE, "blog", "r")
+        })
+        .await;
+    assert!(!consumer.has(ROUTE, "other", "new"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,25 +52,27 @@ async fn a_kind_is_known_when_every_namespace_has_been_listed() {
     server.apply(ROUTE, route("blog", "gone"));
     server.apply(ROUTE, route("blog", "kept"));
     server.fail_at(ROUTE, Verb::List, "shop", Fate::Failed(403));
-    let mut feed = Feed::of(&server, only(&["blog", "shop"]));
-    feed.until("one is forbidden", |feed| {
-        matches!(feed.availability.get(&ROUTE), Some(Availability::Forbidden { message }) if message.contains("namespace shop"))
+    let mut consumer = Consumer::of(&server, only(&["blog", "shop"]));
+    consumer.until("one is forbidden", |consumer| {
+        matches!(consumer.availability.get(&ROUTE), Some(Availability::Forbidden { message }) if message.contains("namespace shop"))
     })
     .await;
     // Changes between two lists of a namespace count, deletions included.
     server.apply(ROUTE, route("blog", "new"));
-    feed.during(Duration::from_mins(1)).await;
+    consumer.during(Duration::from_mins(1)).await;
     server.end_watches(ROUTE);
     server.remove(ROUTE, "blog", "gone");
     server.compact();
-    feed.during(Duration::from_mins(1)).await;
-    assert!(!feed.world.is_complete(ROUTE));
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 0);
+    consumer.during(Duration::from_mins(1)).await;
+    assert!(!consumer.world.is_complete(ROUTE));
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 0);
     server.heal(ROUTE);
-    feed.until("it is known", |feed| feed.world.is_complete(ROUTE) && feed.is_watching(ROUTE)).await;
-    assert!(feed.has(ROUTE, "blog", "kept") && feed.has(ROUTE, "blog", "new"));
-    assert!(!feed.has(ROUTE, "blog", "gone"));
-    assert_eq!(feed.told("HttpRoute(InitDone)"), 1);
+    consumer
+        .until("it is known", |consumer| consumer.world.is_complete(ROUTE) && consumer.is_watching(ROUTE))
+        .await;
+    assert!(consumer.has(ROUTE, "blog", "kept") && consumer.has(ROUTE, "blog", "new"));
+    assert!(!consumer.has(ROUTE, "blog", "gone"));
+    assert_eq!(consumer.count_logged("HttpRoute(InitDone)"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,9 +82,9 @@ async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
         server.apply(ROUTE, route("blog", name));
         server.apply(ROUTE, route("shop", name));
     }
-    let mut feed = Feed::of(&server, only(&["blog", "shop"]));
-    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
-    feed.log.clear();
+    let mut consumer = Consumer::of(&server, only(&["blog", "shop"]));
+    consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
+    consumer.log.clear();
     // Of shop nothing is known for a while, and of blog everything has to be listed again.
     server.fail_at(ROUTE, Verb::List, "shop", Fate::Failed(500));
     server.fail_at(ROUTE, Verb::Watch, "shop", Fate::Failed(500));
@@ -84,17 +94,24 @@ async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
     server.apply(ROUTE, route("blog", "d"));
     server.remove(ROUTE, "shop", "a");
     server.compact();
-    feed.until("blog is as it is", |feed| !feed.has(ROUTE, "blog", "a") && feed.has(ROUTE, "blog", "d"))
+    consumer
+        .until("blog is as it is", |consumer| {
+            !consumer.has(ROUTE, "blog", "a") && consumer.has(ROUTE, "blog", "d")
+        })
         .await;
-    feed.during(Duration::from_mins(1)).await;
-    assert!(feed.has(ROUTE, "shop", "a"));
-    assert_eq!(feed.told("HttpRoute(Init"), 0, "the world's list is not begun anew");
-    assert_eq!(feed.told("shop/"), 0);
-    assert_eq!(feed.told("blog/c"), 0, "what is unchanged is not told");
-    assert_eq!((feed.told("blog/b"), feed.told("blog/d")), (1, 1));
+    consumer.during(Duration::from_mins(1)).await;
+    assert!(consumer.has(ROUTE, "shop", "a"));
+    assert_eq!(consumer.count_logged("HttpRoute(Init"), 0, "the world's list is not begun anew");
+    assert_eq!(consumer.count_logged("shop/"), 0);
+    assert_eq!(consumer.count_logged("blog/c"), 0, "unchanged objects cause no event");
+    assert_eq!((consumer.count_logged("blog/b"), consumer.count_logged("blog/d")), (1, 1));
     server.heal(ROUTE);
-    feed.until("shop is as it is", |feed| !feed.has(ROUTE, "shop", "a") && feed.is_watching(ROUTE)).await;
-    assert_eq!(feed.told("Gone"), 2);
+    consumer
+        .until("shop is as it is", |consumer| {
+            !consumer.has(ROUTE, "shop", "a") && consumer.is_watching(ROUTE)
+        })
+        .await;
+    assert_eq!(consumer.count_logged("Gone"), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,25 +120,27 @@ async fn a_kind_that_goes_and_comes_does_so_in_every_namespace() {
     let tcp = Kind::TcpRoute;
     server.apply(tcp, named("blog", "x"));
     server.apply(tcp, named("shop", "x"));
-    let mut feed = Feed::of(&server, only(&["blog", "shop"]));
-    feed.until("it is watched", |feed| feed.is_watching(tcp)).await;
+    let mut consumer = Consumer::of(&server, only(&["blog", "shop"]));
+    consumer.until("it is watched", |consumer| consumer.is_watching(tcp)).await;
     server.serve(tcp, &[]);
-    feed.until("it is gone", |feed| !feed.has(tcp, "blog", "x") && !feed.has(tcp, "shop", "x")).await;
-    assert!(matches!(feed.availability[&tcp], Availability::Absent { .. }));
+    consumer
+        .until("it is gone", |consumer| !consumer.has(tcp, "blog", "x") && !consumer.has(tcp, "shop", "x"))
+        .await;
+    assert!(matches!(consumer.availability[&tcp], Availability::Absent { .. }));
     server.serve(tcp, &["v1"]);
     server.apply(tcp, named("shop", "y"));
-    feed.until("it is back", |feed| feed.is_watching(tcp)).await;
-    assert!(feed.has(tcp, "shop", "y") && !feed.has(tcp, "blog", "x"));
+    consumer.until("it is back", |consumer| consumer.is_watching(tcp)).await;
+    assert!(consumer.has(tcp, "shop", "y") && !consumer.has(tcp, "blog", "x"));
     server.remove(tcp, "shop", "y");
-    feed.until("it is deleted", |feed| !feed.has(tcp, "shop", "y")).await;
+    consumer.until("it is deleted", |consumer| !consumer.has(tcp, "shop", "y")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_any_namespace_namespaced_kinds_are_known_to_be_empty() {
     let server = ApiServer::default();
     server.apply(ROUTE, route("shop", "r"));
-    let mut feed = Feed::of(&server, only(&[]));
-    feed.complete().await;
-    assert!(!feed.has(ROUTE, "shop", "r"));
+    let mut consumer = Consumer::of(&server, only(&[]));
+    consumer.complete().await;
+    assert!(!consumer.has(ROUTE, "shop", "r"));
     assert_eq!(server.count(ROUTE, Verb::List), 0);
 }

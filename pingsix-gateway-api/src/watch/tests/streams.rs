@@ -1,4 +1,4 @@
-//! One kind, and what can happen to its watch.
+//! Faults of the watch of one kind.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::HttpRoute;
 use serde_json::json;
 
-use super::feed::{Feed, named, route};
+use super::consumer::{Consumer, named, route};
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
 use crate::watch::{Availability, FaultCategory, WatchOptions};
 
@@ -21,11 +21,11 @@ fn with_routes(count: usize) -> ApiServer {
     server
 }
 
-async fn watching(server: &ApiServer, options: WatchOptions) -> Feed {
-    let mut feed = Feed::of(server, options);
-    feed.complete().await;
-    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
-    feed
+async fn watching(server: &ApiServer, options: WatchOptions) -> Consumer {
+    let mut consumer = Consumer::of(server, options);
+    consumer.complete().await;
+    consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
+    consumer
 }
 
 fn in_pages_of(page_size: u32) -> WatchOptions {
@@ -35,62 +35,65 @@ fn in_pages_of(page_size: u32) -> WatchOptions {
 #[tokio::test(start_paused = true)]
 async fn a_list_is_read_page_by_page_and_then_watched() {
     let server = with_routes(7);
-    let mut feed = watching(&server, in_pages_of(3)).await;
+    let mut consumer = watching(&server, in_pages_of(3)).await;
     let pages = server.asked(ROUTE, Verb::List);
     assert_eq!(pages.len(), 3);
     assert!(pages.iter().all(|page| page.query["limit"] == "3"));
-    // A consistent read: an answer from a cache may be older than what was seen before.
+    // A consistent read: an answer from a cache may be older than the last known state.
     assert!(pages.iter().all(|page| !page.query.contains_key("resourceVersion")));
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 7);
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 7);
 
     server.apply(ROUTE, route("shop", "new"));
     server.remove(ROUTE, "shop", "r00");
-    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
+    consumer
+        .until("both are seen", |consumer| {
+            consumer.has(ROUTE, "shop", "new") && !consumer.has(ROUTE, "shop", "r00")
+        })
         .await;
     assert_eq!((server.count(ROUTE, Verb::List), server.count(ROUTE, Verb::Watch)), (3, 1));
-    assert_eq!((feed.watches.stats().lists(ROUTE), feed.watches.stats().watches(ROUTE)), (1, 1));
+    assert_eq!((consumer.watches.stats().lists(ROUTE), consumer.watches.stats().watches(ROUTE)), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_goes_on_where_it_was() {
     let server = with_routes(2);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     server.bookmark(ROUTE);
     let bookmarked = server.asked(ROUTE, Verb::Watch)[0].query["resourceVersion"].parse::<u64>().unwrap() + 1;
-    feed.during(Duration::from_secs(5)).await;
+    consumer.during(Duration::from_secs(5)).await;
     server.end_watches(ROUTE);
     server.remove(ROUTE, "shop", "r01");
-    feed.until("the deletion is seen", |feed| !feed.has(ROUTE, "shop", "r01")).await;
+    consumer.until("the deletion is seen", |consumer| !consumer.has(ROUTE, "shop", "r01")).await;
     let watches = server.asked(ROUTE, Verb::Watch);
     assert_eq!((watches.len(), server.count(ROUTE, Verb::List)), (2, 1));
     assert_eq!(watches[1].query["resourceVersion"], bookmarked.to_string());
-    assert_eq!(feed.told("Unreachable"), 0);
+    assert_eq!(consumer.count_logged("Unreachable"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_breaks_goes_on_where_it_was() {
     let server = with_routes(2);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     server.break_watches(ROUTE);
-    feed.during(Duration::from_secs(1)).await;
+    consumer.during(Duration::from_secs(1)).await;
     server.apply(ROUTE, route("shop", "new"));
-    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
+    consumer.until("it is seen", |consumer| consumer.has(ROUTE, "shop", "new")).await;
     assert_eq!((server.count(ROUTE, Verb::Watch), server.count(ROUTE, Verb::List)), (2, 1));
-    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Transport), 1);
+    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Transport), 1);
     // The fault ended at once, without a report.
-    assert_eq!(feed.told("Unreachable"), 0);
+    assert_eq!(consumer.count_logged("Unreachable"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_whose_version_expires_is_listed_again() {
     let server = with_routes(2);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     server.compact();
-    feed.until("it is listed again", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
+    consumer.until("it is listed again", |consumer| consumer.count_logged("HttpRoute(InitDone)") == 2).await;
     server.apply(ROUTE, route("shop", "new"));
-    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
-    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Expired), 1);
-    assert_eq!(feed.told("Unreachable"), 0);
+    consumer.until("it is seen", |consumer| consumer.has(ROUTE, "shop", "new")).await;
+    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Expired), 1);
+    assert_eq!(consumer.count_logged("Unreachable"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,27 +101,29 @@ async fn a_watch_that_is_refused_as_expired_is_listed_again() {
     let server = with_routes(1);
     // Before the first event, and as the status of the answer.
     server.next(ROUTE, Verb::Watch, [Fate::Failed(410), Fate::Failed(400)]);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     assert_eq!(server.count(ROUTE, Verb::List), 3);
     server.apply(ROUTE, route("shop", "new"));
-    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
+    consumer.until("it is seen", |consumer| consumer.has(ROUTE, "shop", "new")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
     let server = with_routes(5);
-    let mut feed = watching(&server, in_pages_of(2)).await;
+    let mut consumer = watching(&server, in_pages_of(2)).await;
     server.next(
         ROUTE,
         Verb::List,
         [Fate::Served, Fate::Failed(410), Fate::Served, Fate::Served, Fate::Failed(500)],
     );
     server.compact();
-    feed.until("the broken lists were seen", |feed| feed.told("HttpRoute(Init)") == 3).await;
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 5);
-    feed.until("one is whole", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 5);
-    let stats = feed.watches.stats();
+    consumer
+        .until("the broken lists were seen", |consumer| consumer.count_logged("HttpRoute(Init)") == 3)
+        .await;
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 5);
+    consumer.until("one is whole", |consumer| consumer.count_logged("HttpRoute(InitDone)") == 2).await;
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 5);
+    let stats = consumer.watches.stats();
     assert_eq!(
         (stats.faults(ROUTE, FaultCategory::Expired), stats.faults(ROUTE, FaultCategory::Server)),
         (2, 1)
@@ -126,24 +131,25 @@ async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_vanished_while_nothing_was_seen_is_found() {
+async fn a_deletion_during_an_outage_is_found() {
     let server = with_routes(3);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     server.fail(ROUTE, Verb::Watch, Fate::Failed(503));
     server.fail(ROUTE, Verb::List, Fate::Failed(503));
     server.end_watches(ROUTE);
     server.remove(ROUTE, "shop", "r01");
     server.compact();
-    feed.until("it does not answer", |feed| {
-        matches!(feed.availability[&ROUTE], Availability::Unreachable { .. })
-    })
-    .await;
-    feed.during(Duration::from_mins(2)).await;
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 3, "an error takes nothing away");
+    consumer
+        .until("it does not answer", |consumer| {
+            matches!(consumer.availability[&ROUTE], Availability::Unreachable { .. })
+        })
+        .await;
+    consumer.during(Duration::from_mins(2)).await;
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 3, "an error takes nothing away");
     server.heal(ROUTE);
-    feed.until("the deletion is found", |feed| !feed.has(ROUTE, "shop", "r01")).await;
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 2);
-    feed.until("it is watched again", |feed| feed.is_watching(ROUTE)).await;
+    consumer.until("the deletion is found", |consumer| !consumer.has(ROUTE, "shop", "r01")).await;
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 2);
+    consumer.until("it is watched again", |consumer| consumer.is_watching(ROUTE)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,62 +158,63 @@ async fn an_object_that_cannot_be_decoded_costs_no_other() {
     let mut broken = route("shop", "broken");
     broken["spec"] = json!({"rules": "none"});
     server.apply(ROUTE, broken.clone());
-    let mut feed = watching(&server, WatchOptions::default()).await;
-    assert_eq!(feed.world.reader::<HttpRoute>().len(), 3);
-    assert_eq!(feed.world.undecodable().len(), 1);
-    // One that was in order becomes broken, and one that was broken is put in order.
+    let mut consumer = watching(&server, WatchOptions::default()).await;
+    assert_eq!(consumer.world.reader::<HttpRoute>().len(), 3);
+    assert_eq!(consumer.world.undecodable().len(), 1);
+    // A valid object becomes undecodable, and an undecodable one becomes valid.
     broken["metadata"]["name"] = json!("r00");
     server.apply(ROUTE, broken);
     server.apply(ROUTE, route("shop", "broken"));
-    feed.until("both are seen", |feed| {
-        feed.world.undecodable().iter().map(|(key, _)| key.to_string()).eq(["HTTPRoute shop/r00"])
-    })
-    .await;
+    consumer
+        .until("both are seen", |consumer| {
+            consumer.world.undecodable().iter().map(|(key, _)| key.to_string()).eq(["HTTPRoute shop/r00"])
+        })
+        .await;
     assert_eq!(server.count(ROUTE, Verb::List), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_without_any_sense_leads_to_a_new_list() {
     let server = with_routes(1);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     let mut changed = route("shop", "r00");
     changed["spec"] = json!({"hostnames": ["changed.example"]});
     server.send_line(ROUTE, &json!({"type": "MODIFIED", "object": {"kind": "HTTPRoute", "metadata": {}}}));
-    feed.until("it is listed again", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
-    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Malformed), 1);
+    consumer.until("it is listed again", |consumer| consumer.count_logged("HttpRoute(InitDone)") == 2).await;
+    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Malformed), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_errors_is_met_with_patience() {
     let server = with_routes(1);
     server.fail(ROUTE, Verb::List, Fate::Failed(500));
-    let mut feed = Feed::of(&server, WatchOptions::default());
-    feed.during(Duration::from_mins(10)).await;
+    let mut consumer = Consumer::of(&server, WatchOptions::default());
+    consumer.during(Duration::from_mins(10)).await;
     // About every 22 seconds once the waits are longest.
     let lists = server.count(ROUTE, Verb::List);
     assert!((20..=50).contains(&lists), "{lists} lists in ten minutes");
-    assert!(!feed.world.is_complete(ROUTE));
-    assert_eq!(feed.told("HttpRoute, availability: Unreachable"), 1, "{:#?}", feed.log);
+    assert!(!consumer.world.is_complete(ROUTE));
+    assert_eq!(consumer.count_logged("HttpRoute, availability: Unreachable"), 1, "{:#?}", consumer.log);
     // The others are not concerned.
-    assert!(feed.is_watching(Kind::Gateway));
+    assert!(consumer.is_watching(Kind::Gateway));
     server.heal(ROUTE);
     let healed = tokio::time::Instant::now();
-    feed.until("it is watched", |feed| feed.is_watching(ROUTE)).await;
+    consumer.until("it is watched", |consumer| consumer.is_watching(ROUTE)).await;
     assert!(healed.elapsed() <= Duration::from_secs(31));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_answers_in_the_place_of_the_api_server_is_understood() {
+async fn a_response_of_a_proxy_is_understood() {
     let server = with_routes(1);
     server.next(ROUTE, Verb::List, [Fate::Page(502), Fate::Broken]);
     server.next(ROUTE, Verb::Watch, [Fate::Page(502), Fate::Page(404)]);
-    let mut feed = Feed::of(&server, WatchOptions::default());
-    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
-    let stats = feed.watches.stats();
+    let mut consumer = Consumer::of(&server, WatchOptions::default());
+    consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
+    let stats = consumer.watches.stats();
     assert_eq!(stats.faults(ROUTE, FaultCategory::Server), 2);
     assert_eq!(stats.faults(ROUTE, FaultCategory::Transport), 1);
     assert_eq!(stats.faults(ROUTE, FaultCategory::NotFound), 1);
-    assert_eq!(feed.told("html"), 1, "only the message of the list repeats what was sent");
+    assert_eq!(consumer.count_logged("html"), 1, "only the message of the list repeats what was sent");
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,37 +222,40 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let server = with_routes(1);
     server.next(ROUTE, Verb::List, [Fate::Unanswered]);
     server.next(ROUTE, Verb::Watch, [Fate::Unanswered]);
-    let mut feed = Feed::of(&server, WatchOptions::default());
+    let mut consumer = Consumer::of(&server, WatchOptions::default());
     let start = tokio::time::Instant::now();
-    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+    consumer.until("routes are watched", |consumer| consumer.is_watching(ROUTE)).await;
     assert!(start.elapsed() < Duration::from_secs(125), "{:?}", start.elapsed());
-    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Timeout), 2);
+    assert_eq!(consumer.watches.stats().faults(ROUTE, FaultCategory::Timeout), 2);
     assert_eq!(server.count(ROUTE, Verb::List), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_falls_silent_is_opened_again_and_misses_nothing() {
     let server = with_routes(2);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     // As when the machine at the other end loses its power.
     server.deaden_watches(ROUTE);
     server.apply(ROUTE, route("shop", "new"));
     server.remove(ROUTE, "shop", "r00");
     let silent = tokio::time::Instant::now();
-    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
+    consumer
+        .until("both are seen", |consumer| {
+            consumer.has(ROUTE, "shop", "new") && !consumer.has(ROUTE, "shop", "r00")
+        })
         .await;
     assert!(silent.elapsed() <= WatchOptions::default().silence * 2, "{:?}", silent.elapsed());
-    assert_eq!(feed.told("Unreachable"), 0, "the API server answers");
+    assert_eq!(consumer.count_logged("Unreachable"), 0, "the API server answers");
     assert_eq!(server.count(ROUTE, Verb::List), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_which_bookmarks_come_is_not_silent() {
     let server = with_routes(2);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     // An API server ends a watch by itself before five minutes are over.
     for _ in 0..4 {
-        feed.during(Duration::from_mins(1)).await;
+        consumer.during(Duration::from_mins(1)).await;
         server.bookmark(ROUTE);
     }
     assert_eq!(server.count(ROUTE, Verb::Watch), 1);
@@ -255,23 +265,23 @@ async fn a_watch_of_which_bookmarks_come_is_not_silent() {
 async fn an_api_server_that_asks_for_time_gets_it() {
     let server = with_routes(1);
     server.fail(ROUTE, Verb::List, Fate::Throttled(20));
-    let mut feed = Feed::of(&server, WatchOptions::default());
-    feed.during(Duration::from_mins(2)).await;
+    let mut consumer = Consumer::of(&server, WatchOptions::default());
+    consumer.during(Duration::from_mins(2)).await;
     let lists = server.asked(ROUTE, Verb::List);
     assert!(lists.len() >= 3, "{}", lists.len());
     assert!(lists.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(20)));
     server.heal(ROUTE);
-    feed.until("it is watched", |feed| feed.is_watching(ROUTE)).await;
+    consumer.until("it is watched", |consumer| consumer.is_watching(ROUTE)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn watches_that_end_at_once_do_not_spin() {
     let server = with_routes(1);
-    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut consumer = watching(&server, WatchOptions::default()).await;
     let before = server.count(ROUTE, Verb::Watch);
     for _ in 0..600 {
         server.end_watches(ROUTE);
-        feed.during(Duration::from_millis(100)).await;
+        consumer.during(Duration::from_millis(100)).await;
     }
     let opened = server.count(ROUTE, Verb::Watch) - before;
     assert!((50..=80).contains(&opened), "{opened} in a minute");
@@ -281,15 +291,15 @@ async fn watches_that_end_at_once_do_not_spin() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_consumer_is_waited_for() {
     let server = with_routes(40);
-    let mut feed = Feed::of(&server, WatchOptions { capacity: 1, ..in_pages_of(10) });
+    let mut consumer = Consumer::of(&server, WatchOptions { capacity: 1, ..in_pages_of(10) });
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(server.count(ROUTE, Verb::List) <= 2, "pages are fetched when there is room");
-    feed.until("routes are known", |feed| feed.world.is_complete(ROUTE)).await;
+    consumer.until("routes are known", |consumer| consumer.world.is_complete(ROUTE)).await;
     for index in 0..40 {
         server.apply(ROUTE, route("shop", &format!("later{index}")));
     }
     tokio::time::sleep(Duration::from_secs(30)).await;
-    feed.until("nothing was dropped", |feed| feed.world.reader::<HttpRoute>().len() == 80).await;
+    consumer.until("nothing was dropped", |consumer| consumer.world.reader::<HttpRoute>().len() == 80).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,10 +310,10 @@ async fn labels_select_what_asks_for_something_and_nothing_else() {
     server.apply(ROUTE, ours);
     server.apply(ROUTE, route("shop", "others"));
     server.apply(Kind::Namespace, named("", "shop"));
-    let feed =
+    let consumer =
         watching(&server, WatchOptions { labels: Some("team=shop".into()), ..WatchOptions::default() }).await;
-    assert!(feed.has(ROUTE, "shop", "ours") && !feed.has(ROUTE, "shop", "others"));
-    assert!(feed.has(Kind::Namespace, "", "shop"));
+    assert!(consumer.has(ROUTE, "shop", "ours") && !consumer.has(ROUTE, "shop", "others"));
+    assert!(consumer.has(Kind::Namespace, "", "shop"));
     let selected = [Kind::Gateway, Kind::Ingress, ROUTE];
     for kind in
         [Kind::Gateway, Kind::Ingress, ROUTE, Kind::BackendTlsPolicy, Kind::ReferenceGrant, Kind::Service]

@@ -1,4 +1,4 @@
-//! More objects that are referred to than are watched by their names.
+//! Wide watches, for more referenced objects than are watched by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
-use super::feed::{Feed, named};
+use super::consumer::{Consumer, named};
 use crate::fixture::api_server::{ApiServer, Fate, RecordedRequest, Verb};
 use crate::watch::{Answer, Input, NameBounds, WatchOptions};
 use crate::world::Event;
@@ -33,21 +33,21 @@ fn bounded(names_per_namespace: usize, watches: usize) -> WatchOptions {
     WatchOptions { names: NameBounds { names_per_namespace, watches }, ..WatchOptions::default() }
 }
 
-/// Whether a request is for more objects than one.
+/// Whether a request is for several objects.
 fn is_wide(seen: &RecordedRequest) -> bool {
     seen.kind == Some(SECRET) && seen.field("metadata.name").is_none()
 }
 
-fn answers(feed: &Feed, is: impl Fn(&Answer) -> bool) -> usize {
-    feed.answers.values().filter(|answer| is(answer)).count()
+fn answers(consumer: &Consumer, is: impl Fn(&Answer) -> bool) -> usize {
+    consumer.answers.values().filter(|answer| is(answer)).count()
 }
 
-fn present(feed: &Feed) -> usize {
-    answers(feed, |answer| *answer == Answer::Present)
+fn present(consumer: &Consumer) -> usize {
+    answers(consumer, |answer| *answer == Answer::Present)
 }
 
-fn watches(feed: &Feed) -> (u64, u64) {
-    (feed.watches.stats().by_name(), feed.watches.stats().wide())
+fn watches(consumer: &Consumer) -> (u64, u64) {
+    (consumer.watches.stats().by_name(), consumer.watches.stats().wide())
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,19 +60,19 @@ async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what
         server.apply(SECRET, secret("shop", &format!("private{index}"), 1));
     }
     server.apply(SECRET, secret("blog", "tls", 1));
-    let mut feed = Feed::of(&server, WatchOptions::default());
-    feed.complete().await;
+    let mut consumer = Consumer::of(&server, WatchOptions::default());
+    consumer.complete().await;
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut keys: BTreeSet<ObjectKey> = (0..50_000).map(|index| key("shop", &format!("s{index}"))).collect();
     keys.insert(key("blog", "tls"));
-    feed.watches.refer(keys.clone());
-    feed.until("all are answered", |feed| feed.answers.len() == 50_001).await;
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!(present(&feed), 3);
+    consumer.watches.set_references(keys.clone());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 50_001).await;
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!(present(&consumer), 3);
     // The stored objects: the referenced Secrets, and the versions of all in the namespace.
-    assert_eq!(feed.world.reader::<Secret>().len(), 3);
-    assert_eq!(feed.watches.stats().versions(), 502);
-    assert_eq!(watches(&feed), (1, 1));
+    assert_eq!(consumer.world.reader::<Secret>().len(), 3);
+    assert_eq!(consumer.watches.stats().versions(), 502);
+    assert_eq!(watches(&consumer), (1, 1));
     assert_eq!(server.open_watches(SECRET), 2);
     assert!(Handle::current().metrics().num_alive_tasks() <= tasks + 2);
     let lists = server.asked(SECRET, Verb::List);
@@ -80,39 +80,44 @@ async fn fifty_thousand_names_of_a_namespace_take_one_watch_and_the_room_of_what
     assert!(lists.iter().filter(|list| is_wide(list)).all(|list| list.namespace.as_deref() == Some("shop")));
 
     // The Secret appears, is rotated, and goes; unreferenced Secrets cause no input.
-    feed.log.clear();
+    consumer.log.clear();
     server.apply(SECRET, secret("shop", "private1", 2));
     server.apply(SECRET, secret("shop", "s3", 1));
-    feed.until("it appears", |feed| feed.answers[&key("shop", "s3")] == Answer::Present).await;
+    consumer.until("it appears", |consumer| consumer.answers[&key("shop", "s3")] == Answer::Present).await;
     server.apply(SECRET, secret("shop", "s3", 2));
-    feed.until("it is rotated", |feed| feed.told("Apply(Watched { key: \"Secret shop/s3\"") == 2).await;
+    consumer
+        .until("it is rotated", |consumer| {
+            consumer.count_logged("Apply(Watched { key: \"Secret shop/s3\"") == 2
+        })
+        .await;
     server.remove(SECRET, "shop", "s3");
-    feed.until("it is gone", |feed| feed.answers[&key("shop", "s3")] == Answer::Absent).await;
-    assert_eq!(feed.told("private"), 0);
-    assert_eq!(feed.world.reader::<Secret>().len(), 3);
+    consumer.until("it is gone", |consumer| consumer.answers[&key("shop", "s3")] == Answer::Absent).await;
+    assert_eq!(consumer.count_logged("private"), 0);
+    assert_eq!(consumer.world.reader::<Secret>().len(), 3);
 
     // Other fifty thousand names take another list, not a request each.
     let asked = server.count(SECRET, Verb::List);
     let mut others: BTreeSet<ObjectKey> =
         (0..50_000).map(|index| key("shop", &format!("t{index}"))).collect();
     others.insert(key("shop", "private3"));
-    feed.watches.refer(others);
-    let is_last =
-        |feed: &Feed| feed.answers.len() == 50_001 && !feed.answers.contains_key(&key("shop", "s0"));
-    feed.until("all are answered", is_last).await;
-    assert_eq!(present(&feed), 1);
-    assert_eq!(feed.world.reader::<Secret>().len(), 1);
+    consumer.watches.set_references(others);
+    let is_last = |consumer: &Consumer| {
+        consumer.answers.len() == 50_001 && !consumer.answers.contains_key(&key("shop", "s0"))
+    };
+    consumer.until("all are answered", is_last).await;
+    assert_eq!(present(&consumer), 1);
+    assert_eq!(consumer.world.reader::<Secret>().len(), 1);
     assert_eq!(server.count(SECRET, Verb::List) - asked, 502_usize.div_ceil(16));
 
     // With few names, each has its watch again.
-    feed.watches.refer([key("shop", "private3"), key("shop", "t5")].into());
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!((watches(&feed), feed.watches.stats().versions()), ((2, 0), 0));
+    consumer.watches.set_references([key("shop", "private3"), key("shop", "t5")].into());
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!((watches(&consumer), consumer.watches.stats().versions()), ((2, 0), 0));
     assert_eq!(server.open_watches(SECRET), 2);
-    assert_eq!((present(&feed), feed.answers.len()), (1, 2));
-    feed.watches.refer(BTreeSet::new());
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!((watches(&feed), server.open_watches(SECRET), feed.answers.len()), ((0, 0), 0, 0));
+    assert_eq!((present(&consumer), consumer.answers.len()), (1, 2));
+    consumer.watches.set_references(BTreeSet::new());
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!((watches(&consumer), server.open_watches(SECRET), consumer.answers.len()), ((0, 0), 0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,37 +131,40 @@ async fn a_namespace_that_may_not_be_listed_has_as_many_names_as_there_is_room_f
     server.apply(SECRET, secret("blog", "tls", 1));
     keys.insert(key("blog", "tls"));
     server.script(|seen| if is_wide(seen) { Fate::Failed(403) } else { Fate::Served });
-    let mut feed = Feed::of(&server, bounded(8, 40));
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
     // Five of them are known when the others come.
     let few: BTreeSet<ObjectKey> = (90..95).map(|index| key("shop", &format!("s{index}"))).collect();
-    feed.watches.refer(few.clone());
-    feed.until("the first are known", |feed| present(feed) == 5).await;
-    feed.watches.refer(keys);
-    feed.until("all are answered", |feed| feed.answers.len() == 101).await;
-    feed.during(Duration::from_mins(3)).await;
-    assert!(few.iter().all(|key| feed.answers[key] == Answer::Present), "who has a watch keeps it");
-    assert_eq!(feed.answers[&key("blog", "tls")], Answer::Present);
-    assert_eq!(present(&feed), 9);
+    consumer.watches.set_references(few.clone());
+    consumer.until("the first are known", |consumer| present(consumer) == 5).await;
+    consumer.watches.set_references(keys);
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 101).await;
+    consumer.during(Duration::from_mins(3)).await;
+    assert!(
+        few.iter().all(|key| consumer.answers[key] == Answer::Present),
+        "watched objects keep their watch"
+    );
+    assert_eq!(consumer.answers[&key("blog", "tls")], Answer::Present);
+    assert_eq!(present(&consumer), 9);
     let names_the_bound = |answer: &Answer| {
         let start = "100 objects of namespace shop are referred to, 8 of them are watched by name, and the list of the \
                      namespace is forbidden: ";
         matches!(answer, Answer::Forbidden { message } if message.starts_with(start))
     };
-    assert_eq!(answers(&feed, names_the_bound), 92);
-    assert_eq!(feed.told("Answered"), 101, "each is answered once");
+    assert_eq!(answers(&consumer, names_the_bound), 92);
+    assert_eq!(consumer.count_logged("Answered"), 101, "each is answered once");
     assert_eq!(server.open_watches(SECRET), 9);
-    assert_eq!(watches(&feed), (9, 1));
+    assert_eq!(watches(&consumer), (9, 1));
     // The permission arrives.
     server.script(|_| Fate::Served);
-    feed.until("all are there", |feed| present(feed) == 101).await;
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!((watches(&feed), server.open_watches(SECRET)), ((1, 1), 2));
-    // And forbidden again: what was known stays.
+    consumer.until("all are there", |consumer| present(consumer) == 101).await;
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!((watches(&consumer), server.open_watches(SECRET)), ((1, 1), 2));
+    // After another refusal, the known objects stay.
     server.script(|seen| if is_wide(seen) { Fate::Failed(403) } else { Fate::Served });
     server.compact();
-    feed.until("it is forbidden", |feed| answers(feed, names_the_bound) == 92).await;
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!((present(&feed), feed.world.reader::<Secret>().len()), (9, 101));
+    consumer.until("it is forbidden", |consumer| answers(consumer, names_the_bound) == 92).await;
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!((present(&consumer), consumer.world.reader::<Secret>().len()), (9, 101));
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,88 +177,88 @@ async fn names_in_many_namespaces_take_one_watch_of_all() {
         keys.insert(key(&format!("n{index:02}"), "tls"));
     }
     server.script(|seen| if is_wide(seen) { Fate::Failed(403) } else { Fate::Served });
-    let mut feed = Feed::of(&server, bounded(8, 40));
-    feed.watches.refer(keys.clone());
-    feed.until("all are answered", |feed| feed.answers.len() == 50).await;
-    feed.during(Duration::from_mins(2)).await;
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
+    consumer.watches.set_references(keys.clone());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 50).await;
+    consumer.during(Duration::from_mins(2)).await;
     let is_refused = |answer: &Answer| {
         let message = "Objects are referred to in more than 40 namespaces, and the list of all namespaces is forbidden.";
         *answer == Answer::Forbidden { message: message.to_owned() }
     };
-    assert_eq!((present(&feed), answers(&feed, is_refused)), (40, 10));
+    assert_eq!((present(&consumer), answers(&consumer, is_refused)), (40, 10));
     assert_eq!(server.open_watches(SECRET), 40);
     server.script(|_| Fate::Served);
-    feed.until("all are there", |feed| present(feed) == 50).await;
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!((watches(&feed), server.open_watches(SECRET)), ((0, 1), 1));
-    assert_eq!(feed.world.reader::<Secret>().len(), 50);
+    consumer.until("all are there", |consumer| present(consumer) == 50).await;
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!((watches(&consumer), server.open_watches(SECRET)), ((0, 1), 1));
+    assert_eq!(consumer.world.reader::<Secret>().len(), 50);
     // A namespace that comes later.
     server.apply(SECRET, secret("later", "tls", 1));
     keys.insert(key("later", "tls"));
-    feed.watches.refer(keys.clone());
-    feed.until("it is known", |feed| present(feed) == 51).await;
+    consumer.watches.set_references(keys.clone());
+    consumer.until("it is known", |consumer| present(consumer) == 51).await;
     server.remove(SECRET, "later", "tls");
-    feed.until("it is gone", |feed| feed.answers[&key("later", "tls")] == Answer::Absent).await;
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!((watches(&feed), server.open_watches(SECRET)), ((0, 1), 1));
-    assert_eq!(feed.told("Absent"), 1);
+    consumer.until("it is gone", |consumer| consumer.answers[&key("later", "tls")] == Answer::Absent).await;
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!((watches(&consumer), server.open_watches(SECRET)), ((0, 1), 1));
+    assert_eq!(consumer.count_logged("Absent"), 1);
     // Few again.
-    feed.watches.refer(keys.into_iter().take(20).collect());
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!((watches(&feed), server.open_watches(SECRET)), ((20, 0), 20));
-    assert_eq!((present(&feed), feed.told("Gone")), (19, 1));
+    consumer.watches.set_references(keys.into_iter().take(20).collect());
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!((watches(&consumer), server.open_watches(SECRET)), ((20, 0), 20));
+    assert_eq!((present(&consumer), consumer.count_logged("Gone")), (19, 1));
 }
 
-/// A list that is older than the reference says nothing of the object: both may have been created together.
+/// A list before the reference is no answer: the object may have been created together with the reference.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_comes_later_is_read_though_the_watch_may_be_behind() {
     let server = ApiServer::default();
     let mut keys: BTreeSet<ObjectKey> = (0..10).map(|index| key("shop", &format!("s{index}"))).collect();
-    let mut feed = Feed::of(&server, bounded(8, 40));
-    feed.watches.refer(keys.clone());
-    feed.until("all are answered", |feed| feed.answers.len() == 10).await;
-    feed.during(Duration::from_secs(1)).await;
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
+    consumer.watches.set_references(keys.clone());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 10).await;
+    consumer.during(Duration::from_secs(1)).await;
     server.deaden_watches(SECRET);
     server.apply(SECRET, secret("shop", "new", 1));
     keys.insert(key("shop", "new"));
     keys.insert(key("shop", "other"));
-    feed.watches.refer(keys.clone());
-    feed.until("both are known", |feed| feed.answers.len() == 12).await;
-    assert_eq!(feed.answers[&key("shop", "new")], Answer::Present);
-    assert_eq!(feed.answers[&key("shop", "other")], Answer::Absent);
-    assert_eq!(feed.told("Gone"), 0);
+    consumer.watches.set_references(keys.clone());
+    consumer.until("both are known", |consumer| consumer.answers.len() == 12).await;
+    assert_eq!(consumer.answers[&key("shop", "new")], Answer::Present);
+    assert_eq!(consumer.answers[&key("shop", "other")], Answer::Absent);
+    assert_eq!(consumer.count_logged("Gone"), 0);
     // The object keeps its own watch until the wide one knows the object, too.
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!(watches(&feed), (1, 1));
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!(watches(&consumer), (1, 1));
     server.apply(SECRET, secret("shop", "new", 2));
-    feed.until("it is rotated", |feed| feed.told("Secret shop/new\", ..") == 2).await;
-    feed.during(Duration::from_mins(10)).await;
-    assert_eq!(watches(&feed), (0, 1));
-    assert_eq!(feed.told("Secret shop/new\", .."), 2, "it is not told again by another watch");
+    consumer.until("it is rotated", |consumer| consumer.count_logged("Secret shop/new\", ..") == 2).await;
+    consumer.during(Duration::from_mins(10)).await;
+    assert_eq!(watches(&consumer), (0, 1));
+    assert_eq!(consumer.count_logged("Secret shop/new\", .."), 2, "another watch does not report it again");
 }
 
-/// Nor does one that was begun before and ends after it.
+/// A list that started before the reference and ends after it is no answer either.
 #[tokio::test(start_paused = true)]
 async fn a_list_answers_for_the_names_that_were_there_when_it_began() {
     let server = ApiServer::default();
     let mut keys: BTreeSet<ObjectKey> = (0..10).map(|index| key("shop", &format!("s{index}"))).collect();
     let late = Fate::Slow { before: Duration::ZERO, after: Duration::from_secs(10) };
     server.script(move |seen| if is_wide(seen) && seen.verb == Verb::List { late } else { Fate::Served });
-    let mut feed = Feed::of(&server, bounded(8, 40));
-    feed.watches.refer(keys.clone());
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!(feed.answers.len(), 0);
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
+    consumer.watches.set_references(keys.clone());
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!(consumer.answers.len(), 0);
     server.apply(SECRET, secret("shop", "new", 1));
     keys.insert(key("shop", "new"));
-    feed.watches.refer(keys);
-    feed.until("all are answered", |feed| feed.answers.len() == 11).await;
-    assert_eq!(feed.answers[&key("shop", "new")], Answer::Present);
-    assert_eq!(feed.told("Absent"), 10);
+    consumer.watches.set_references(keys);
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 11).await;
+    assert_eq!(consumer.answers[&key("shop", "new")], Answer::Present);
+    assert_eq!(consumer.count_logged("Absent"), 10);
 }
 
 /// The number of inputs about an object.
-fn told(feed: &Feed, name: &str) -> usize {
-    feed.told(&format!("Secret shop/{name}\", .."))
+fn count_inputs(consumer: &Consumer, name: &str) -> usize {
+    consumer.count_logged(&format!("Secret shop/{name}\", .."))
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,38 +269,50 @@ async fn a_namespace_is_watched_until_each_name_has_its_own_watch() {
     for key in &keys {
         server.apply(SECRET, secret("shop", &key.name.name, 1));
     }
-    let mut feed = Feed::of(&server, bounded(8, 40));
-    feed.watches.refer(keys.clone());
-    feed.until("all are answered", |feed| feed.answers.len() == 10).await;
-    feed.during(Duration::from_secs(1)).await;
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
+    consumer.watches.set_references(keys.clone());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 10).await;
+    consumer.during(Duration::from_secs(1)).await;
     let late = Fate::Slow { before: Duration::ZERO, after: Duration::from_secs(10) };
     server.script(move |seen| if is_wide(seen) { Fate::Served } else { late });
-    feed.watches.refer(few.clone());
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!(watches(&feed), (2, 1));
+    consumer.watches.set_references(few.clone());
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!(watches(&consumer), (2, 1));
     server.apply(SECRET, secret("shop", "s0", 2));
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!(told(&feed, "s0"), 2, "a change is told while the lists of the names are under way");
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!(watches(&feed), (2, 0));
-    assert_eq!((told(&feed, "s0"), told(&feed, "s1")), (2, 1), "an older version is not told");
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!(
+        count_inputs(&consumer, "s0"),
+        2,
+        "a change is reported while the lists of the names are under way"
+    );
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!(watches(&consumer), (2, 0));
+    assert_eq!(
+        (count_inputs(&consumer, "s0"), count_inputs(&consumer, "s1")),
+        (2, 1),
+        "an older version is not reported"
+    );
     // As many again, and back; meanwhile neither the watch of the namespace nor those of the names get on.
     server.script(|_| Fate::Served);
-    feed.watches.refer(keys);
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!(watches(&feed), (0, 1));
+    consumer.watches.set_references(keys);
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!(watches(&consumer), (0, 1));
     server.script(|seen| if seen.verb == Verb::List { Fate::Failed(500) } else { Fate::Served });
-    feed.watches.refer(few);
-    feed.during(Duration::from_secs(1)).await;
+    consumer.watches.set_references(few);
+    consumer.during(Duration::from_secs(1)).await;
     server.apply(SECRET, secret("shop", "s0", 3));
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!(told(&feed, "s0"), 3);
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!(count_inputs(&consumer, "s0"), 3);
     server.compact();
     server.apply(SECRET, secret("shop", "s0", 4));
-    feed.during(Duration::from_mins(1)).await;
-    assert_eq!((told(&feed, "s0"), watches(&feed)), (3, (2, 0)), "nobody waits for a list that is of no use");
+    consumer.during(Duration::from_mins(1)).await;
+    assert_eq!(
+        (count_inputs(&consumer, "s0"), watches(&consumer)),
+        (3, (2, 0)),
+        "nobody waits for a list that is of no use"
+    );
     server.script(|_| Fate::Served);
-    feed.until("the name has its watch", |feed| told(feed, "s0") == 4).await;
+    consumer.until("the name has its watch", |consumer| count_inputs(consumer, "s0") == 4).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,34 +322,34 @@ async fn a_namespace_that_cannot_be_listed_any_more_leaves_its_names_to_their_ow
     for key in &keys {
         server.apply(SECRET, secret("shop", &key.name.name, 1));
     }
-    let mut feed = Feed::of(&server, bounded(8, 40));
-    feed.watches.refer(keys.clone());
-    feed.until("all are answered", |feed| feed.answers.len() == 10).await;
-    feed.during(Duration::from_secs(1)).await;
-    // The watch of the namespace says nothing any more, and the one of the name knows better.
+    let mut consumer = Consumer::of(&server, bounded(8, 40));
+    consumer.watches.set_references(keys.clone());
+    consumer.until("all are answered", |consumer| consumer.answers.len() == 10).await;
+    consumer.during(Duration::from_secs(1)).await;
+    // The watch of the namespace is silent, and the watch of the name has a newer state.
     server.deaden_watches(SECRET);
     server.apply(SECRET, secret("shop", "s0", 2));
-    feed.watches.refer(keys.into_iter().take(2).collect());
-    feed.during(Duration::from_secs(1)).await;
-    assert_eq!((told(&feed, "s0"), watches(&feed)), (1, (2, 1)));
+    consumer.watches.set_references(keys.into_iter().take(2).collect());
+    consumer.during(Duration::from_secs(1)).await;
+    assert_eq!((count_inputs(&consumer, "s0"), watches(&consumer)), (1, (2, 1)));
     // The watch restarts too late to resume, and cannot list.
     server.script(|seen| match (is_wide(seen), seen.verb) {
         (true, Verb::Watch) => Fate::Failed(410),
         (true, _) => Fate::Failed(500),
         (false, _) => Fate::Served,
     });
-    feed.until("the newer version is told", |feed| told(feed, "s0") == 2).await;
-    feed.during(Duration::from_secs(5)).await;
-    assert_eq!((told(&feed, "s1"), watches(&feed)), (1, (2, 0)));
+    consumer.until("the newer version is told", |consumer| count_inputs(consumer, "s0") == 2).await;
+    consumer.during(Duration::from_secs(5)).await;
+    assert_eq!((count_inputs(&consumer, "s1"), watches(&consumer)), (1, (2, 0)));
 }
 
 /// The known state of the objects in a random history.
 struct Oracle {
-    /// Always there.
+    /// Objects that always exist.
     stay: BTreeSet<ObjectKey>,
-    /// Never there.
+    /// Objects that never exist.
     never: BTreeSet<ObjectKey>,
-    /// The newest version that was told.
+    /// The newest reported version.
     told: BTreeMap<ObjectKey, u64>,
 }
 
@@ -351,16 +371,16 @@ impl Oracle {
         }
     }
 
-    async fn during(&mut self, feed: &mut Feed, time: Duration) {
+    async fn during(&mut self, consumer: &mut Consumer, time: Duration) {
         let deadline = Instant::now() + time;
-        while let Ok(Some(input)) = timeout_at(deadline, feed.inputs.recv()).await {
+        while let Ok(Some(input)) = timeout_at(deadline, consumer.inputs.recv()).await {
             self.judge(&input);
-            feed.take(input);
+            consumer.apply(input);
         }
     }
 }
 
-/// The fate of wide requests, of those of one name, and how long an answer takes at most, in seconds.
+/// The fate of wide requests and of requests for one name, and the longest response time, in seconds.
 #[derive(Default)]
 struct Weather {
     wide: AtomicU16,
@@ -393,10 +413,10 @@ impl Weather {
     }
 }
 
-/// Objects change, and so does what is referred to, while watches of all widths take the place of each other, fail and are
-/// forbidden: nothing that is there is ever taken for absent, nothing goes back, and in the end everything is as it is.
+/// Objects and references change, while watches of all widths replace each other, fail and are forbidden. An existing
+/// object never counts as absent, no version goes back, and the final state is that of the server.
 #[tokio::test(start_paused = true)]
-async fn whatever_the_history_nothing_is_lost_while_watches_take_the_place_of_others() {
+async fn no_history_loses_an_object_while_watches_replace_each_other() {
     let histories: u64 =
         std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
     let (mut wide, mut refused) = (0, 0);
@@ -424,14 +444,14 @@ async fn whatever_the_history_nothing_is_lost_while_watches_take_the_place_of_ot
         server.script(move |seen| of_requests.fate(seen, &mut fates));
         // Now and then three namespaces are too many.
         let bound = if seed % 3 == 0 { 5 } else { 12 };
-        let mut feed = Feed::of(&server, bounded(3, bound));
+        let mut consumer = Consumer::of(&server, bounded(3, bound));
         let mut wanted = BTreeSet::new();
         for step in 1..=40 {
             match random.u8(0..10) {
                 0..3 => {
                     let share = random.f64();
                     wanted = keys.iter().filter(|_| random.f64() < share).cloned().collect();
-                    feed.watches.refer(wanted.clone());
+                    consumer.watches.set_references(wanted.clone());
                 }
                 3..6 => {
                     for _ in 0..random.usize(1..6) {
@@ -443,7 +463,7 @@ async fn whatever_the_history_nothing_is_lost_while_watches_take_the_place_of_ot
                         } else if !oracle.never.contains(key) {
                             apply(key, step);
                         }
-                        oracle.during(&mut feed, Duration::from_millis(random.u64(0..500))).await;
+                        oracle.during(&mut consumer, Duration::from_millis(random.u64(0..500))).await;
                     }
                 }
                 6 => weather.set(&mut random),
@@ -456,33 +476,33 @@ async fn whatever_the_history_nothing_is_lost_while_watches_take_the_place_of_ot
                 _ => {}
             }
             let pause = [0, 1, 100, 3_000, 20_000][random.usize(0..5)];
-            oracle.during(&mut feed, Duration::from_millis(pause)).await;
-            let (by_name, all) = watches(&feed);
+            oracle.during(&mut consumer, Duration::from_millis(pause)).await;
+            let (by_name, all) = watches(&consumer);
             assert!(
                 by_name + all <= 3 * bound as u64,
                 "seed {seed}, step {step}: {by_name} and {all} watches"
             );
             wide += all;
-            refused += answers(&feed, |answer| matches!(answer, Answer::Forbidden { .. }));
+            refused += answers(&consumer, |answer| matches!(answer, Answer::Forbidden { .. }));
         }
         weather.heal();
-        oracle.during(&mut feed, Duration::from_mins(10)).await;
-        let answered: BTreeSet<ObjectKey> = feed.answers.keys().cloned().collect();
+        oracle.during(&mut consumer, Duration::from_mins(10)).await;
+        let answered: BTreeSet<ObjectKey> = consumer.answers.keys().cloned().collect();
         assert_eq!(answered, wanted, "seed {seed}");
         for key in &wanted {
             let (namespace, name) = (&*key.name.namespace, &*key.name.name);
             let is_there = server.has(SECRET, namespace, name);
             let expected = if is_there { Answer::Present } else { Answer::Absent };
-            assert_eq!(feed.answers[key], expected, "seed {seed}: {key}");
-            assert_eq!(feed.has(SECRET, namespace, name), is_there, "seed {seed}: {key}");
+            assert_eq!(consumer.answers[key], expected, "seed {seed}: {key}");
+            assert_eq!(consumer.has(SECRET, namespace, name), is_there, "seed {seed}: {key}");
             if is_there {
-                let held = serde_json::to_value(&*feed.get::<Secret>(namespace, name)).unwrap();
+                let held = serde_json::to_value(&*consumer.get::<Secret>(namespace, name)).unwrap();
                 let there = server.get_of(SECRET, namespace, name).unwrap();
                 assert_eq!(held["stringData"], there["stringData"], "seed {seed}: {key}");
             }
         }
-        assert_eq!(feed.world.reader::<Secret>().len(), present(&feed), "seed {seed}");
-        let (by_name, all) = watches(&feed);
+        assert_eq!(consumer.world.reader::<Secret>().len(), present(&consumer), "seed {seed}");
+        let (by_name, all) = watches(&consumer);
         assert!(by_name + all <= bound as u64, "seed {seed}: {by_name} and {all} watches");
         assert_eq!(server.open_watches(SECRET) as u64, by_name + all, "seed {seed}");
     }

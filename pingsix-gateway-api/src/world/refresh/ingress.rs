@@ -1,11 +1,12 @@
-//! An extract of an IngressClass brought up to date.
+//! Incremental updates of the extract of an IngressClass.
 
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     Ingress, IngressSnapshot, class_of_ingress, secrets_of_ingress, services_of_ingress,
+    targets_of_security_policy,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
 use super::{Changed, holds};
 use crate::world::World;
@@ -26,13 +27,18 @@ impl World {
         referenced: &mut BTreeSet<ObjectKey>,
         changed: &Changed,
     ) -> bool {
-        // A class without the mark is not told of those that have it, and has no Ingresses because of it.
+        // A class without the mark gets no changes of marked classes, and its Ingresses do not depend on marks.
         snapshot.default_classes = self.default_classes();
         let mut left = Left::default();
         for key @ ObjectKey { kind, name } in &changed.objects {
             #[allow(clippy::wildcard_enum_match_arm, reason = "all others are in no such extract")]
             match kind {
-                Kind::Ingress => self.refresh_ingress(snapshot, referenced, name, &mut left),
+                Kind::Ingress => {
+                    let is_done = self.refresh_ingress(snapshot, referenced, key, &mut left);
+                    if !is_done {
+                        return false;
+                    }
+                }
                 Kind::Service
                     if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) =>
                 {
@@ -41,9 +47,14 @@ impl World {
                 Kind::Secret if referenced.contains(key) => {
                     self.hold(&mut snapshot.referents.secrets, name);
                 }
-                // Parameters name Secrets, and another default class may have other Ingresses.
-                Kind::IngressClass | Kind::PingsixProxy => return false,
-                // The Service says what is to be done for an EndpointSlice.
+                Kind::ConfigMap if referenced.contains(key) => {
+                    self.hold(&mut snapshot.referents.config_maps, name);
+                }
+                // Parameters and policies name Secrets, for which there may be grants, and another default class may have
+                // other Ingresses.
+                Kind::IngressClass | Kind::PingsixProxy | Kind::SecurityPolicy => return false,
+                Kind::ReferenceGrant if !snapshot.security_policies.is_empty() => return false,
+                // The Service of an EndpointSlice determines the update.
                 _ => {}
             }
         }
@@ -55,10 +66,14 @@ impl World {
         }
         if !left.secrets.is_empty() {
             let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
-            let of_proxies = self.secrets_of_proxies(&proxies);
+            let mut of_others = self.secrets_of_proxies(&proxies);
+            let of_policies =
+                permitted_references_of_policies(&snapshot.security_policies, &snapshot.referents)
+                    .into_iter();
+            of_others.extend(of_policies.filter(|key| key.kind == Kind::Secret).map(|key| key.name));
             for name in left.secrets {
                 let key = ObjectKey { kind: Kind::Secret, name };
-                if !of_proxies.contains(&key.name) && !self.refers_from_ingress(snapshot, &key) {
+                if !of_others.contains(&key.name) && !self.refers_from_ingress(snapshot, &key) {
                     snapshot.referents.secrets.remove(&key.name);
                     referenced.remove(&key);
                 }
@@ -73,22 +88,27 @@ impl World {
         true
     }
 
-    /// Takes in how an Ingress is now, and notes what it does not refer to any more.
+    /// Updates an Ingress, and adds its former references to `left`. Returns whether the update is complete: a new or
+    /// deleted Ingress may add or remove SecurityPolicies of the snapshot.
     fn refresh_ingress(
         &self,
         snapshot: &mut IngressSnapshot,
         referenced: &mut BTreeSet<ObjectKey>,
-        name: &ObjectName,
+        key @ ObjectKey { name, .. }: &ObjectKey,
         left: &mut Left,
-    ) {
+    ) -> bool {
         let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
+        let comes_or_goes = after.is_some() != snapshot.ingresses.contains_key(name);
+        if comes_or_goes && (self.has_policy(key) || is_target(snapshot, key)) {
+            return false;
+        }
         if let Some(before) = snapshot.ingresses.get(name) {
             left.services.extend(services_of_ingress(before, &name.namespace));
             left.secrets.extend(secrets_of_ingress(before, &name.namespace));
         }
         let Some(ingress) = after else {
             snapshot.ingresses.remove(name);
-            return;
+            return true;
         };
         for service in services_of_ingress(&ingress, &name.namespace) {
             self.hold(&mut snapshot.referents.services, &service);
@@ -99,13 +119,26 @@ impl World {
             referenced.insert(ObjectKey { kind: Kind::Secret, name: secret });
         }
         snapshot.ingresses.insert(name.clone(), ingress);
+        true
     }
 
-    /// Whether an Ingress of the snapshot refers to a Service or a Secret. It looks at the Ingresses of all classes that do.
+    /// Whether a SecurityPolicy targets an Ingress.
+    fn has_policy(&self, ingress: &ObjectKey) -> bool {
+        self.security_policies_of(&Target::Object(ingress.clone())).next().is_some()
+    }
+
+    /// Whether an Ingress of the snapshot refers to a Service or a Secret. The cost is proportional to the referring
+    /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
         let target = Target::Object(to.clone());
         self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))
     }
+}
+
+/// Whether a SecurityPolicy of a snapshot targets an Ingress.
+fn is_target(snapshot: &IngressSnapshot, ingress: &ObjectKey) -> bool {
+    let mut policies = snapshot.security_policies.iter();
+    policies.any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(ingress))
 }
 
 /// Whether an Ingress belongs to the class of a snapshot.

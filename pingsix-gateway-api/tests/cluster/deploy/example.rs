@@ -14,12 +14,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::installation::Installation;
 use super::manifests::{Manifests, folder};
-use crate::lab::pingsix;
+use crate::test_env::pingsix;
 
 /// Certificates in a folder; `None`, with a message, if the test cannot run.
 fn certificates(test: &str) -> Option<tempfile::TempDir> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        pingsix::say(&format!("{test}: NOT RUN: there is no openssl"));
+        pingsix::print_message(&format!("{test}: NOT RUN: there is no openssl"));
         return None;
     }
     let made = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ async fn the_example_answers() {
     let Some(made) = certificates(TEST) else { return };
     let Some(mut installation) = Installation::of(&Manifests::cluster_wide()).await else { return };
     let example = Manifests::example();
-    installation.lab.apply(&example.text()).await;
+    installation.test_env.apply(&example.text()).await;
 
     let (responder, _responds) = pingsix::responder().await;
     installation.options.translation.responder = Some(responder);
@@ -59,7 +59,7 @@ async fn the_example_answers() {
     let running = installation.run_with(&etcd).await;
 
     let text = example.get("ConfigMap", "pingsix")["data"]["config.yaml"].as_str().unwrap();
-    let cluster = &installation.lab.cluster;
+    let cluster = &installation.test_env.cluster;
     let (http, status) = (free_port(), free_port());
     let service = "https://pingsix-gateway-feed.pingsix-system.svc:2379";
     let in_folder = |name: &str| made.path().join(name).display().to_string();

@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::manifests::Manifests;
 use super::requests::Requests;
 use super::rights::{Right, granted};
-use crate::lab::{Lab, Running, eventually_found};
 use crate::provision::definitions;
+use crate::test_env::{Running, TestEnv, eventually_async};
 
 /// A cluster to which the manifests were applied.
 pub(super) struct Installation {
-    pub(super) lab: Lab,
+    pub(super) test_env: TestEnv,
     account: User,
     pub(super) options: ControllerOptions,
     /// The requests of this cluster's controllers.
@@ -37,8 +37,8 @@ impl Installation {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let (namespace, name) = (text(&account["namespace"]), text(&account["name"]));
         let account = cluster.service_account(&namespace, &name).await.unwrap();
-        let (lab, options) = (Lab::of(cluster).await, manifests.options());
-        let installation = Self { lab, account, options, requests: Requests::default() };
+        let (test_env, options) = (TestEnv::of(cluster).await, manifests.options());
+        let installation = Self { test_env, account, options, requests: Requests::default() };
         for right in granted(manifests) {
             installation.until_allowed(&right).await;
         }
@@ -67,8 +67,8 @@ impl Installation {
             },
             ..SubjectAccessReview::default()
         };
-        let reviews = Api::<SubjectAccessReview>::all(self.lab.cluster.admin());
-        eventually_found(&format!("the right to {right}"), async || {
+        let reviews = Api::<SubjectAccessReview>::all(self.test_env.cluster.admin());
+        eventually_async(&format!("the right to {right}"), async || {
             let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
             answer.status.unwrap().allowed
         })
@@ -82,17 +82,17 @@ impl Installation {
         let builder =
             EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::deferred());
         let etcd = builder.start().await.unwrap();
-        Self::until_ready(Running::among(client, &etcd, replicas, options)).await
+        Self::until_ready(Running::replica(client, &etcd, replicas, options)).await
     }
 
     /// The same, with another feed.
     pub(super) async fn run_with(&self, etcd: &EmbeddedEtcd) -> Running {
         let (client, options, replicas) = self.replica();
-        Self::until_ready(Running::among(client, etcd, replicas, options)).await
+        Self::until_ready(Running::replica(client, etcd, replicas, options)).await
     }
 
     fn replica(&self) -> (Client, ControllerOptions, Replicas) {
-        let client = self.requests.client(self.lab.cluster.client(&self.account).unwrap());
+        let client = self.requests.client(self.test_env.cluster.client(&self.account).unwrap());
         let mut options = self.options.clone();
         options.addresses = PublishedAddresses::Service(ObjectName::new("shop", "pingsix"));
         let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
@@ -100,7 +100,7 @@ impl Installation {
     }
 
     async fn until_ready(mut running: Running) -> Running {
-        running.is_ready().await;
+        running.wait_until_ready().await;
         running
     }
 }

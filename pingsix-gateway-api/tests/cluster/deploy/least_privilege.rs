@@ -17,7 +17,7 @@ use super::installation::{Installation, is_judged};
 use super::manifests::Manifests;
 use super::requests::Requests;
 use super::rights::{Right, granted, without};
-use crate::lab::eventually_found;
+use crate::test_env::eventually_async;
 
 /// One object of every kind that is watched, and a problem for an Event in `shop` and one in `default`.
 const OBJECTS: &str = include_str!("one_of_each.yaml");
@@ -40,7 +40,12 @@ spec:
 
 /// Kinds in whose statuses each controller has entries of its own.
 fn kinds_with_entries() -> impl Iterator<Item = Kind> {
-    Kind::routes().chain([Kind::BackendTlsPolicy, Kind::BackendTrafficPolicy, Kind::SecurityPolicy])
+    Kind::routes().chain([
+        Kind::BackendTlsPolicy,
+        Kind::BackendTrafficPolicy,
+        Kind::SecurityPolicy,
+        Kind::TrafficPolicy,
+    ])
 }
 
 /// Whether a route or a policy has our entry.
@@ -50,11 +55,11 @@ fn has_our_entry(object: &Value) -> bool {
 }
 
 /// Waits until an Event of an object has this count.
-async fn until_told(installation: &Installation, namespace: &str, name: &str, times: i32) {
-    let events = Api::<Event>::namespaced(installation.lab.cluster.admin(), namespace);
-    eventually_found(&format!("an Event on {name}, {times} times"), async || {
-        let told = events.list(&ListParams::default()).await.unwrap();
-        told.iter().any(|event| {
+async fn wait_for_event(installation: &Installation, namespace: &str, name: &str, times: i32) {
+    let events = Api::<Event>::namespaced(installation.test_env.cluster.admin(), namespace);
+    eventually_async(&format!("an Event on {name}, {times} times"), async || {
+        let listed = events.list(&ListParams::default()).await.unwrap();
+        listed.iter().any(|event| {
             let count = event.series.as_ref().map_or(1, |series| series.count);
             let regarding = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
             regarding == Some(name) && count >= times
@@ -66,23 +71,23 @@ async fn until_told(installation: &Installation, namespace: &str, name: &str, ti
 /// Requests a new CA of the feed, and waits until the controller has written it.
 async fn rotate_the_authority(installation: &Installation) {
     let name = &installation.options.feed_authority.as_ref().unwrap().secret;
-    let secrets = Api::<Secret>::namespaced(installation.lab.cluster.admin(), &name.namespace);
-    eventually_found("an authority", async || secrets.get_opt(&name.name).await.unwrap().is_some()).await;
+    let secrets = Api::<Secret>::namespaced(installation.test_env.cluster.admin(), &name.namespace);
+    eventually_async("an authority", async || secrets.get_opt(&name.name).await.unwrap().is_some()).await;
     let request = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "now"}}}));
     secrets.patch(&name.name, &PatchParams::default(), &request).await.unwrap();
-    eventually_found("the next authority", async || {
+    eventually_async("the next authority", async || {
         let data = secrets.get(&name.name).await.unwrap().data.unwrap();
         data.contains_key("next.crt")
     })
     .await;
 }
 
-async fn live_through(installation: &Installation) {
+async fn use_everything(installation: &Installation) {
     let running = installation.run().await;
-    let lab = &installation.lab;
-    lab.apply(OBJECTS).await;
+    let test_env = &installation.test_env;
+    test_env.apply(OBJECTS).await;
     let address = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}});
-    let services = lab.objects(Kind::Service, "shop");
+    let services = test_env.objects(Kind::Service, "shop");
     services.patch_status("pingsix", &PatchParams::default(), &Patch::Merge(&address)).await.unwrap();
 
     for (kind, namespace, name) in [
@@ -92,14 +97,14 @@ async fn live_through(installation: &Installation) {
         (Kind::ListenerSet, "shop", "more"),
         (Kind::PingsixProxy, "shop", "small"),
     ] {
-        lab.until(kind, namespace, name, "a verdict", is_judged).await;
+        test_env.until(kind, namespace, name, "a verdict", is_judged).await;
     }
     for kind in kinds_with_entries() {
-        lab.until(kind, "shop", "cart", "our entry", has_our_entry).await;
+        test_env.until(kind, "shop", "cart", "our entry", has_our_entry).await;
     }
     let has_address = |object: &Value| object.to_string().contains("192.0.2.7");
-    lab.until(Kind::Ingress, "shop", "cart", "an address", has_address).await;
-    lab.until(Kind::Gateway, "shop", "web", "an address", has_address).await;
+    test_env.until(Kind::Ingress, "shop", "cart", "an address", has_address).await;
+    test_env.until(Kind::Gateway, "shop", "web", "an address", has_address).await;
     // The certificate was read.
     let resolved = |object: &Value| {
         let listeners = object["status"]["listeners"].as_array().into_iter().flatten();
@@ -107,34 +112,34 @@ async fn live_through(installation: &Installation) {
         let mut conditions = conditions.filter_map(|listener| listener["conditions"].as_array()).flatten();
         conditions.any(|one| one["type"] == "ResolvedRefs" && one["status"] == "True")
     };
-    lab.until(Kind::Gateway, "shop", "web", "its certificate", resolved).await;
-    until_told(installation, "shop", "broken", 1).await;
-    until_told(installation, "default", "odd", 1).await;
+    test_env.until(Kind::Gateway, "shop", "web", "its certificate", resolved).await;
+    wait_for_event(installation, "shop", "broken", 1).await;
+    wait_for_event(installation, "default", "odd", 1).await;
     run_a_data_plane(installation).await;
     rotate_the_authority(installation).await;
     running.stop().await;
 
     // The next process finds the Lease and the Events.
     let running = installation.run().await;
-    until_told(installation, "shop", "broken", 2).await;
-    until_told(installation, "default", "odd", 2).await;
+    wait_for_event(installation, "shop", "broken", 2).await;
+    wait_for_event(installation, "default", "odd", 2).await;
     running.stop().await;
 }
 
 /// Lets the controller run a data plane with all its objects, and ends it.
 async fn run_a_data_plane(installation: &Installation) {
-    let lab = &installation.lab;
-    lab.apply(MANAGED).await;
-    let deployments = Api::<Deployment>::namespaced(lab.cluster.admin(), "shop");
+    let test_env = &installation.test_env;
+    test_env.apply(MANAGED).await;
+    let deployments = Api::<Deployment>::namespaced(test_env.cluster.admin(), "shop");
     let is_there = async || deployments.get_opt("managed-pingsix").await.unwrap().is_some();
-    eventually_found("a Deployment", is_there).await;
-    let budgets = Api::<PodDisruptionBudget>::namespaced(lab.cluster.admin(), "shop");
+    eventually_async("a Deployment", is_there).await;
+    let budgets = Api::<PodDisruptionBudget>::namespaced(test_env.cluster.admin(), "shop");
     let all = async || budgets.get_opt("managed-pingsix").await.unwrap().is_some();
-    eventually_found("a PodDisruptionBudget", all).await;
-    lab.apply(&MANAGED.replace("managed: {}", "attached: {}")).await;
-    let accounts = Api::<ServiceAccount>::namespaced(lab.cluster.admin(), "shop");
+    eventually_async("a PodDisruptionBudget", all).await;
+    test_env.apply(&MANAGED.replace("managed: {}", "attached: {}")).await;
+    let accounts = Api::<ServiceAccount>::namespaced(test_env.cluster.admin(), "shop");
     let is_gone = async || accounts.get_opt("managed-pingsix").await.unwrap().is_none();
-    eventually_found("the end of its ServiceAccount", is_gone).await;
+    eventually_async("the end of its ServiceAccount", is_gone).await;
 }
 
 /// The request, as far as rules of roles distinguish it.
@@ -146,7 +151,7 @@ fn used(requests: &Requests) -> BTreeSet<Right> {
     };
     let rights = requests.rights().into_iter();
     let rights = rights.map(|right| if is_named(&right) { right } else { Right { name: None, ..right } });
-    rights.flat_map(applied).map(forget_new).collect()
+    rights.flat_map(applied).map(without_name_of_create).collect()
 }
 
 /// For the authorizer, the apply of an absent object is a create.
@@ -158,7 +163,7 @@ fn applied(right: Right) -> Vec<Right> {
 }
 
 /// A request to create has no name for the authorizer.
-fn forget_new(right: Right) -> Right {
+fn without_name_of_create(right: Right) -> Right {
     if right.verb == "create" { Right { name: None, ..right } } else { right }
 }
 
@@ -188,7 +193,7 @@ fn by_name_alone(requests: &Requests) {
 async fn a_controller_of_the_whole_cluster_uses_every_right_it_has_and_needs_no_other() {
     let manifests = Manifests::cluster_wide();
     let Some(installation) = Installation::of(&manifests).await else { return };
-    live_through(&installation).await;
+    use_everything(&installation).await;
     assert_eq!(installation.requests.forbidden(), [""; 0]);
     // Requests about objects of one namespace are covered by rights everywhere.
     let used: BTreeSet<Right> = used(&installation.requests).iter().map(Right::anywhere).collect();
@@ -203,7 +208,7 @@ async fn a_controller_of_the_whole_cluster_uses_every_right_it_has_and_needs_no_
 async fn a_controller_of_one_namespace_uses_every_right_it_has_and_needs_no_other() {
     let manifests = Manifests::namespaced();
     let Some(installation) = Installation::of(&manifests).await else { return };
-    live_through(&installation).await;
+    use_everything(&installation).await;
     assert_eq!(installation.requests.forbidden(), [""; 0]);
     let (used, granted) = (used(&installation.requests), granted(&manifests));
     assert_eq!(without(&used, &granted), [""; 0], "is used and not granted");

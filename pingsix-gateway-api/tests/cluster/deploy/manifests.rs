@@ -14,8 +14,8 @@ use pingsix_translate::{ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::lab::pingsix::say;
 use crate::provision::managing;
+use crate::test_env::pingsix::print_message;
 
 /// The folder `deploy/`.
 pub(crate) fn folder() -> PathBuf {
@@ -67,7 +67,7 @@ impl Manifests {
     pub(crate) fn built(test: &str, name: &str) -> Option<Self> {
         let built = Command::new("kubectl").arg("kustomize").arg(folder().join(name)).output();
         let Ok(built) = built else {
-            say(&format!("{test}: NOT RUN: there is no kubectl"));
+            print_message(&format!("{test}: NOT RUN: there is no kubectl"));
             return None;
         };
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

@@ -16,15 +16,15 @@ use super::rights::Right;
 
 /// The requests, and the forbidden ones. Clones share the record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Requests(Arc<Mutex<Noted>>);
+pub(crate) struct Requests(Arc<Mutex<Record>>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct Record {
     rights: BTreeSet<Right>,
     paths: BTreeSet<String>,
     forbidden: BTreeSet<Right>,
     /// Statuses whose first writing was answered with a conflict.
-    disturbed: BTreeSet<String>,
+    conflicted: BTreeSet<String>,
 }
 
 impl Requests {
@@ -32,7 +32,7 @@ impl Requests {
     /// with a concurrent writer.
     pub(crate) fn client(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
-        Client::new(Noting { client, requests: self.clone() }, namespace)
+        Client::new(RecordingClient { client, requests: self.clone() }, namespace)
     }
 
     /// The requests for objects.
@@ -51,24 +51,24 @@ impl Requests {
     }
 
     /// Records a request; returns whether it meets a conflict.
-    fn note(&self, right: Option<&Right>, path: &str) -> bool {
+    fn record(&self, right: Option<&Right>, path: &str) -> bool {
         let mut noted = self.0.lock().unwrap();
         let Some(right) = right else {
             noted.paths.insert(path.to_owned());
             return false;
         };
         noted.rights.insert(right.clone());
-        right.resource.ends_with("/status") && noted.disturbed.insert(right.resource.clone())
+        right.resource.ends_with("/status") && noted.conflicted.insert(right.resource.clone())
     }
 }
 
 #[derive(Clone)]
-struct Noting {
+struct RecordingClient {
     client: Client,
     requests: Requests,
 }
 
-impl Service<Request<Body>> for Noting {
+impl Service<Request<Body>> for RecordingClient {
     type Response = Response<Body>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
@@ -81,7 +81,7 @@ impl Service<Request<Body>> for Noting {
         let Self { client, requests } = self.clone();
         async move {
             let right = right(&request);
-            if requests.note(right.as_ref(), request.uri().path()) {
+            if requests.record(right.as_ref(), request.uri().path()) {
                 return Ok(conflict());
             }
             let response = client.send(request).await?;

@@ -201,7 +201,13 @@ fn an_overlay_changes_its_images_and_its_options_alone() {
     }
     expected.set("ConfigMap", "pingsix-gateway-controller", "/data", serde_json::json!(variables));
     // Kustomize writes the numbers of a schema in another way.
-    for plural in ["backendtrafficpolicies", "httproutefilters", "pingsixproxies", "securitypolicies"] {
+    for plural in [
+        "backendtrafficpolicies",
+        "httproutefilters",
+        "pingsixproxies",
+        "securitypolicies",
+        "trafficpolicies",
+    ] {
         let definition = format!("{plural}.pingsix.io");
         expected.drop("CustomResourceDefinition", &definition);
         own.drop("CustomResourceDefinition", &definition);

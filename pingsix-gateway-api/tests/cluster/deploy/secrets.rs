@@ -31,7 +31,7 @@ async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else
     let mut manifests = Manifests::without_data_planes();
     manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-secrets");
     let Some(installation) = Installation::of(&manifests).await else { return };
-    installation.lab.apply(BINDING).await;
+    installation.test_env.apply(BINDING).await;
     let right = |verb: &str| Right {
         namespace: Some("shop".to_owned()),
         group: String::new(),
@@ -41,19 +41,19 @@ async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else
     };
     installation.until_allowed(&right("list")).await;
     installation.until_allowed(&right("watch")).await;
-    installation.lab.cluster.namespace("hidden").await.unwrap();
+    installation.test_env.cluster.namespace("hidden").await.unwrap();
     let objects = include_str!("one_of_each.yaml");
-    installation.lab.apply(objects).await;
+    installation.test_env.apply(objects).await;
     // The same Gateway with the same Secret, in another namespace.
-    installation.lab.apply(&objects.replace("namespace: shop", "namespace: hidden")).await;
+    installation.test_env.apply(&objects.replace("namespace: shop", "namespace: hidden")).await;
 
     let running = installation.run().await;
     let read = |gateway: &Value| resolves(gateway, "https", "True");
-    installation.lab.until(Kind::Gateway, "shop", "web", "its certificate", read).await;
+    installation.test_env.until(Kind::Gateway, "shop", "web", "its certificate", read).await;
     let unread = |gateway: &Value| {
         is_judged(gateway) && resolves(gateway, "https", "False") && resolves(gateway, "http", "True")
     };
-    installation.lab.until(Kind::Gateway, "hidden", "web", "a listener without", unread).await;
+    installation.test_env.until(Kind::Gateway, "hidden", "web", "a listener without", unread).await;
     running.stop().await;
     let forbidden = installation.requests.forbidden();
     assert_eq!(forbidden, ["list secrets. hidden/shop-tls"]);

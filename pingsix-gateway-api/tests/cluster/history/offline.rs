@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::lab::PATIENCE;
-use crate::lab::programs::program;
-use crate::lab::truth::Dump;
+use crate::test_env::WAIT_TIMEOUT;
+use crate::test_env::expected_state::Dump;
+use crate::test_env::programs::program;
 
 /// The output of the program.
 pub(super) struct Offline {
     /// Documents by key.
     documents: BTreeMap<String, Value>,
     /// Conditions by object.
-    said: BTreeMap<ObjectKey, BTreeSet<String>>,
+    output: BTreeMap<ObjectKey, BTreeSet<String>>,
     options: Options,
 }
 
@@ -36,7 +36,7 @@ impl Offline {
         let documents = translate(folder.path(), "etcd-json", options).await;
         let statuses = translate(folder.path(), "status", options).await;
         let statuses: Vec<Value> = serde_saphyr::from_multiple(&statuses).unwrap();
-        let said = |object: &Value| {
+        let output = |object: &Value| {
             let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
             let kind = Kind::ALL.iter().find(|kind| kind.as_str() == text("/kind")).unwrap();
             let key = ObjectKey::new(*kind, text("/metadata/namespace"), text("/metadata/name"));
@@ -44,7 +44,7 @@ impl Offline {
         };
         Self {
             documents: serde_json::from_str(&documents).unwrap(),
-            said: statuses.iter().map(said).collect(),
+            output: statuses.iter().map(output).collect(),
             options: options.clone(),
         }
     }
@@ -69,25 +69,25 @@ impl Offline {
     }
 
     /// Asserts that the statuses of a cluster equal the program's output, and other objects have none.
-    pub(super) fn assert_said(&self, dump: &Dump) {
+    pub(super) fn assert_statuses(&self, dump: &Dump) {
         for (key, raw) in &dump.raw {
-            let expected = self.said.get(key).cloned().unwrap_or_default();
+            let expected = self.output.get(key).cloned().unwrap_or_default();
             assert_eq!(conditions(&raw["status"], &self.options), expected, "{key}");
         }
-        assert!(!self.said.is_empty());
+        assert!(!self.output.is_empty());
     }
 }
 
-async fn translate(folder: &Path, output: &str, options: &Options) -> String {
+async fn translate(folder: &Path, format: &str, options: &Options) -> String {
     let responder = options.responder.map_or_else(|| "off".to_owned(), |address| address.to_string());
     let mut command = Command::new(program("pingsix-gatewayctl").await);
-    command.arg("translate").arg(folder).args(["--output", output, "--responder", &responder]);
+    command.arg("translate").arg(folder).args(["--output", format, "--responder", &responder]);
     command.args(["--controller-name", &options.controller_name]);
     if options.stream {
         command.arg("--stream");
     }
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = timeout(PATIENCE, output).await.unwrap().unwrap();
+    let output = timeout(WAIT_TIMEOUT, output).await.unwrap().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     // Exit code 1 reports objects that cannot be served, which is the case.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {errors}", output.status);

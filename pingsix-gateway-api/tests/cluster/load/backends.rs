@@ -56,12 +56,16 @@ async fn serve(name: &'static str, listener: TcpListener) {
     }
 }
 
-/// The answering backend, the requested path, and the header of a filter.
+/// The answering backend, the requested path, the header of a filter, and the key of the client if it came this far.
 fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let mut said = format!("{name} {}", request.uri().path());
+    let mut text = format!("{name} {}", request.uri().path());
     if let Some(asked) = request.headers().get("x-asked") {
-        said.push_str(" asked ");
-        said.push_str(&String::from_utf8_lossy(asked.as_bytes()));
+        text.push_str(" asked ");
+        text.push_str(&String::from_utf8_lossy(asked.as_bytes()));
     }
-    Response::new(Full::new(said.into()))
+    if let Some(key) = request.headers().get("apikey") {
+        text.push_str(" key ");
+        text.push_str(&String::from_utf8_lossy(key.as_bytes()));
+    }
+    Response::new(Full::new(text.into()))
 }

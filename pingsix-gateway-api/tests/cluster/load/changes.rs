@@ -14,37 +14,37 @@ use rand::seq::SliceRandom as _;
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::objects::AWAY;
+use super::objects::ABSENT;
 use super::subjects::{Sort, Subject, Write};
-use crate::lab::objects;
+use crate::test_env::objects;
 
 /// The number of bursts.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The number of changes per tick: about a hundred a second, with bursts.
-const FEW: std::ops::RangeInclusive<usize> = 4..=10;
-const MANY: std::ops::RangeInclusive<usize> = 25..=50;
+const CHANGES_PER_TICK: std::ops::RangeInclusive<usize> = 4..=10;
+const CHANGES_PER_BURST: std::ops::RangeInclusive<usize> = 25..=50;
 
 /// The percentage of ticks with many changes.
 const BURSTS: u32 = 10;
 
 /// The time limit of a change, on a busy machine.
-pub(crate) const LATEST: Duration = Duration::from_mins(1);
+pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The number of changes by sort.
 pub(crate) type Counts = BTreeMap<Sort, usize>;
 
 /// The variant that each subject is in; at first each is in its first.
-pub(crate) type Now = Vec<usize>;
+pub(crate) type Variants = Vec<usize>;
 
 /// Makes this many changes, or fewer if one is never observed. A subject changes again only after its last change was
 /// observed.
-pub(crate) async fn make(
+pub(crate) async fn make_changes(
     client: &Client,
     subjects: &Arc<Vec<Subject>>,
-    now: &mut Now,
+    now: &mut Variants,
     count: usize,
-    dice: &mut StdRng,
+    rng: &mut StdRng,
 ) -> Counts {
     let mut changed: Vec<Instant> = vec![Instant::now(); subjects.len()];
     let mut counts = Counts::new();
@@ -53,31 +53,31 @@ pub(crate) async fn make(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while made < count {
         ticks.tick().await;
-        let wanted = if dice.random_ratio(BURSTS, 100) { MANY } else { FEW };
-        let wanted = dice.random_range(wanted).min(count - made);
+        let burst = if rng.random_ratio(BURSTS, 100) { CHANGES_PER_BURST } else { CHANGES_PER_TICK };
+        let burst = rng.random_range(burst).min(count - made);
         let (mut free, mut is_late) = (Vec::new(), false);
         for (index, subject) in
             subjects.iter().enumerate().filter(|(_, subject)| subject.sort != Sort::Stable)
         {
-            if subject.book.is_settled() {
+            if subject.states.is_settled() {
                 free.push(index);
             } else {
-                is_late |= changed[index].elapsed() > LATEST;
+                is_late |= changed[index].elapsed() > CHANGE_TIMEOUT;
             }
         }
         if is_late {
             // The caller that waits for the rest finds the missing change.
             return counts;
         }
-        free.shuffle(dice);
-        free.truncate(wanted);
+        free.shuffle(rng);
+        free.truncate(burst);
         let writes: Vec<Write> = free
             .iter()
             .map(|index| {
                 let subject = &subjects[*index];
-                let (next, write) = subject.change(now[*index], dice);
+                let (next, write) = subject.change(now[*index], rng);
                 now[*index] = next;
-                subject.book.change(subject.state(next));
+                subject.states.change(subject.state(next));
                 *counts.entry(subject.sort).or_insert(0) += 1;
                 write
             })
@@ -92,15 +92,15 @@ pub(crate) async fn make(
 }
 
 /// Waits until every change was observed, and returns the missing ones.
-pub(crate) async fn settle(subjects: &[Subject]) -> Vec<String> {
+pub(crate) async fn wait_until_observed(subjects: &[Subject]) -> Vec<String> {
     let started = Instant::now();
     loop {
         let open: Vec<String> = subjects
             .iter()
-            .filter(|subject| !subject.book.is_settled())
+            .filter(|subject| !subject.states.is_settled())
             .map(|subject| format!("the last change of {} was not seen", subject.name))
             .collect();
-        if open.is_empty() || started.elapsed() > LATEST {
+        if open.is_empty() || started.elapsed() > CHANGE_TIMEOUT {
             return open;
         }
         sleep(Duration::from_millis(20)).await;
@@ -108,7 +108,7 @@ pub(crate) async fn settle(subjects: &[Subject]) -> Vec<String> {
 }
 
 async fn perform(client: &Client, write: &Write) {
-    let namespace = |kind: Kind| if kind == Kind::ReferenceGrant { AWAY } else { "default" };
+    let namespace = |kind: Kind| if kind == Kind::ReferenceGrant { ABSENT } else { "default" };
     match write {
         Write::Create(kind, object) => create(client, *kind, object).await,
         Write::Merge(kind, name, change) => {

@@ -8,14 +8,14 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::lab::pingsix::{binary, say};
-use crate::lab::programs::program;
+use crate::test_env::pingsix::{binary, print_message};
+use crate::test_env::programs::program;
 
 /// The address of backends, from the network range for benchmarks, which no host has.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// Tells the test that it runs inside.
-const INSIDE: &str = "LOAD_NAMESPACE";
+const INSIDE_VARIABLE: &str = "LOAD_NAMESPACE";
 
 /// A namespace of this user's, in which he is root.
 const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--net", "--"];
@@ -23,7 +23,7 @@ const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--net", "--"];
 /// Whether the test runs inside of a namespace and continues. Otherwise it has run there, or has printed the reason
 /// for not running.
 pub(crate) async fn is_inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
+    if std::env::var_os(INSIDE_VARIABLE).is_some() {
         return true;
     }
     // Without the namespace nothing has to be built, and within it the network is missing.
@@ -31,7 +31,7 @@ pub(crate) async fn is_inside(test: &str) -> bool {
         return false;
     }
     if !can_enter().await {
-        say(&format!("{test}: NOT RUN: `unshare` and `ip` cannot make a network namespace here"));
+        print_message(&format!("{test}: NOT RUN: `unshare` and `ip` cannot make a network namespace here"));
         return false;
     }
     program("pingsix-gateway-controller").await;
@@ -39,7 +39,7 @@ pub(crate) async fn is_inside(test: &str) -> bool {
     let status = inside(r#"exec "$0" "$@""#)
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", &name, "--nocapture"])
-        .env(INSIDE, "1")
+        .env(INSIDE_VARIABLE, "1")
         .status();
     assert!(status.await.unwrap().success(), "{name} has failed in its namespace");
     false

@@ -4,10 +4,10 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use super::backends::Backends;
-use super::cast::{LISTENERS, OF_EACH};
+use super::fixtures::{COUNT, LISTENERS};
 
 /// The namespace of Services that take a grant.
-pub(crate) const AWAY: &str = "away";
+pub(crate) const ABSENT: &str = "away";
 
 pub(super) fn prefix(path: &str) -> Value {
     json!({"path": {"type": "PathPrefix", "value": path}})
@@ -71,14 +71,14 @@ pub(super) fn der(pem: &str) -> Vec<u8> {
 /// All listeners of the Gateway. The digit of a changing one selects absent, the hostname of its route, or another
 /// hostname.
 pub(super) fn listeners(digits: &[usize; LISTENERS]) -> Value {
-    let secure = |name: &str| {
+    let behind_tls = |name: &str| {
         json!({
             "name": name, "port": 443, "protocol": "HTTPS", "hostname": format!("{name}.example"),
             "tls": {"certificateRefs": [{"name": name}]},
         })
     };
-    let mut listeners = vec![json!({"name": "plain", "port": 80, "protocol": "HTTP"}), secure("safe")];
-    listeners.extend((0..OF_EACH).map(|index| secure(&format!("certificate-{index}"))));
+    let mut listeners = vec![json!({"name": "plain", "port": 80, "protocol": "HTTP"}), behind_tls("safe")];
+    listeners.extend((0..COUNT).map(|index| behind_tls(&format!("certificate-{index}"))));
     for (index, digit) in digits.iter().enumerate().filter(|(_, digit)| **digit > 0) {
         let host =
             if *digit == 1 { format!("listener-{index}.example") } else { format!("other-{index}.example") };
@@ -104,7 +104,7 @@ pub(super) fn grant(service: &str) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "ReferenceGrant",
-        "metadata": {"name": service, "namespace": AWAY},
+        "metadata": {"name": service, "namespace": ABSENT},
         "spec": {
             "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "default"}],
             "to": [{"group": "", "kind": "Service", "name": service}],

@@ -5,11 +5,11 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use serde_json::Value;
 
-use super::judge::{Book, State, shows};
+use super::checker::{State, SubjectStates, distinguishes};
 
 /// The ports of the Gateway's listeners. Each has a data plane of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Listener {
     Plain,
     Secure,
 }
@@ -27,9 +27,9 @@ pub(crate) struct Probe {
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
-    pub(crate) door: Door,
+    pub(crate) listener: Listener,
     pub(crate) probes: Vec<Probe>,
-    pub(crate) book: Book,
+    pub(crate) states: SubjectStates,
     pub(crate) sort: Sort,
     /// Candidate certificates in DER, to identify the presented one.
     pub(crate) certificates: Vec<Vec<u8>>,
@@ -81,10 +81,10 @@ impl Probe {
 
 impl Subject {
     /// A change with a distinguishable state before and after.
-    pub(crate) fn change(&self, now: usize, dice: &mut StdRng) -> (usize, Write) {
+    pub(crate) fn change(&self, now: usize, rng: &mut StdRng) -> (usize, Write) {
         loop {
-            let next = dice.random_range(0..self.variants.len());
-            if shows(&self.variants[now].1, &self.variants[next].1) {
+            let next = rng.random_range(0..self.variants.len());
+            if distinguishes(&self.variants[now].1, &self.variants[next].1) {
                 return (next, self.variants[next].0.clone());
             }
         }

@@ -9,45 +9,45 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::eventually;
-use crate::load::lines::Line;
+use crate::load::connections::Connection;
 use crate::load::subjects::Probe;
+use crate::test_env::eventually;
 
 /// The pause of each client between two requests, on an idle machine.
-const PACE: Duration = Duration::from_millis(20);
+const REQUEST_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The least number of answers that shows service.
-const ENOUGH: usize = 200;
+const MIN_REQUESTS: usize = 200;
 
 /// The number of faults in a report.
-const TOLD: usize = 10;
+const MAX_REPORTED_FAULTS: usize = 10;
 
 /// The answer of the backend.
-pub(super) const RIGHT: &str = "200 backend";
+pub(super) const EXPECTED_RESPONSE: &str = "200 backend";
 
 /// The protocol of a client.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct RequestMode {
     http2: bool,
     /// On a new connection each time.
     fresh: bool,
 }
 
-const MANNERS: [Manner; 4] = [
-    Manner { http2: false, fresh: false },
-    Manner { http2: false, fresh: true },
-    Manner { http2: true, fresh: false },
-    Manner { http2: true, fresh: true },
+const REQUEST_MODES: [RequestMode; 4] = [
+    RequestMode { http2: false, fresh: false },
+    RequestMode { http2: false, fresh: true },
+    RequestMode { http2: true, fresh: false },
+    RequestMode { http2: true, fresh: true },
 ];
 
 /// The outcomes of all requests.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    right: usize,
+    valid: usize,
     faults: Vec<String>,
     /// Requests that had to be sent again, because a kept connection was closed before it was read from.
-    again: usize,
-    longest: Duration,
+    retried: usize,
+    slowest: Duration,
 }
 
 /// The target of a request: a host on a port, with TLS on 443.
@@ -62,8 +62,8 @@ impl Target {
         Self { address: SocketAddr::new(address, port), host: host.to_owned() }
     }
 
-    fn line(&self, http2: bool) -> Line {
-        Line::new(self.address, self.address.port() == 443, http2)
+    fn connection(&self, http2: bool) -> Connection {
+        Connection::new(self.address, self.address.port() == 443, http2)
     }
 
     fn probe(&self) -> Probe {
@@ -72,7 +72,7 @@ impl Target {
 
     /// Asks once, on a new connection.
     pub(super) async fn ask(&self) -> Result<String, String> {
-        self.line(false).ask(&self.probe()).await.map(|reply| reply.answer())
+        self.connection(false).ask(&self.probe()).await.map(|reply| reply.answer())
     }
 }
 
@@ -90,8 +90,8 @@ impl Traffic {
         let stop = CancellationToken::new();
         let mut clients = JoinSet::new();
         for target in targets {
-            for manner in MANNERS {
-                clients.spawn(ask(target.clone(), manner, tally.clone(), stop.clone()));
+            for mode in REQUEST_MODES {
+                clients.spawn(ask(target.clone(), mode, tally.clone(), stop.clone()));
             }
         }
         Self { tally, stop, clients }
@@ -99,8 +99,8 @@ impl Traffic {
 
     /// Stops asking. Every answer has been right, and no connection was closed that was to be kept.
     pub(super) async fn was_not_disturbed(self, whose: &str) {
-        let again = self.was_served(whose).await;
-        assert_eq!(again, 0, "connections of {whose} were closed");
+        let retried = self.was_served(whose).await;
+        assert_eq!(retried, 0, "connections of {whose} were closed");
     }
 
     /// Stops asking, when that was done often enough. Every answer has been right; how many requests had to be sent again,
@@ -109,9 +109,9 @@ impl Traffic {
         let tally = self.tally.clone();
         let enough = || {
             let tally = tally.lock();
-            tally.right >= ENOUGH || !tally.faults.is_empty()
+            tally.valid >= MIN_REQUESTS || !tally.faults.is_empty()
         };
-        eventually(&format!("{ENOUGH} answers of {whose}"), enough).await;
+        eventually(&format!("{MIN_REQUESTS} answers of {whose}"), enough).await;
         self.stop.cancel();
         while let Some(ended) = self.clients.join_next().await {
             ended.unwrap();
@@ -119,39 +119,39 @@ impl Traffic {
         let tally = std::mem::take(&mut *self.tally.lock());
         eprintln!(
             "{whose}: {} right answers, {} others, {} asked again, the longest took {:.1?}",
-            tally.right,
+            tally.valid,
             tally.faults.len(),
-            tally.again,
-            tally.longest
+            tally.retried,
+            tally.slowest
         );
-        let told = &tally.faults[..tally.faults.len().min(TOLD)];
-        assert!(tally.faults.is_empty(), "{} faults of {whose}: {told:#?}", tally.faults.len());
-        tally.again
+        let shown = &tally.faults[..tally.faults.len().min(MAX_REPORTED_FAULTS)];
+        assert!(tally.faults.is_empty(), "{} faults of {whose}: {shown:#?}", tally.faults.len());
+        tally.retried
     }
 }
 
-async fn ask(target: Target, manner: Manner, tally: Arc<Mutex<Tally>>, stop: CancellationToken) {
-    let (mut line, probe) = (target.line(manner.http2), target.probe());
+async fn ask(target: Target, mode: RequestMode, tally: Arc<Mutex<Tally>>, stop: CancellationToken) {
+    let (mut connection, probe) = (target.connection(mode.http2), target.probe());
     let begun = Instant::now();
-    let mut ticks = interval(PACE);
+    let mut ticks = interval(REQUEST_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        if manner.fresh {
-            line.close();
+        if mode.fresh {
+            connection.close();
         }
         let asked = Instant::now();
-        let answer = line.ask(&probe).await.map(|reply| reply.answer());
+        let answer = connection.ask(&probe).await.map(|reply| reply.answer());
         let mut tally = tally.lock();
-        tally.longest = tally.longest.max(asked.elapsed());
+        tally.slowest = tally.slowest.max(asked.elapsed());
         match answer {
-            Ok(answer) if answer == RIGHT => tally.right += 1,
+            Ok(answer) if answer == EXPECTED_RESPONSE => tally.valid += 1,
             other => tally.faults.push(format!(
-                "{} at {}, {manner:?}, {:.1?} after the start: {other:?}",
+                "{} at {}, {mode:?}, {:.1?} after the start: {other:?}",
                 target.host,
                 target.address,
                 asked.duration_since(begun)
             )),
         }
     }
-    tally.lock().again += line.again;
+    tally.lock().retried += connection.retried;
 }

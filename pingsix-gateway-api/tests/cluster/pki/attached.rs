@@ -13,8 +13,8 @@ use tonic::Code;
 
 use super::{NAME, hours, issued, list};
 use crate::deploy::manifests::folder;
-use crate::lab::pingsix::say;
-use crate::lab::readers::Served;
+use crate::test_env::pingsix::print_message;
+use crate::test_env::readers::Served;
 
 /// The prefix that the certificate names by a URI, the prefix of its common name in the server's list, and a prefix of
 /// neither.
@@ -45,7 +45,7 @@ fn signed(authorities: &Authorities, prefix: &str) -> FeedIdentity {
 async fn a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_name_has() {
     const TEST: &str = "a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_name_has";
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        return say(&format!("{TEST}: NOT RUN: there is no openssl"));
+        return print_message(&format!("{TEST}: NOT RUN: there is no openssl"));
     }
     let [by_uri, by_name, by_nothing] = PREFIXES;
     let lifetimes = hours(240);

@@ -20,27 +20,27 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use super::{NAME, hours, issued};
-use crate::lab::PATIENCE;
-use crate::lab::pingsix::{binary, say};
-use crate::lab::readers::Served;
+use crate::test_env::WAIT_TIMEOUT;
+use crate::test_env::pingsix::{binary, print_message};
+use crate::test_env::readers::Served;
 
 const PREFIX: &str = "/pingsix/default/web:80";
 
 /// A folder of files as a mounted Secret is: links into one that is replaced as a whole.
-struct Mount {
+struct MountedFiles {
     folder: PathBuf,
     editions: usize,
 }
 
-impl Mount {
+impl MountedFiles {
     fn of(folder: PathBuf, identity: &FeedIdentity) -> Self {
         fs::create_dir(&folder).unwrap();
-        let mut mount = Self { folder, editions: 0 };
-        mount.write(identity);
+        let mut files = Self { folder, editions: 0 };
+        files.write(identity);
         for name in identity.to_data().keys() {
-            symlink(format!("..data/{name}"), mount.folder.join(name)).unwrap();
+            symlink(format!("..data/{name}"), files.folder.join(name)).unwrap();
         }
-        mount
+        files
     }
 
     fn write(&mut self, identity: &FeedIdentity) {
@@ -56,9 +56,9 @@ impl Mount {
 }
 
 /// The server, and the PingSIX that reads it.
-struct Scene {
+struct PingSixUnderLoad {
     etcd: EmbeddedEtcd,
-    mount: Mount,
+    files: MountedFiles,
     http: SocketAddr,
     status: SocketAddr,
     log: PathBuf,
@@ -68,13 +68,13 @@ struct Scene {
     _folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl PingSixUnderLoad {
     async fn start(binary: &std::ffi::OsStr, tls: ServerTls, identity: &FeedIdentity) -> Self {
         let access = Access::of(Clients::new()).certificate_uris();
         let tls = tls.reread_interval(Duration::from_millis(50));
         let etcd = EmbeddedEtcd::builder().access(access).tls(tls).start().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mount = Mount::of(folder.path().join("feed-tls"), identity);
+        let files = MountedFiles::of(folder.path().join("feed-tls"), identity);
         let served = Served::start(&etcd, None).await;
         let (http, status) = (free_address(), free_address());
         let config = config(folder.path(), served.address, http, status);
@@ -90,12 +90,12 @@ impl Scene {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let mut scene =
-            Self { etcd, mount, http, status, log, process, published: 0, _served: served, _folder: folder };
-        scene.publish().await;
-        scene.etcd.open();
-        scene.takes_over().await;
-        scene
+        let mut pingsix =
+            Self { etcd, files, http, status, log, process, published: 0, _served: served, _folder: folder };
+        pingsix.publish().await;
+        pingsix.etcd.open();
+        pingsix.wait_for_takeover().await;
+        pingsix
     }
 
     /// Publishes new content.
@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// Waits until PingSIX responds with the last publication; returns the time.
-    async fn takes_over(&mut self) -> Duration {
+    async fn wait_for_takeover(&mut self) -> Duration {
         let (started, expected) = (Instant::now(), format!("number {}", self.published));
         loop {
             let answer = get(self.http, "/a").await;
@@ -124,28 +124,28 @@ impl Scene {
                 return started.elapsed();
             }
             let log = || fs::read_to_string(&self.log).unwrap_or_default();
-            assert!(started.elapsed() < PATIENCE, "{expected}: {answer:?}\n{}", log());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{expected}: {answer:?}\n{}", log());
             sleep(Duration::from_millis(10)).await;
         }
     }
 
-    async fn publishes(&mut self) -> Duration {
+    async fn wait_for_publication(&mut self) -> Duration {
         self.publish().await;
-        self.takes_over().await
+        self.wait_for_takeover().await
     }
 
     async fn until(&self, what: &str, holds: impl Fn(&Stats) -> bool) {
         let started = Instant::now();
         while !holds(&self.etcd.stats()) {
-            assert!(started.elapsed() < PATIENCE, "{what}: {:?}", self.etcd.stats());
+            assert!(started.elapsed() < WAIT_TIMEOUT, "{what}: {:?}", self.etcd.stats());
             sleep(Duration::from_millis(10)).await;
         }
     }
 
-    async fn is_ready(&self) {
+    async fn wait_until_ready(&self) {
         let started = Instant::now();
         while !get(self.status, "/status/ready").await.is_some_and(|answer| answer.contains(" 200 ")) {
-            assert!(started.elapsed() < PATIENCE);
+            assert!(started.elapsed() < WAIT_TIMEOUT);
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -184,13 +184,13 @@ async fn get(address: SocketAddr, path: &str) -> Option<String> {
 }
 
 /// Continuous requests, until they are dropped or their faults are read.
-struct Load {
+struct RequestLoop {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
     failed: Arc<AtomicUsize>,
 }
 
-impl Load {
+impl RequestLoop {
     fn on(address: SocketAddr) -> Self {
         let load = Self { stop: Arc::default(), asked: Arc::default(), failed: Arc::default() };
         let (stop, asked, failed) = (load.stop.clone(), load.asked.clone(), load.failed.clone());
@@ -227,64 +227,64 @@ async fn pingsix_lives_through_every_rotation_and_misses_nothing() {
     let brief = Lifetimes::new(lifetimes.authority(), 8 * second, second).unwrap();
     let authorities = Authorities::new(Timestamp::now(), None, &lifetimes).unwrap();
     let first = issued(&authorities, PREFIX, None, &brief).unwrap();
-    let mut scene = Scene::start(&binary, server(&authorities, &lifetimes), &first).await;
-    let pid = scene.process.id();
-    let load = Load::on(scene.http);
+    let mut pingsix = PingSixUnderLoad::start(&binary, server(&authorities, &lifetimes), &first).await;
+    let pid = pingsix.process.id();
+    let load = RequestLoop::on(pingsix.http);
 
     // The client's certificate: its successor is in the files when it expires. Until then the connection goes on.
     let second = issued(&authorities, PREFIX, None, &lifetimes).unwrap();
-    scene.mount.write(&second);
-    scene.publishes().await;
-    let before = scene.etcd.stats();
+    pingsix.files.write(&second);
+    pingsix.wait_for_publication().await;
+    let before = pingsix.etcd.stats();
     assert_eq!(before.connections_lapsed, 0);
-    scene.until("the end of the first certificate", |stats| stats.connections_lapsed == 1).await;
-    let back = scene.publishes().await;
-    say(&format!("after its certificate expired, PingSIX had a change after {back:?}"));
-    scene.is_ready().await;
-    assert!(scene.etcd.stats().lists > before.lists, "it came back with another connection");
+    pingsix.until("the end of the first certificate", |stats| stats.connections_lapsed == 1).await;
+    let back = pingsix.wait_for_publication().await;
+    print_message(&format!("after its certificate expired, PingSIX had a change after {back:?}"));
+    pingsix.wait_until_ready().await;
+    assert!(pingsix.etcd.stats().lists > before.lists, "it came back with another connection");
 
     // The server's certificate: connected clients are not affected.
-    let before = scene.etcd.stats();
-    scene.etcd.replace_tls(server(&authorities, &lifetimes)).unwrap();
-    scene.publishes().await;
-    let after = scene.etcd.stats();
+    let before = pingsix.etcd.stats();
+    pingsix.etcd.replace_tls(server(&authorities, &lifetimes)).unwrap();
+    pingsix.wait_for_publication().await;
+    let after = pingsix.etcd.stats();
     assert_eq!((after.lists, after.tls_rotations), (before.lists, before.tls_rotations + 1));
 
     // The authority: trusted by all, then signing, then the only one.
     let now = Timestamp::now();
     let introducing = authorities.step(now, Some("now"), &lifetimes).unwrap().unwrap();
-    scene.etcd.replace_tls(server(&introducing, &lifetimes)).unwrap();
+    pingsix.etcd.replace_tls(server(&introducing, &lifetimes)).unwrap();
     let third = issued(&introducing, PREFIX, Some(&second), &lifetimes).unwrap();
     assert_eq!(third.certificate(), second.certificate(), "only what it trusts is other");
-    scene.mount.write(&third);
-    scene.publishes().await;
+    pingsix.files.write(&third);
+    pingsix.wait_for_publication().await;
     let told = introducing.told(&introducing.edition(), now).unwrap();
     let later = now + jiff::SignedDuration::try_from(lifetimes.overlap()).unwrap();
     let retiring = told.step(later, None, &lifetimes).unwrap().unwrap();
-    scene.etcd.replace_tls(server(&retiring, &lifetimes)).unwrap();
+    pingsix.etcd.replace_tls(server(&retiring, &lifetimes)).unwrap();
     let fourth = issued(&retiring, PREFIX, Some(&third), &lifetimes).unwrap();
     assert_ne!(fourth.certificate(), third.certificate());
-    scene.mount.write(&fourth);
-    scene.publishes().await;
-    assert_eq!(scene.etcd.stats().lists, after.lists, "all of this without a new connection");
+    pingsix.files.write(&fourth);
+    pingsix.wait_for_publication().await;
+    assert_eq!(pingsix.etcd.stats().lists, after.lists, "all of this without a new connection");
     let told = retiring.told(&retiring.edition(), now).unwrap();
     let settled = told.step(later, None, &lifetimes).unwrap().unwrap();
-    scene.etcd.replace_tls(server(&settled, &lifetimes)).unwrap();
+    pingsix.etcd.replace_tls(server(&settled, &lifetimes)).unwrap();
     let fifth = issued(&settled, PREFIX, Some(&fourth), &lifetimes).unwrap();
     assert_eq!(fifth.certificate(), fourth.certificate());
-    scene.mount.write(&fifth);
-    scene.until("the end of the first authority", |stats| stats.connections_lapsed == 2).await;
-    let back = scene.publishes().await;
-    say(&format!("after its authority was gone, PingSIX had a change after {back:?}"));
-    scene.is_ready().await;
+    pingsix.files.write(&fifth);
+    pingsix.until("the end of the first authority", |stats| stats.connections_lapsed == 2).await;
+    let back = pingsix.wait_for_publication().await;
+    print_message(&format!("after its authority was gone, PingSIX had a change after {back:?}"));
+    pingsix.wait_until_ready().await;
 
     // And it goes on by its watch.
-    let lists = scene.etcd.stats().lists;
-    scene.publishes().await;
-    assert_eq!(scene.etcd.stats().lists, lists);
+    let lists = pingsix.etcd.stats().lists;
+    pingsix.wait_for_publication().await;
+    assert_eq!(pingsix.etcd.stats().lists, lists);
     let (asked, failed) = load.end();
     assert!(asked > 100 && failed == 0, "{failed} of {asked} requests failed");
-    assert_eq!(scene.process.id(), pid);
-    assert!(scene.process.try_wait().unwrap().is_none(), "it runs on");
-    assert_eq!(scene.etcd.stats().denied, 0);
+    assert_eq!(pingsix.process.id(), pid);
+    assert!(pingsix.process.try_wait().unwrap().is_none(), "it runs on");
+    assert_eq!(pingsix.etcd.stats().denied, 0);
 }

@@ -15,10 +15,10 @@ use pingsix_translate::ObjectName;
 use serde_json::json;
 
 use super::{NAME, hours, issued, list};
-use crate::lab::readers::Served;
-use crate::lab::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, eventually, eventually_found};
 use crate::leaders::options as replica_options;
+use crate::test_env::readers::Served;
+use crate::test_env::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::test_env::{Running, TestEnv, eventually, eventually_async};
 
 const SECRET: &str = "feed-authority";
 
@@ -30,8 +30,8 @@ struct Replica {
 }
 
 impl Replica {
-    async fn start(lab: &Lab, name: &str, lifetimes: Lifetimes) -> Self {
-        let client = lab.cluster.admin();
+    async fn start(test_env: &TestEnv, name: &str, lifetimes: Lifetimes) -> Self {
+        let client = test_env.cluster.admin();
         let mut options: ControllerOptions = replica_options(name);
         let mut authority = AuthorityOptions::new(ObjectName::new("default", SECRET), "feed");
         authority.server_names.push(NAME.to_owned());
@@ -43,8 +43,8 @@ impl Replica {
         let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(tls).access(access);
         let etcd = builder.start().await.unwrap();
         let served = Served::start(&etcd, None).await;
-        let mut running = Running::among(client, &etcd, replicas, options);
-        running.is_ready().await;
+        let mut running = Running::replica(client, &etcd, replicas, options);
+        running.wait_until_ready().await;
         Self { etcd, served, running }
     }
 
@@ -53,34 +53,36 @@ impl Replica {
     }
 }
 
-fn secrets(lab: &Lab) -> Api<Secret> {
-    Api::namespaced(lab.cluster.admin(), "default")
+fn secrets(test_env: &TestEnv) -> Api<Secret> {
+    Api::namespaced(test_env.cluster.admin(), "default")
 }
 
 /// The authorities as they are at the API server, if they are there and can be used.
-async fn authorities(lab: &Lab) -> Option<Authorities> {
-    let secret = secrets(lab).get_opt(SECRET).await.unwrap()?;
+async fn authorities(test_env: &TestEnv) -> Option<Authorities> {
+    let secret = secrets(test_env).get_opt(SECRET).await.unwrap()?;
     Authorities::from_data(&secret.data.unwrap_or_default()).ok()
 }
 
-async fn lab() -> Option<Lab> {
-    let lab = Lab::start().await?;
+async fn test_env() -> Option<TestEnv> {
+    let test_env = TestEnv::start().await?;
     for manifests in [GATEWAY, SERVICE, ROUTE] {
-        lab.apply(manifests).await;
+        test_env.apply(manifests).await;
     }
-    Some(lab)
+    Some(test_env)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
-    let Some(lab) = lab().await else { return };
+    let Some(test_env) = test_env().await else { return };
     let lifetimes = hours(240);
-    let (one, other) =
-        tokio::join!(Replica::start(&lab, "one", lifetimes), Replica::start(&lab, "other", lifetimes));
+    let (one, other) = tokio::join!(
+        Replica::start(&test_env, "one", lifetimes),
+        Replica::start(&test_env, "other", lifetimes)
+    );
     for replica in [&one, &other] {
         replica.has_a_certificate().await;
     }
-    let known = authorities(&lab).await.unwrap();
+    let known = authorities(&test_env).await.unwrap();
     let own = issued(&known, PLANE, None, &lifetimes).unwrap();
     let foreign = issued(&known, "/pingsix/default/another", None, &lifetimes).unwrap();
     for replica in [&one, &other] {
@@ -90,31 +92,31 @@ async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
     }
     // One that comes later, or leads later, makes no other.
     one.running.kill().await;
-    let third = Replica::start(&lab, "third", lifetimes).await;
+    let third = Replica::start(&test_env, "third", lifetimes).await;
     third.has_a_certificate().await;
     assert!(list(third.served.address, &own, PLANE).await.unwrap() > 0);
-    assert_eq!(authorities(&lab).await.unwrap(), known);
+    assert_eq!(authorities(&test_env).await.unwrap(), known);
     other.running.stop().await;
     third.running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_authority() {
-    let Some(lab) = lab().await else { return };
+    let Some(test_env) = test_env().await else { return };
     // A step without a confirmation waits until certificates have expired.
     let second = Duration::from_secs(1);
     let lifetimes = Lifetimes::new(3_600 * second, 6 * second, 2 * second).unwrap();
-    let replica = Replica::start(&lab, "one", lifetimes).await;
+    let replica = Replica::start(&test_env, "one", lifetimes).await;
     replica.has_a_certificate().await;
-    let first = authorities(&lab).await.unwrap();
+    let first = authorities(&test_env).await.unwrap();
     let rotate = |value: &str| Patch::Merge(json!({"metadata": {"annotations": {ROTATE: value}}}));
-    secrets(&lab).patch(SECRET, &PatchParams::default(), &rotate("one")).await.unwrap();
+    secrets(&test_env).patch(SECRET, &PatchParams::default(), &rotate("one")).await.unwrap();
     // A client that keeps to the rules is served throughout.
     let mut held = issued(&first, PLANE, None, &lifetimes).unwrap();
     let mut editions = vec![first.edition()];
     let mut lists = 0;
-    eventually_found("the end of the rotation", async || {
-        let known = authorities(&lab).await.unwrap();
+    eventually_async("the end of the rotation", async || {
+        let known = authorities(&test_env).await.unwrap();
         if editions.last() != Some(&known.edition()) {
             editions.push(known.edition());
         }
@@ -130,15 +132,15 @@ async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_auth
     assert!(editions.len() == 4 && lists > 10, "{editions:?}, {lists} lists");
 
     // After the deletion, old certificates are no longer trusted, and there is a new CA at once.
-    let known = authorities(&lab).await.unwrap();
-    secrets(&lab).delete(SECRET, &DeleteParams::default()).await.unwrap();
-    eventually_found("another authority", async || {
-        authorities(&lab).await.is_some_and(|authorities| authorities.signing() != known.signing())
+    let known = authorities(&test_env).await.unwrap();
+    secrets(&test_env).delete(SECRET, &DeleteParams::default()).await.unwrap();
+    eventually_async("another authority", async || {
+        authorities(&test_env).await.is_some_and(|authorities| authorities.signing() != known.signing())
     })
     .await;
-    let fresh = authorities(&lab).await.unwrap();
+    let fresh = authorities(&test_env).await.unwrap();
     let identity = issued(&fresh, PLANE, Some(&held), &lifetimes).unwrap();
-    eventually_found("the server has it", async || {
+    eventually_async("the server has it", async || {
         list(replica.served.address, &identity, PLANE).await.is_ok()
     })
     .await;
@@ -148,30 +150,30 @@ async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_auth
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwritten() {
-    let Some(lab) = lab().await else { return };
+    let Some(test_env) = test_env().await else { return };
     let lifetimes = hours(240);
-    let replica = Replica::start(&lab, "one", lifetimes).await;
+    let replica = Replica::start(&test_env, "one", lifetimes).await;
     replica.has_a_certificate().await;
-    let good = secrets(&lab).get(SECRET).await.unwrap().data.unwrap();
+    let good = secrets(&test_env).get(SECRET).await.unwrap().data.unwrap();
     let identity = issued(&Authorities::from_data(&good).unwrap(), PLANE, None, &lifetimes).unwrap();
     let write = async |name: &str, content: &ByteString| {
         let patch = Patch::Merge(json!({"data": {name: content}}));
-        secrets(&lab).patch(SECRET, &PatchParams::default(), &patch).await.unwrap()
+        secrets(&test_env).patch(SECRET, &PatchParams::default(), &patch).await.unwrap()
     };
     for name in ["tls.key", "rotation.json"] {
         let wrong = write(name, &ByteString(b"nonsense".to_vec())).await;
         // Time to notice the change and to act on it.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);
-        let still = secrets(&lab).get(SECRET).await.unwrap();
+        let still = secrets(&test_env).get(SECRET).await.unwrap();
         assert_eq!(still.metadata.resource_version, wrong.metadata.resource_version, "{name}");
         write(name, &good[name]).await;
     }
     // The repaired Secret is in use again.
     let rotate = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "now"}}}));
-    secrets(&lab).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
-    eventually_found("the next authority", async || {
-        authorities(&lab).await.is_some_and(|authorities| authorities.trusted().count() == 2)
+    secrets(&test_env).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
+    eventually_async("the next authority", async || {
+        authorities(&test_env).await.is_some_and(|authorities| authorities.trusted().count() == 2)
     })
     .await;
     assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);

@@ -14,7 +14,7 @@ use pingsix_translate::Kind;
 use serde_json::Value;
 
 use crate::deploy::manifests::Manifests;
-use crate::lab::{conditions, eventually_found, objects};
+use crate::test_env::{conditions, eventually_async, objects};
 
 /// The address of the definitions of Gateway API, with a version between the two parts.
 const DEFINITIONS: (&str, &str) =
@@ -115,7 +115,7 @@ impl<'a> Kubectl<'a> {
     async fn rolled_out(&self, namespace: &str, object: &str) {
         let name = object.strip_prefix("deployment/").expect("a Deployment");
         let deployments = Api::<Deployment>::namespaced(self.cluster.admin(), namespace);
-        eventually_found(&format!("the Pods of {object}"), async || {
+        eventually_async(&format!("the Pods of {object}"), async || {
             let deployment = deployments.get(name).await.unwrap();
             let wanted = deployment.spec.and_then(|spec| spec.replicas);
             let status = deployment.status.unwrap_or_default();
@@ -131,7 +131,7 @@ impl<'a> Kubectl<'a> {
         let name = object.strip_prefix("gateway/").expect("a Gateway");
         let gateways = objects(&self.cluster.admin(), Kind::Gateway, namespace);
         let holds = format!("{wanted}=True/");
-        eventually_found(&format!("{wanted} of {object}"), async || {
+        eventually_async(&format!("{wanted} of {object}"), async || {
             let gateway = gateways.get(name).await.unwrap();
             conditions(&gateway.data["status"], "").iter().any(|one| one.starts_with(&holds))
         })

@@ -12,7 +12,7 @@ use pingsix_gateway_api::world::{Event, Stored, World};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const OURS: &str = "example.com/ours";
+pub(crate) const CONTROLLER_NAME: &str = "example.com/ours";
 
 /// A client, our picture of its cluster, and those who write there.
 pub(crate) struct Writers {
@@ -32,14 +32,18 @@ impl Drop for Writers {
 
 impl Writers {
     pub(crate) fn new(client: Client) -> Self {
-        Self::telling(client, EventOptions::new(OURS, "pod-1"))
+        Self::with_events(client, EventOptions::new(CONTROLLER_NAME, "pod-1"))
     }
 
-    pub(crate) fn telling(client: Client, options: EventOptions) -> Self {
+    pub(crate) fn with_events(client: Client, options: EventOptions) -> Self {
         let (world, board, events) = (World::default(), StatusBoard::default(), EventBoard::default());
         let (readers, stop) = (Readers::of(&world), CancellationToken::new());
-        let status =
-            StatusWriter::new(client.clone(), readers.clone(), board.clone(), WriterOptions::new(OURS));
+        let status = StatusWriter::new(
+            client.clone(),
+            readers.clone(),
+            board.clone(),
+            WriterOptions::new(CONTROLLER_NAME),
+        );
         tokio::spawn(status.clone().run(Leadership::always(), stop.clone()));
         let teller = EventWriter::new(client.clone(), readers, events.clone(), options);
         tokio::spawn(teller.run(Leadership::always(), stop.clone()));

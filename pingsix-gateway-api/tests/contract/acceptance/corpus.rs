@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Documents;
 use super::mutation::{Case, mutate, text};
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 use material::Material;
 use samples::{documents, plugins, split};
 
@@ -57,25 +57,25 @@ impl Corpus {
     }
 
     /// A subject, changed once, or twice now and then.
-    pub(super) fn mutate(&self, dice: &mut Dice) -> Case {
-        let (key, value) = &self.subjects[dice.below(self.subjects.len())];
+    pub(super) fn mutate(&self, rng: &mut SeededRng) -> Case {
+        let (key, value) = &self.subjects[rng.below(self.subjects.len())];
         let mut value = value.clone();
         let holds_pem = value.get("cert").is_some() || value.get("tls").is_some();
-        if holds_pem && dice.percent(50) {
+        if holds_pem && rng.percent(50) {
             let texts = self.material.texts();
-            let pem = &texts[dice.below(texts.len())];
+            let pem = &texts[rng.below(texts.len())];
             let places: &[&str] = if value.get("tls").is_some() {
                 &["/tls/client_cert", "/tls/client_key"]
             } else {
                 &["/cert", "/key"]
             };
-            let place = dice.one(places);
+            let place = rng.one(places);
             *value.pointer_mut(place).unwrap() = json!(pem);
             return Case::put(format!("{place} becomes another text"), key, &value);
         }
-        let mut what = mutate(dice, &mut value);
-        if dice.percent(10) && value.is_object() {
-            what += &format!(" and {}", mutate(dice, &mut value));
+        let mut what = mutate(rng, &mut value);
+        if rng.percent(10) && value.is_object() {
+            what += &format!(" and {}", mutate(rng, &mut value));
         }
         Case::put(what, key, &value)
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Documents;
 use super::pools;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 /// Texts with this mark in front are written as they are, without quotes.
 pub(super) const RAW: &str = "@raw:";
@@ -117,15 +117,15 @@ fn write(value: &Value, out: &mut String) {
 }
 
 /// Changes one value or one name in a document, and returns a description.
-pub(super) fn mutate(dice: &mut Dice, document: &mut Value) -> String {
+pub(super) fn mutate(rng: &mut SeededRng, document: &mut Value) -> String {
     let mut places = Vec::new();
     collect(document, &mut String::new(), &mut places);
     // Deep places are many, and the fields of the document itself matter as much.
-    let place = if dice.percent(20) {
+    let place = if rng.percent(20) {
         let shallow: Vec<&String> = places.iter().filter(|place| place.matches('/').count() <= 1).collect();
-        shallow[dice.below(shallow.len())].clone()
+        shallow[rng.below(shallow.len())].clone()
     } else {
-        places[dice.below(places.len())].clone()
+        places[rng.below(places.len())].clone()
     };
     let field = place.rsplit('/').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
     let old = document.pointer(&place).unwrap().clone();
@@ -133,12 +133,12 @@ pub(super) fn mutate(dice: &mut Dice, document: &mut Value) -> String {
     let name = parent.as_ref().map(|parent| place[parent.len() + 1..].replace("~1", "/").replace("~0", "~"));
     let map = parent.as_ref().and_then(|parent| document.pointer_mut(parent)).and_then(Value::as_object_mut);
     match (map, name) {
-        (Some(map), Some(name)) if dice.percent(45) => around(dice, map, &name, field, &place),
+        (Some(map), Some(name)) if rng.percent(45) => around(rng, map, &name, field, &place),
         _ => {
-            let new = value(dice, &old, field, place.contains("/nodes"));
-            let said = format!("{place} becomes {new}");
+            let new = value(rng, &old, field, place.contains("/nodes"));
+            let description = format!("{place} becomes {new}");
             *document.pointer_mut(&place).unwrap() = new;
-            said
+            description
         }
     }
 }
@@ -167,8 +167,8 @@ fn collect(value: &Value, at: &mut String, places: &mut Vec<String>) {
 }
 
 /// A change to an entry of an object: taken away, renamed, given twice, or joined by another.
-fn around(dice: &mut Dice, map: &mut Map<String, Value>, name: &str, field: &str, place: &str) -> String {
-    match dice.below(10) {
+fn around(rng: &mut SeededRng, map: &mut Map<String, Value>, name: &str, field: &str, place: &str) -> String {
+    match rng.below(10) {
         0..4 => {
             map.remove(name);
             format!("{place} is taken away")
@@ -176,55 +176,55 @@ fn around(dice: &mut Dice, map: &mut Map<String, Value>, name: &str, field: &str
         4..7 => {
             let held = map.remove(name).unwrap();
             let parent = place.rsplit('/').nth(1).unwrap_or_default();
-            let renamed = pools::name(dice, parent, name);
-            let said = format!("{place} is renamed {renamed:?}");
+            let renamed = pools::name(rng, parent, name);
+            let description = format!("{place} is renamed {renamed:?}");
             map.insert(renamed, held);
-            said
+            description
         }
         7 => {
-            let twice = value(dice, &map[name], field, place.contains("/nodes"));
-            let said = format!("{place} is given twice, first as {twice}");
+            let twice = value(rng, &map[name], field, place.contains("/nodes"));
+            let description = format!("{place} is given twice, first as {twice}");
             map.insert(format!("{TWICE}{name}"), twice);
-            said
+            description
         }
         _ => {
             let parent = place.rsplit('/').nth(1).unwrap_or_default();
-            let added = pools::name(dice, parent, name);
-            let held = value(dice, &map[name], field, place.contains("/nodes"));
-            let said = format!("{added:?} = {held} joins {place}");
+            let added = pools::name(rng, parent, name);
+            let held = value(rng, &map[name], field, place.contains("/nodes"));
+            let description = format!("{added:?} = {held} joins {place}");
             map.insert(added, held);
-            said
+            description
         }
     }
 }
 
 /// Another value in the place of one.
-fn value(dice: &mut Dice, old: &Value, field: &str, weight: bool) -> Value {
-    if dice.percent(20) {
-        return pools::any(dice, weight);
+fn value(rng: &mut SeededRng, old: &Value, field: &str, weight: bool) -> Value {
+    if rng.percent(20) {
+        return pools::any(rng, weight);
     }
     match old {
-        Value::Number(_) => pools::number(dice, weight),
-        Value::String(old) => json!(pools::string(dice, field, old)),
+        Value::Number(_) => pools::number(rng, weight),
+        Value::String(old) => json!(pools::string(rng, field, old)),
         Value::Bool(old) => json!(!old),
-        Value::Null => pools::any(dice, weight),
+        Value::Null => pools::any(rng, weight),
         Value::Array(items) => {
             let mut items = items.clone();
-            match dice.below(5) {
+            match rng.below(5) {
                 0 => items.clear(),
                 1 => items.extend(items.clone()),
-                2 => items.push(pools::any(dice, weight)),
-                3 => items.push(json!(pools::string(dice, field, ""))),
+                2 => items.push(pools::any(rng, weight)),
+                3 => items.push(json!(pools::string(rng, field, ""))),
                 _ => items.reverse(),
             }
             Value::Array(items)
         }
         Value::Object(fields) => {
             let mut fields = fields.clone();
-            match dice.below(3) {
+            match rng.below(3) {
                 0 => fields.clear(),
                 1 => {
-                    fields.insert("unknown".to_owned(), pools::any(dice, weight));
+                    fields.insert("unknown".to_owned(), pools::any(rng, weight));
                 }
                 _ => return Value::Array(fields.into_iter().map(|(_, field)| field).collect()),
             }

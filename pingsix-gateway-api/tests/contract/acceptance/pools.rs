@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::mutation::RAW;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 const PATHS: [&str; 30] = [
     "",
@@ -269,32 +269,32 @@ const LARGE: [&str; 10] = [
     "-9223372036854775808",
 ];
 
-pub(super) fn number(dice: &mut Dice, weight: bool) -> Value {
-    let text = if !weight && dice.percent(25) { dice.one(&LARGE) } else { dice.one(&NUMBERS) };
+pub(super) fn number(rng: &mut SeededRng, weight: bool) -> Value {
+    let text = if !weight && rng.percent(25) { rng.one(&LARGE) } else { rng.one(&NUMBERS) };
     json!(format!("{RAW}{text}"))
 }
 
 /// A value of any type.
-pub(super) fn any(dice: &mut Dice, weight: bool) -> Value {
-    match dice.below(9) {
+pub(super) fn any(rng: &mut SeededRng, weight: bool) -> Value {
+    match rng.below(9) {
         0..2 => Value::Null,
         2 => json!(true),
         3 => json!({}),
         4 => json!([]),
-        5 => number(dice, weight),
-        6 => json!(dice.one(&TEXTS)),
-        7 => json!([dice.one(&TEXTS)]),
-        _ => json!({ dice.one(&TEXTS): dice.one(&TEXTS) }),
+        5 => number(rng, weight),
+        6 => json!(rng.one(&TEXTS)),
+        7 => json!([rng.one(&TEXTS)]),
+        _ => json!({ rng.one(&TEXTS): rng.one(&TEXTS) }),
     }
 }
 
 /// Another text for a field.
-pub(super) fn string(dice: &mut Dice, field: &str, old: &str) -> String {
-    if dice.percent(10) {
-        return dice.one(&TEXTS).to_owned();
+pub(super) fn string(rng: &mut SeededRng, field: &str, old: &str) -> String {
+    if rng.percent(10) {
+        return rng.one(&TEXTS).to_owned();
     }
-    if dice.percent(15) {
-        return altered(dice, old);
+    if rng.percent(15) {
+        return altered(rng, old);
     }
     let pool: &[&str] = match field {
         "uri" | "uris" | "http_path" => &PATHS,
@@ -314,11 +314,11 @@ pub(super) fn string(dice: &mut Dice, field: &str, old: &str) -> String {
         | "forwarded_header_error_policy" => &ENUMS,
         _ => &TEXTS,
     };
-    dice.one(pool).to_owned()
+    rng.one(pool).to_owned()
 }
 
-fn altered(dice: &mut Dice, old: &str) -> String {
-    match dice.below(7) {
+fn altered(rng: &mut SeededRng, old: &str) -> String {
+    match rng.below(7) {
         0 => old.to_uppercase(),
         1 => old.to_lowercase(),
         2 => format!(" {old}"),
@@ -330,18 +330,18 @@ fn altered(dice: &mut Dice, old: &str) -> String {
 }
 
 /// Another name for an entry of the object `parent`.
-pub(super) fn name(dice: &mut Dice, parent: &str, old: &str) -> String {
+pub(super) fn name(rng: &mut SeededRng, parent: &str, old: &str) -> String {
     let pool: &[&str] = match parent {
         "nodes" => &NODES,
         "plugins" => {
             let plugins = pingsix_translate::pingsix::plugin::PLUGIN_NAMES;
-            if dice.percent(60) {
-                return plugins[dice.below(plugins.len())].to_owned();
+            if rng.percent(60) {
+                return plugins[rng.below(plugins.len())].to_owned();
             }
             &["", "nope", "Redirect", "limit-req", "serverless", "cors ", "traffic_split"]
         }
         "headers" | "set" => &HEADERS,
-        _ => return if dice.percent(50) { altered(dice, old) } else { dice.one(&TEXTS).to_owned() },
+        _ => return if rng.percent(50) { altered(rng, old) } else { rng.one(&TEXTS).to_owned() },
     };
-    dice.one(pool).to_owned()
+    rng.one(pool).to_owned()
 }

@@ -14,7 +14,7 @@ pub(super) fn client(alpn: &str) -> ClientConfig {
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyName(provider)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
     config
@@ -22,9 +22,9 @@ pub(super) fn client(alpn: &str) -> ClientConfig {
 
 /// Accepts every certificate, because the test judges which one is presented; the server must prove its key.
 #[derive(Debug)]
-struct AnyName(CryptoProvider);
+struct AcceptAnyCertificate(CryptoProvider);
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

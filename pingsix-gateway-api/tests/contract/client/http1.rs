@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use pingsix_translate::pingsix::Request;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use super::door::{Door, Stream};
-use super::{PATIENCE, Reply};
+use super::connector::{Connector, Stream};
+use super::{Reply, WAIT_TIMEOUT};
 
 type Buffered = BufReader<Box<dyn Stream>>;
 
 /// A connection that speaks HTTP/1, opened when it is needed.
 pub(crate) struct Http1 {
-    door: Door,
+    connector: Connector,
     stream: Option<Buffered>,
     /// The certificate that was shown last.
     pub(super) certificate: Option<Vec<u8>>,
@@ -22,11 +22,11 @@ pub(crate) struct Http1 {
 impl Http1 {
     /// Without TLS.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self::at(Door { address, tls: None })
+        Self::at(Connector { address, tls: None })
     }
 
-    pub(super) fn at(door: Door) -> Self {
-        Self { door, stream: None, certificate: None }
+    pub(super) fn at(connector: Connector) -> Self {
+        Self { connector, stream: None, certificate: None }
     }
 
     /// Sends bytes and reads one answer. A connection that was kept and has been closed meanwhile is replaced.
@@ -44,13 +44,13 @@ impl Http1 {
         let mut stream = if let Some(stream) = self.stream.take() {
             stream
         } else {
-            let opened = self.door.open().await?;
+            let opened = self.connector.open().await?;
             self.certificate = opened.certificate;
             BufReader::new(opened.stream)
         };
         stream.get_mut().write_all(request).await?;
         stream.get_mut().flush().await?;
-        let (reply, reusable) = tokio::time::timeout(PATIENCE, read(&mut stream, head)).await??;
+        let (reply, reusable) = tokio::time::timeout(WAIT_TIMEOUT, read(&mut stream, head)).await??;
         if reusable {
             self.stream = Some(stream);
         }

@@ -6,12 +6,12 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pingsix_translate::pingsix::Request;
 
-use super::door::Door;
-use super::{PATIENCE, Reply};
+use super::connector::Connector;
+use super::{Reply, WAIT_TIMEOUT};
 
 /// A connection that speaks HTTP/2 from its first byte, with TLS below it or not; opened when it is needed.
 pub(crate) struct Http2 {
-    door: Door,
+    connector: Connector,
     /// The scheme and authority of its URLs.
     scheme: &'static str,
     sender: Option<http2::SendRequest<Empty<Bytes>>>,
@@ -20,13 +20,13 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    pub(super) fn at(door: Door) -> Self {
-        let scheme = if door.tls.is_some() { "https" } else { "http" };
-        Self { door, scheme, sender: None, certificate: None }
+    pub(super) fn at(connector: Connector) -> Self {
+        let scheme = if connector.tls.is_some() { "https" } else { "http" };
+        Self { connector, scheme, sender: None, certificate: None }
     }
 
     /// Says another `:scheme` than that of the connection.
-    pub(super) fn claim(&mut self, scheme: &'static str) {
+    pub(super) fn set_claimed_scheme(&mut self, scheme: &'static str) {
         self.scheme = scheme;
     }
 
@@ -35,13 +35,13 @@ impl Http2 {
         if let Some(sender) = self.sender.take().filter(|sender| !sender.is_closed()) {
             return Ok(self.sender.insert(sender));
         }
-        let opened = self.door.open().await.map_err(|error| error.to_string())?;
+        let opened = self.connector.open().await.map_err(|error| error.to_string())?;
         self.certificate = opened.certificate;
         let io = TokioIo::new(opened.stream);
         // The client must not be the first to find headers too long.
-        let shake =
+        let handshake =
             http2::Builder::new(TokioExecutor::new()).max_header_list_size(1 << 20).handshake(io).await;
-        let (sender, connection) = shake.map_err(|error| error.to_string())?;
+        let (sender, connection) = handshake.map_err(|error| error.to_string())?;
         tokio::spawn(connection);
         Ok(self.sender.insert(sender))
     }
@@ -59,7 +59,7 @@ impl Http2 {
             builder = builder.header(name, value);
         }
         let sent = builder.body(Empty::new()).map_err(|error| error.to_string())?;
-        let answer = tokio::time::timeout(PATIENCE, self.sender().await?.send_request(sent)).await;
+        let answer = tokio::time::timeout(WAIT_TIMEOUT, self.sender().await?.send_request(sent)).await;
         let (parts, body) =
             answer.map_err(|error| error.to_string())?.map_err(|e| e.to_string())?.into_parts();
         let body = match body.collect().await {

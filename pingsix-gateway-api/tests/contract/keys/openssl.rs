@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use crate::run::say;
+use crate::run::print_message;
 
 /// The program and its output directory.
 pub(super) struct Program {
@@ -19,7 +19,7 @@ impl Program {
         let found =
             Command::new("openssl").arg("version").output().is_ok_and(|output| output.status.success());
         if !found {
-            say(&format!("{test}: there is no program openssl, so what it makes is NOT TRIED"));
+            print_message(&format!("{test}: there is no program openssl, so what it makes is NOT TRIED"));
         }
         found.then(|| Self { directory: tempfile::tempdir().unwrap() })
     }
@@ -68,8 +68,10 @@ impl Program {
         ["-tls1_2", "-tls1_3"].iter().any(|version| {
             let arguments = ["s_client", "-connect", &server, "-servername", name, version];
             let output = self.run(&[&arguments[..], &["-cipher", "ALL:@SECLEVEL=0"]].concat(), b"");
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let Some(shown) = self.convert(&["x509", "-noout", "-fingerprint"], &said) else { return false };
+            let output = String::from_utf8_lossy(&output.stdout).into_owned();
+            let Some(shown) = self.convert(&["x509", "-noout", "-fingerprint"], &output) else {
+                return false;
+            };
             shown == expected
         })
     }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::SCOPES;
 use super::late::{BARE, FORGED, FULL, OTHER, bearer};
-use crate::bench::{Bench, get};
 use crate::client::{Protocol, Reply};
+use crate::harness::{Harness, get};
 use crate::mirror::REPLY;
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 
 /// Plugins with tests of their own.
 const ELSEWHERE: [&str; 4] = ["cors", "proxy-rewrite", "redirect", "response-rewrite"];
@@ -180,15 +180,15 @@ async fn every_plugin_answers_requests_as_the_rules_expect() {
     let Some(binary) = binary(TEST) else { return };
     let upstream = json!({});
     let routes = cases.iter().map(|(plugins, _)| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/answers"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/answers"), routes).await;
     let mut asked = 0;
     for (route, (plugins, requests)) in cases.iter().enumerate() {
         for (request, status, header) in requests {
-            let reply = bench.ask(Protocol::Http1, route, request).await;
+            let reply = harness.ask(Protocol::Http1, route, request).await;
             let expected = (*status, header.map(|(_, value)| value.to_owned()));
             assert_eq!(describe(&reply, *header), expected, "{plugins} {request:?}");
             asked += 1;
         }
     }
-    say(&format!("{TEST}: {asked} answers of {} configurations", cases.len()));
+    print_message(&format!("{TEST}: {asked} answers of {} configurations", cases.len()));
 }

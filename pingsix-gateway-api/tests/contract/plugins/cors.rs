@@ -4,10 +4,10 @@ use pingsix_translate::pingsix::{Outcome, Request};
 use serde_json::{Value, json};
 
 use super::SCOPES;
-use crate::bench::{Bench, get};
 use crate::client::{Protocol, Reply};
+use crate::harness::{Harness, get};
 use crate::mirror::REPLY;
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 
 const ORIGIN: &str = "https://a.test";
 
@@ -233,7 +233,7 @@ async fn pingsix_answers_cors_as_translation_expects() {
     let plugins: Vec<Value> = cases.iter().map(|(config, _)| json!({ "cors": config })).collect();
     let upstream = json!({});
     let routes = plugins.iter().map(|plugins| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/cors"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/cors"), routes).await;
     let (mut requests, mut expected) = (Vec::new(), Vec::new());
     for (route, (_, asked)) in cases.iter().enumerate() {
         for (request, summary) in asked {
@@ -243,10 +243,10 @@ async fn pingsix_answers_cors_as_translation_expects() {
             }
         }
     }
-    let replies = bench.ask_all(&requests).await;
+    let replies = harness.ask_all(&requests).await;
     for (((protocol, route, request), reply), expected) in requests.iter().zip(&replies).zip(expected) {
         assert_eq!(summary(reply), expected, "{} {protocol:?} {request:?}", plugins[*route]);
-        let modelled = match bench.outcome(*protocol, *route, request) {
+        let modelled = match harness.outcome(*protocol, *route, request) {
             Outcome::Preflight { allowed: true, .. } => Some(204),
             Outcome::Preflight { allowed: false, .. } => Some(403),
             Outcome::Forward { .. } => Some(200),
@@ -254,5 +254,9 @@ async fn pingsix_answers_cors_as_translation_expects() {
         };
         assert_eq!(modelled, Some(reply.status), "the model: {} {protocol:?} {request:?}", plugins[*route]);
     }
-    say(&format!("{TEST}: {} answers of {} configurations over four protocols", replies.len(), cases.len()));
+    print_message(&format!(
+        "{TEST}: {} answers of {} configurations over four protocols",
+        replies.len(),
+        cases.len()
+    ));
 }

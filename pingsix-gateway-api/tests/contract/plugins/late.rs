@@ -5,9 +5,9 @@ use pingsix_translate::pingsix::validate::{ValidateOptions, is_refused, is_unfit
 use serde_json::{Value, json};
 
 use super::SCOPES;
-use crate::bench::{Bench, get};
 use crate::client::Protocol;
-use crate::run::{binary, say};
+use crate::harness::{Harness, get};
+use crate::run::{binary, print_message};
 
 /// Tokens of HS256 that expire in 2100: signed with `s` without issuer and audience, with the issuer `i` and the
 /// audience `a`, with another issuer; and one that is signed with nothing.
@@ -87,13 +87,13 @@ async fn pingsix_builds_what_the_rules_call_harmful_and_then_fails() {
     let plugins: Vec<Value> = cases.iter().map(|(name, config, ..)| json!({ *name: config })).collect();
     let upstream = json!({});
     let routes = plugins.iter().map(|plugins| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/late"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/late"), routes).await;
     for (route, (name, config, request, expected)) in cases.iter().enumerate() {
         let mut statuses = Vec::new();
         for _ in *expected {
-            statuses.push(bench.ask(Protocol::Http1, route, request).await.status);
+            statuses.push(harness.ask(Protocol::Http1, route, request).await.status);
         }
         assert_eq!(statuses, *expected, "{name} {config}");
     }
-    say(&format!("{TEST}: {} configurations", cases.len()));
+    print_message(&format!("{TEST}: {} configurations", cases.len()));
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::SCOPES;
 use crate::acceptance::{changed, rich_plugins};
-use crate::bench::{Bench, get};
 use crate::client::Protocol;
-use crate::dice::Dice;
-use crate::run::{binary, cases, say, seed};
+use crate::harness::{Harness, get};
+use crate::rng::SeededRng;
+use crate::run::{binary, cases, print_message, seed};
 
 /// Routes that are published together.
 const BATCH: usize = 500;
@@ -87,12 +87,12 @@ async fn pingsix_answers_requests_under_every_configuration_that_the_rules_accep
     let Some(binary) = binary(TEST) else { return };
     let wanted = (cases() / 10).max(1);
     let samples = samples();
-    let mut dice = Dice::new(seed(), 1);
+    let mut rng = SeededRng::new(seed(), 1);
     let mut drawn = Vec::new();
     let mut opinions: BTreeMap<Opinion, usize> = BTreeMap::new();
     while drawn.len() < wanted {
-        let (name, config) = &samples[dice.below(samples.len())];
-        let Some(config) = changed(&mut dice, config) else { continue };
+        let (name, config) = &samples[rng.below(samples.len())];
+        let Some(config) = changed(&mut rng, config) else { continue };
         let plugins = json!({ *name: config });
         let opinion = opinion(&plugins);
         *opinions.entry(opinion).or_default() += 1;
@@ -107,13 +107,13 @@ async fn pingsix_answers_requests_under_every_configuration_that_the_rules_accep
     for (number, batch) in drawn.chunks(BATCH).enumerate() {
         let routes = batch.iter().map(|(_, _, plugins, _)| (plugins, &upstream));
         // PingSIX builds harmful ones, too.
-        let bench = Bench::start(&binary, &format!("{SCOPES}/poison-{number}"), routes).await;
+        let harness = Harness::start(&binary, &format!("{SCOPES}/poison-{number}"), routes).await;
         for (route, (name, config, _, opinion)) in batch.iter().enumerate() {
             if *opinion == Opinion::Harmful || delays(config) {
                 continue;
             }
             for (protocol, request) in probes() {
-                let reply = bench.try_ask(protocol, route, &request).await;
+                let reply = harness.try_ask(protocol, route, &request).await;
                 asked += 1;
                 let is_sound = reply
                     .as_ref()
@@ -125,6 +125,6 @@ async fn pingsix_answers_requests_under_every_configuration_that_the_rules_accep
             }
         }
     }
-    say(&format!("{TEST}: {asked} answers, seed {}, the rules say {opinions:?}", seed()));
+    print_message(&format!("{TEST}: {asked} answers, seed {}, the rules say {opinions:?}", seed()));
     assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }

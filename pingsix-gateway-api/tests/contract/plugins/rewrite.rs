@@ -4,10 +4,10 @@ use pingsix_translate::pingsix::Request;
 use serde_json::{Value, json};
 
 use super::SCOPES;
-use crate::bench::{Bench, get, host};
 use crate::client::{Protocol, Reply};
+use crate::harness::{Harness, get, host};
 use crate::mirror::{REPLY, seen};
-use crate::run::{binary, say};
+use crate::run::{binary, print_message};
 
 /// The headers that the test speaks of, in the order of their names.
 fn marked(reply: &Reply) -> Vec<(&str, &str)> {
@@ -55,16 +55,16 @@ async fn pingsix_rewrites_response_headers_and_replaces_some_texts_in_them() {
     let plugins = cases.each_ref().map(|(headers, _)| json!({ "response-rewrite": { "headers": headers } }));
     let upstream = json!({});
     let routes = plugins.iter().map(|plugins| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/response-rewrite"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/response-rewrite"), routes).await;
     let up = format!("{REPLY}x-up");
     let request = get("/a").header(&up, "1").header(&up, "2");
     for (route, (config, expected)) in cases.iter().enumerate() {
         for protocol in Protocol::ALL {
-            let reply = bench.ask(protocol, route, &request).await;
+            let reply = harness.ask(protocol, route, &request).await;
             assert_eq!(marked(&reply), *expected, "{config} {protocol:?}");
         }
     }
-    say(&format!("{TEST}: {} configurations over four protocols", cases.len()));
+    print_message(&format!("{TEST}: {} configurations over four protocols", cases.len()));
 }
 
 /// The target and the host that reached the backend, as far as a case names them.
@@ -166,16 +166,16 @@ async fn pingsix_rewrites_hosts_and_paths() {
     cases.extend(paths());
     let plugins: Vec<Value> = cases.iter().map(|(config, ..)| json!({ "proxy-rewrite": config })).collect();
     let routes = plugins.iter().zip(cases.iter().map(|(_, upstream, ..)| upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/proxy-rewrite"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/proxy-rewrite"), routes).await;
     for (route, (config, upstream, target, expected)) in cases.iter().enumerate() {
         for protocol in Protocol::ALL {
-            let reply = bench.ask(protocol, route, &Request::get(":81", target)).await;
+            let reply = harness.ask(protocol, route, &Request::get(":81", target)).await;
             let expected =
                 expected[usize::from(protocol.http2())].replace("HOST", &format!("{}:81", host(route)));
             assert_eq!(arrived(&reply), expected, "{config} {upstream} {protocol:?}");
         }
     }
-    say(&format!("{TEST}: {} configurations over four protocols", cases.len()));
+    print_message(&format!("{TEST}: {} configurations over four protocols", cases.len()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,11 +190,11 @@ async fn pingsix_rewrites_request_headers_as_they_are_written() {
     } } });
     let (http1, http2) = (json!({}), json!({ "scheme": "grpc" }));
     let routes = [(&plugins, &http1), (&plugins, &http2)];
-    let bench = Bench::start(&binary, &format!("{SCOPES}/request-headers"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/request-headers"), routes).await;
     let request = get("/a").header("x-a", "1").header("x-a", "2").header("x-e", "1").header("x-g", "1");
     for protocol in Protocol::ALL {
         for (route, padded) in [(0, "c"), (1, " c ")] {
-            let reply = bench.ask(protocol, route, &request).await;
+            let reply = harness.ask(protocol, route, &request).await;
             let mut headers = seen(&reply)["headers"].clone();
             let object = headers.as_object_mut().unwrap();
             object.retain(|name, _| name.starts_with("x-"));
@@ -205,7 +205,7 @@ async fn pingsix_rewrites_request_headers_as_they_are_written() {
             assert_eq!(headers, expected, "{protocol:?} {route}");
         }
     }
-    say(&format!("{TEST}: compared over four protocols"));
+    print_message(&format!("{TEST}: compared over four protocols"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -218,10 +218,10 @@ async fn pingsix_holds_conditions_on_the_host_header_over_http1_alone() {
         "headers": { "set": { "x-held": "1" } },
     } });
     let upstream = json!({});
-    let bench = Bench::start(&binary, &format!("{SCOPES}/host"), [(&plugins, &upstream)]).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/host"), [(&plugins, &upstream)]).await;
     for protocol in Protocol::ALL {
-        let reply = bench.ask(protocol, 0, &get("/a")).await;
+        let reply = harness.ask(protocol, 0, &get("/a")).await;
         assert_eq!(reply.header("x-held").is_some(), !protocol.http2(), "{protocol:?}");
     }
-    say(&format!("{TEST}: compared over four protocols"));
+    print_message(&format!("{TEST}: compared over four protocols"));
 }

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::SCOPES;
 use crate::client::{Protocol, ask_all};
 use crate::etcd::Etcd;
-use crate::process::{PATIENCE, Pair, Verdict};
-use crate::run::{binary, say};
+use crate::process::{Pair, Verdict, WAIT_TIMEOUT};
+use crate::run::{binary, print_message};
 
 /// A `RequestRedirect` filter and the listener its route is attached to, in the words of the specification.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ async fn the_responder_behind_pingsix_redirects_as_the_specification_says() {
         pairs.push((format!("routes/{index}"), route.to_string().into()));
     }
     let revision = etcd.publish_raw(&scope, &pairs).await;
-    assert_eq!(pair.verdict(revision, PATIENCE).await, Verdict::Accepted);
+    assert_eq!(pair.verdict(revision, WAIT_TIMEOUT).await, Verdict::Accepted);
 
     let (mut requests, mut expected) = (Vec::new(), Vec::new());
     for (index, filter) in filters.iter().enumerate() {
@@ -196,5 +196,9 @@ async fn the_responder_behind_pingsix_redirects_as_the_specification_says() {
             "{filter:?}\n  {request:?}"
         );
     }
-    say(&format!("{TEST}: {} redirects by {} filters over four protocols", replies.len(), filters.len()));
+    print_message(&format!(
+        "{TEST}: {} redirects by {} filters over four protocols",
+        replies.len(),
+        filters.len()
+    ));
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::matrix::{Filter, PATHS, Path, QUERIES};
 use super::{SCOPES, redirect};
-use crate::bench::{Bench, get, host};
 use crate::client::{Protocol, Reply};
-use crate::run::{binary, say};
+use crate::harness::{Harness, get, host};
+use crate::run::{binary, print_message};
 
 /// The plugin's configuration for a filter of a route on one exact hostname, where there is one that is right over
 /// all protocols of the listener.
@@ -97,7 +97,7 @@ async fn pingsix_redirects_as_the_specification_says_over_every_protocol() {
     }
     let upstream = json!({});
     let plugins = routes.iter().map(|(_, plugins)| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/native"), plugins).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/native"), plugins).await;
     let (mut requests, mut expected) = (Vec::new(), Vec::new());
     for (index, (filter, _)) in routes.iter().enumerate() {
         for (turn, path) in PATHS.into_iter().enumerate() {
@@ -116,7 +116,7 @@ async fn pingsix_redirects_as_the_specification_says_over_every_protocol() {
             }
         }
     }
-    let replies = bench.ask_all(&requests).await;
+    let replies = harness.ask_all(&requests).await;
     for ((sent, reply), expected) in requests.iter().zip(&replies).zip(expected) {
         let (protocol, index, request) = sent;
         let location = reply.header("location").unwrap_or_default();
@@ -127,7 +127,7 @@ async fn pingsix_redirects_as_the_specification_says_over_every_protocol() {
             routes[*index].1
         );
     }
-    say(&format!(
+    print_message(&format!(
         "{TEST}: {} redirects by {} configurations over four protocols",
         replies.len(),
         routes.len()
@@ -310,13 +310,13 @@ async fn pingsix_redirects_in_ways_that_may_surprise() {
     let plugins: Vec<Value> = forms.iter().map(|form| redirect(&form.config)).collect();
     let upstream = json!({});
     let routes = plugins.iter().map(|plugins| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/surprises"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/surprises"), routes).await;
     let mut compared = 0;
     for (index, form) in forms.iter().enumerate() {
         for (target, answers) in &form.asked {
             for (protocol, expected) in Protocol::ALL.into_iter().zip(answers) {
                 let request = get(target);
-                let reply = bench.ask(protocol, index, &request).await;
+                let reply = harness.ask(protocol, index, &request).await;
                 let expected = match expected {
                     Answer::To(location) => Answer::To(location.replace("HOST", &host(index))),
                     Answer::Backend | Answer::Status(_) => expected.clone(),
@@ -324,18 +324,18 @@ async fn pingsix_redirects_in_ways_that_may_surprise() {
                 assert_eq!(Answer::from(&reply), expected, "{} {protocol:?} {target}", form.config);
                 // The model knows no errors.
                 if !matches!(expected, Answer::Status(_)) {
-                    let modelled = Answer::from(bench.outcome(protocol, index, &request));
+                    let modelled = Answer::from(harness.outcome(protocol, index, &request));
                     assert_eq!(modelled, expected, "the model: {} {protocol:?} {target}", form.config);
                 }
                 compared += 1;
             }
         }
     }
-    say(&format!("{TEST}: {compared} answers of {} configurations", forms.len()));
+    print_message(&format!("{TEST}: {compared} answers of {} configurations", forms.len()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
+async fn redirects_of_pingsix_have_the_claimed_scheme_and_authority() {
     const TEST: &str = "native redirects and clients";
     let Some(binary) = binary(TEST) else { return };
     let path = redirect(&json!({ "uri": "/new", "regex_uri": [], "append_query_string": true }));
@@ -347,7 +347,7 @@ async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
     });
     let upstream = json!({});
     let routes = [&path, &scheme, &fixed].map(|plugins| (plugins, &upstream));
-    let bench = Bench::start(&binary, &format!("{SCOPES}/claims"), routes).await;
+    let harness = Harness::start(&binary, &format!("{SCOPES}/claims"), routes).await;
     let to = |location: String| Answer::To(location);
 
     for protocol in Protocol::ALL {
@@ -356,16 +356,16 @@ async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
             let request = Request::get(port, "/old?a");
             let origin = format!("{}://{}{port}", protocol.scheme(), host(0));
             let expected = format!("{}/new?a", if protocol.http2() { &origin } else { "" });
-            assert_eq!(Answer::from(&bench.ask(protocol, 0, &request).await), to(expected), "{protocol:?}");
+            assert_eq!(Answer::from(&harness.ask(protocol, 0, &request).await), to(expected), "{protocol:?}");
         }
         // `X-Forwarded-Proto` has no effect.
         let request = get("/p").header("X-Forwarded-Proto", "https");
         let expected = if protocol.tls() { Answer::Backend } else { to("https://secure.test/p".to_owned()) };
-        assert_eq!(Answer::from(&bench.ask(protocol, 1, &request).await), expected, "{protocol:?}");
+        assert_eq!(Answer::from(&harness.ask(protocol, 1, &request).await), expected, "{protocol:?}");
         // An answer with a fixed Location is the same over every protocol, and loses the query.
         for request in [get("/old"), get("/old?a=b"), get("/old").method("HEAD"), get("/old").method("POST")]
         {
-            let reply = bench.ask(protocol, 2, &request).await;
+            let reply = harness.ask(protocol, 2, &request).await;
             assert_eq!(
                 (reply.status, Answer::from(&reply)),
                 (301, to("https://other.test:8443/x?y".to_owned())),
@@ -375,13 +375,13 @@ async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
         // Over HTTP/2 a target of more than 64 KiB is refused, whatever the route.
         let long = format!("/{}", "x".repeat(65_500));
         for route in [0, 1] {
-            let reply = bench.ask(protocol, route, &get(&long)).await;
+            let reply = harness.ask(protocol, route, &get(&long)).await;
             assert_eq!(reply.status == 431, protocol.http2(), "{protocol:?} {route}: {}", reply.status);
         }
     }
     // In plaintext a client of HTTP/2 may claim `https`: the redirect to HTTPS lets it through to the backend.
-    assert_eq!(Answer::from(&bench.ask_claiming("https", 1, &get("/p")).await), Answer::Backend);
-    let reply = bench.ask_claiming("https", 0, &get("/old")).await;
+    assert_eq!(Answer::from(&harness.ask_with_claimed_scheme("https", 1, &get("/p")).await), Answer::Backend);
+    let reply = harness.ask_with_claimed_scheme("https", 0, &get("/old")).await;
     assert_eq!(Answer::from(&reply), to(format!("https://{}/new", host(0))));
-    say(&format!("{TEST}: compared over four protocols"));
+    print_message(&format!("{TEST}: compared over four protocols"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pingsix_translate::pingsix::{Config, Route};
 
 use super::tables::answering;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 const HOSTS: [&str; 8] = ["a.t", "b.a.t", "c.a.t", "x.b.a.t", "*.t", "*.a.t", "*.b.a.t", "d.u"];
 
@@ -51,8 +51,8 @@ fn host_covers(wide: &str, host: &str) -> bool {
 }
 
 /// Up to sixteen rules, closed.
-pub(super) fn table(dice: &mut Dice) -> Config {
-    let mut rules: Vec<Rule> = (0..2 + dice.below(15)).map(|_| rule(dice)).collect();
+pub(super) fn table(rng: &mut SeededRng) -> Config {
+    let mut rules: Vec<Rule> = (0..2 + rng.below(15)).map(|_| rule(rng)).collect();
     let hosts: BTreeSet<String> = rules.iter().filter_map(|rule| rule.host.clone()).collect();
     let landing: Vec<Vec<String>> = rules.iter().map(|rule| hosts_of(rule, &hosts)).collect();
     close(&mut rules, &landing);
@@ -67,15 +67,15 @@ pub(super) fn table(dice: &mut Dice) -> Config {
             priority: rule.priority * 100 + u32::try_from(index).unwrap(),
             ..Route::default()
         };
-        config.insert(&*id, answering(dice, &id, route));
+        config.insert(&*id, answering(rng, &id, route));
     }
     config
 }
 
-fn rule(dice: &mut Dice) -> Rule {
-    let host = dice.percent(80).then(|| dice.one(&HOSTS).to_owned());
-    let path = dice.one(&PREFIXES);
-    let exact = dice.percent(30);
+fn rule(rng: &mut SeededRng) -> Rule {
+    let host = rng.percent(80).then(|| rng.one(&HOSTS).to_owned());
+    let path = rng.one(&PREFIXES);
+    let exact = rng.percent(30);
     let uris = match (exact, path) {
         (true, path) => [Pattern::new(path, false)].into(),
         (false, "/") => [Pattern::new("/", false), Pattern::new("/", true)].into(),
@@ -84,8 +84,8 @@ fn rule(dice: &mut Dice) -> Rule {
             [Pattern::new(path, false), Pattern::new(&below, false), Pattern::new(&below, true)].into()
         }
     };
-    let count = 1 + dice.below(2);
-    let methods = if dice.percent(60) { Vec::new() } else { dice.some(count, &METHODS) };
+    let count = 1 + rng.below(2);
+    let methods = if rng.percent(60) { Vec::new() } else { rng.some(count, &METHODS) };
     // Host before path before method; the exact host before any wildcard, the exact path before any prefix.
     let of_host = host.as_deref().map_or(0, |host| host.len() + if host.starts_with('*') { 1 } else { 20 });
     let of_path = path.len() + if exact { 20 } else { 0 };

@@ -3,7 +3,7 @@
 use pingsix_translate::pingsix::Request;
 
 use crate::client::speaks_http2;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 const HOSTS: [&str; 18] = [
     "a.t",
@@ -97,51 +97,51 @@ const HEADERS: [(&str, &str); 12] = [
 ];
 
 /// Requests of many kinds.
-pub(super) fn draw(dice: &mut Dice, count: usize) -> Vec<Request> {
-    (0..count).map(|_| one(dice)).collect()
+pub(super) fn draw(rng: &mut SeededRng, count: usize) -> Vec<Request> {
+    (0..count).map(|_| one(rng)).collect()
 }
 
-fn one(dice: &mut Dice) -> Request {
+fn one(rng: &mut SeededRng) -> Request {
     // Half of the requests are plain, so that most of them find a route.
-    let plain = dice.percent(50);
-    let host = if plain { dice.one(&HOSTS[..4]) } else { dice.one(&HOSTS) };
-    let mut request = Request::get(host, dice.one(&PATHS));
+    let plain = rng.percent(50);
+    let host = if plain { rng.one(&HOSTS[..4]) } else { rng.one(&HOSTS) };
+    let mut request = Request::get(host, rng.one(&PATHS));
     request.peer = Some(([127, 0, 0, 1], 1).into());
-    if !plain || dice.percent(20) {
-        dice.one(&METHODS).clone_into(&mut request.method);
+    if !plain || rng.percent(20) {
+        rng.one(&METHODS).clone_into(&mut request.method);
     }
-    if dice.percent(40) {
-        request.query = Some(dice.one(&QUERIES).to_owned());
+    if rng.percent(40) {
+        request.query = Some(rng.one(&QUERIES).to_owned());
     }
-    for _ in 0..dice.below(3) {
-        let (name, value) = HEADERS[dice.below(HEADERS.len())];
+    for _ in 0..rng.below(3) {
+        let (name, value) = HEADERS[rng.below(HEADERS.len())];
         request = request.header(name, value);
     }
-    if dice.percent(10) {
-        request = preflight(dice, request);
+    if rng.percent(10) {
+        request = preflight(rng, request);
     }
-    if dice.percent(5) {
+    if rng.percent(5) {
         // Sent as HTTP/1.0.
         request.host = None;
-    } else if dice.percent(15) && speaks_http2(&request) {
+    } else if rng.percent(15) && speaks_http2(&request) {
         request = request.over_http2();
     }
     request
 }
 
-fn preflight(dice: &mut Dice, mut request: Request) -> Request {
-    if dice.percent(80) {
+fn preflight(rng: &mut SeededRng, mut request: Request) -> Request {
+    if rng.percent(80) {
         "OPTIONS".clone_into(&mut request.method);
     }
-    if dice.percent(80) {
-        request = request.header("Origin", dice.one(&["http://o.t", "http://q.t"]));
+    if rng.percent(80) {
+        request = request.header("Origin", rng.one(&["http://o.t", "http://q.t"]));
     }
-    if dice.percent(80) {
-        request = request
-            .header("Access-Control-Request-Method", dice.one(&["GET", "POST", "PURGE", "get", "G T"]));
+    if rng.percent(80) {
+        request =
+            request.header("Access-Control-Request-Method", rng.one(&["GET", "POST", "PURGE", "get", "G T"]));
     }
-    if dice.percent(40) {
-        request = request.header("Access-Control-Request-Headers", dice.one(&["x-a", "x-a, x-c", "X-B"]));
+    if rng.percent(40) {
+        request = request.header("Access-Control-Request-Headers", rng.one(&["x-a", "x-a, x-c", "X-B"]));
     }
     request
 }

@@ -6,8 +6,8 @@ use pingsix_translate::pingsix::plugin::{
 };
 use pingsix_translate::pingsix::{Config, Plugins, Route, Service};
 
-use crate::dice::Dice;
 use crate::echo::ROUTE;
+use crate::rng::SeededRng;
 
 /// The backends, and the upstreams named like them.
 pub(super) const BACKENDS: [&str; 4] = ["one", "two", "three", "four"];
@@ -44,33 +44,33 @@ const STATUSES: [u16; 10] = [200, 200, 201, 299, 403, 404, 500, 503, 999, 1000];
 const METHODS: [&str; 6] = ["GET", "POST", "HEAD", "OPTIONS", "PURGE", "get"];
 
 /// Three to six routes, with ties and with broad patterns before narrow ones.
-pub(super) fn open(dice: &mut Dice) -> Config {
+pub(super) fn open(rng: &mut SeededRng) -> Config {
     let mut config = Config::new();
-    let parameters = dice.percent(25);
-    let services = dice.percent(30);
+    let parameters = rng.percent(25);
+    let services = rng.percent(30);
     if services {
-        let count = dice.below(3);
-        let hosts = dice.some(count, &HOSTS);
-        let upstream_id = Some(dice.one(&BACKENDS).to_owned());
-        let plugins = if dice.percent(50) { Plugins::new().with(&Cors::default()) } else { Plugins::new() };
+        let count = rng.below(3);
+        let hosts = rng.some(count, &HOSTS);
+        let upstream_id = Some(rng.one(&BACKENDS).to_owned());
+        let plugins = if rng.percent(50) { Plugins::new().with(&Cors::default()) } else { Plugins::new() };
         config.insert("s", Service { hosts, upstream_id, plugins, ..Service::default() });
     }
     // All orders are tried in the model, so that six routes cost thirty times as much as four.
-    let routes = if dice.percent(10) { 6 } else { 3 + dice.below(3) };
+    let routes = if rng.percent(10) { 6 } else { 3 + rng.below(3) };
     for index in 0..routes {
         let id = format!("r{index}");
-        let count = 1 + dice.below(3);
-        let mut uris = dice.some(count, &PATHS);
-        if parameters && dice.percent(40) {
-            uris.push(dice.one(&PARAMETERS).to_owned());
+        let count = 1 + rng.below(3);
+        let mut uris = rng.some(count, &PATHS);
+        if parameters && rng.percent(40) {
+            uris.push(rng.one(&PARAMETERS).to_owned());
         }
-        let count = dice.below(3);
-        let hosts = if dice.percent(40) { Vec::new() } else { dice.some(count, &HOSTS) };
-        let count = 1 + dice.below(2);
-        let methods = if dice.percent(60) { Vec::new() } else { dice.some(count, &METHODS) };
-        let service_id = (services && dice.percent(40)).then(|| "s".to_owned());
-        let route = Route { uris, hosts, methods, service_id, priority: dice.number(4), ..Route::default() };
-        config.insert(&*id, answering(dice, &id, route));
+        let count = rng.below(3);
+        let hosts = if rng.percent(40) { Vec::new() } else { rng.some(count, &HOSTS) };
+        let count = 1 + rng.below(2);
+        let methods = if rng.percent(60) { Vec::new() } else { rng.some(count, &METHODS) };
+        let service_id = (services && rng.percent(40)).then(|| "s".to_owned());
+        let route = Route { uris, hosts, methods, service_id, priority: rng.number(4), ..Route::default() };
+        config.insert(&*id, answering(rng, &id, route));
     }
     config
 }
@@ -87,20 +87,20 @@ pub(super) fn swallowing() -> Config {
 }
 
 /// Gives a route a distinct response: without a backend, by a redirect, or by backends.
-pub(super) fn answering(dice: &mut Dice, id: &str, route: Route) -> Route {
+pub(super) fn answering(rng: &mut SeededRng, id: &str, route: Route) -> Route {
     let upstream_id = match &route.service_id {
-        Some(_) if dice.percent(50) => None,
-        _ => Some(dice.one(&BACKENDS).to_owned()),
+        Some(_) if rng.percent(50) => None,
+        _ => Some(rng.one(&BACKENDS).to_owned()),
     };
-    let plugins = match dice.below(10) {
-        0..5 => Plugins::new().with(&fixed(id, STATUSES[dice.below(STATUSES.len())])),
+    let plugins = match rng.below(10) {
+        0..5 => Plugins::new().with(&fixed(id, STATUSES[rng.below(STATUSES.len())])),
         5 => Plugins::new()
             .with(&Echo { body: id.to_owned(), headers: [(ROUTE.to_owned(), id.to_owned())].into() }),
         // Over TLS the backend of a redirect to HTTPS gets the request.
-        6 => Plugins::new().with(&redirect(dice, id)).with(&marking(id)),
-        _ => Plugins::new().with(&split(dice)).with(&marking(id)),
+        6 => Plugins::new().with(&redirect(rng, id)).with(&marking(id)),
+        _ => Plugins::new().with(&split(rng)).with(&marking(id)),
     };
-    let plugins = if dice.percent(25) { plugins.with(&cors(dice)) } else { plugins };
+    let plugins = if rng.percent(25) { plugins.with(&cors(rng)) } else { plugins };
     // A plugin of the service that nothing replaces must not hide the mark of the route.
     Route { plugins, upstream_id, ..route }
 }
@@ -119,28 +119,28 @@ fn marking(id: &str) -> ProxyRewrite {
     }
 }
 
-fn redirect(dice: &mut Dice, id: &str) -> Redirect {
-    let ret_code = [301, 302, 303, 307, 308][dice.below(5)];
-    let append_query_string = dice.percent(50);
+fn redirect(rng: &mut SeededRng, id: &str) -> Redirect {
+    let ret_code = [301, 302, 303, 307, 308][rng.below(5)];
+    let append_query_string = rng.percent(50);
     let redirect = Redirect { ret_code, append_query_string, ..Redirect::default() };
-    match dice.below(3) {
+    match rng.below(3) {
         0 => Redirect { uri: Some(format!("/{id}?moved=1")), ..redirect },
         1 => Redirect { http_to_https: true, redirect_host: Some(format!("{id}.t:8443")), ..redirect },
         _ => Redirect { regex_uri: vec!["^/(a?)(.*)$".to_owned(), format!("/{id}/$2/$1/$3")], ..redirect },
     }
 }
 
-fn cors(dice: &mut Dice) -> Cors {
+fn cors(rng: &mut SeededRng) -> Cors {
     Cors {
-        allow_origins: dice.one(&["*", "**", "http://o.t", "http://p.t, http://o.t"]).to_owned(),
-        allow_methods: dice.one(&["*", "GET", "get,POST"]).to_owned(),
-        allow_headers: dice.one(&["*", "x-a", "X-B, x-a"]).to_owned(),
+        allow_origins: rng.one(&["*", "**", "http://o.t", "http://p.t, http://o.t"]).to_owned(),
+        allow_methods: rng.one(&["*", "GET", "get,POST"]).to_owned(),
+        allow_headers: rng.one(&["*", "x-a", "X-B, x-a"]).to_owned(),
         ..Cors::default()
     }
 }
 
 /// A decision list over headers, arguments and other variables, weights included.
-fn split(dice: &mut Dice) -> TrafficSplit {
+fn split(rng: &mut SeededRng) -> TrafficSplit {
     const VARIABLES: [&str; 16] = [
         "http_x-v",
         "http_X-V",
@@ -161,23 +161,23 @@ fn split(dice: &mut Dice) -> TrafficSplit {
     ];
     const VALUES: [&str; 12] =
         ["", "1", "2", "1 ", "%31", "/a/b", "/a/b?v=1", "v=1", "a.t", "1+1", "a=b", "GET"];
-    let rule = |dice: &mut Dice| SplitRule {
-        vars: (0..dice.below(3))
+    let rule = |rng: &mut SeededRng| SplitRule {
+        vars: (0..rng.below(3))
             .map(|_| {
-                let operator = dice.one(&["==", "==", "==", "!=", "!=", "~~"]);
-                let mut condition = vec![dice.one(&VARIABLES), operator, dice.one(&VALUES)];
-                condition.truncate(if dice.percent(5) { 2 } else { 3 });
+                let operator = rng.one(&["==", "==", "==", "!=", "!=", "~~"]);
+                let mut condition = vec![rng.one(&VARIABLES), operator, rng.one(&VALUES)];
+                condition.truncate(if rng.percent(5) { 2 } else { 3 });
                 condition.into_iter().map(str::to_owned).collect()
             })
             .collect(),
-        weighted_upstreams: (0..=dice.below(3))
+        weighted_upstreams: (0..=rng.below(3))
             .map(|index| WeightedUpstream {
-                upstream_id: dice.percent(85).then(|| dice.one(&BACKENDS).to_owned()),
+                upstream_id: rng.percent(85).then(|| rng.one(&BACKENDS).to_owned()),
                 upstream: None,
                 // The first has a share, because a sum of zero is refused.
-                weight: if index == 0 { 1 } else { dice.number(3) },
+                weight: if index == 0 { 1 } else { rng.number(3) },
             })
             .collect(),
     };
-    TrafficSplit { rules: (0..=dice.below(3)).map(|_| rule(dice)).collect() }
+    TrafficSplit { rules: (0..=rng.below(3)).map(|_| rule(rng)).collect() }
 }

@@ -6,7 +6,7 @@ use pingsix_translate::pingsix::{Config, Outcome, Request, RouteTable, Router};
 
 use super::agrees;
 use crate::client::Reply;
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 
 /// The distinct ways in which a table can answer some requests. One way is called a world; an order of insertion
 /// lives in one of them, or is refused.
@@ -38,9 +38,14 @@ impl<'c> Worlds<'c> {
     }
 
     /// Some orders.
-    pub(super) fn drawn(config: &'c Config, requests: &[Request], dice: &mut Dice, orders: usize) -> Self {
+    pub(super) fn drawn(
+        config: &'c Config,
+        requests: &[Request],
+        rng: &mut SeededRng,
+        orders: usize,
+    ) -> Self {
         let table = RouteTable::new(config);
-        let orders = (0..orders).map(|_| dice.order(table.len())).collect();
+        let orders = (0..orders).map(|_| rng.order(table.len())).collect();
         Self::in_orders(&table, requests, orders)
     }
 

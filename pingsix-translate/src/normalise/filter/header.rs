@@ -131,17 +131,15 @@ fn checked(
         refusals.push(Refusal::new(at, Reason::UnsupportedValue, message));
     };
     let at_name = || if value.is_some() { at().child("name") } else { at() };
-    let Ok(header) = http::HeaderName::from_bytes(name.as_bytes()) else {
-        refuse(at_name(), format!("\"{name}\" is not a header name."));
-        return None;
+    let header = match header_name(name) {
+        Ok(header) => header,
+        Err(message) => {
+            refuse(at_name(), message);
+            return None;
+        }
     };
-    let header = header.as_str();
-    if message == Message::Request && header == "host" {
+    if message == Message::Request && header == http::header::HOST {
         refuse(at_name(), "The Host header is changed by a URLRewrite filter, not by a modifier.".to_owned());
-        return None;
-    }
-    if RESERVED.contains(&header) {
-        refuse(at_name(), format!("Header {name} belongs to the gateway and cannot be modified."));
         return None;
     }
     if let Some(value) = value {
@@ -160,7 +158,22 @@ fn checked(
             return None;
         }
     }
-    Some(header.to_owned())
+    Some(header.as_str().to_owned())
+}
+
+/// The name of a header that routes and policies may change.
+///
+/// # Errors
+///
+/// Says why the header cannot be changed.
+pub(crate) fn header_name(name: &str) -> Result<http::HeaderName, String> {
+    match http::HeaderName::from_bytes(name.as_bytes()) {
+        Err(_) => Err(format!("\"{name}\" is not a header name.")),
+        Ok(header) if RESERVED.contains(&header.as_str()) => {
+            Err(format!("Header {name} belongs to the gateway and cannot be modified."))
+        }
+        Ok(header) => Ok(header),
+    }
 }
 
 impl HeaderChanges {
@@ -175,7 +188,7 @@ impl HeaderChanges {
     }
 
     /// The plugin of PingSIX that changes responses.
-    pub(super) fn lower_response(&self) -> Option<ResponseRewrite> {
+    pub(crate) fn lower_response(&self) -> Option<ResponseRewrite> {
         (!self.is_empty()).then(|| ResponseRewrite {
             headers: Some(ResponseHeaders::Structured {
                 set: self.set.iter().cloned().collect(),

@@ -1,4 +1,4 @@
-//! `ip-restriction`: who may come in by address.
+//! `ip-restriction`: access by client address.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,22 @@ use crate::pingsix::omit;
 /// PingSIX: `src/plugins/ip_restriction.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IpRestriction {
-    /// Networks that may come in.
+    /// The allowed networks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whitelist: Vec<String>,
-    /// Networks that may not.
+    /// The denied networks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blacklist: Vec<String>,
     /// The body of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Networks whose forwarding headers are believed.
+    /// The networks of trusted proxies, whose forwarding headers count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<String>,
-    /// Whether forwarding headers count at all.
+    /// Whether forwarding headers count.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub use_forwarded_headers: bool,
-    /// What an invalid `X-Forwarded-For` of a trusted proxy leads to.
+    /// The handling of an invalid `X-Forwarded-For` of a trusted proxy.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub forwarded_header_error_policy: ForwardedHeaderErrorPolicy,
 }
@@ -33,7 +33,7 @@ impl PluginConfig for IpRestriction {
     const NAME: &'static str = "ip-restriction";
 }
 
-/// What an invalid forwarding header leads to.
+/// The handling of an invalid forwarding header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForwardedHeaderErrorPolicy {

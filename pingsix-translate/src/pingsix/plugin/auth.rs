@@ -8,7 +8,7 @@ use super::PluginConfig;
 use crate::pingsix::omit;
 use crate::pingsix::secret::Redacted;
 
-/// One or several keys that let a request in. PingSIX: `src/plugins/key_auth.rs`.
+/// API keys. PingSIX: `src/plugins/key_auth.rs`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyAuth {
     /// The header that carries the key.
@@ -23,7 +23,7 @@ pub struct KeyAuth {
     /// The keys, or encryption envelopes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Whether the key is kept from the backend.
+    /// Whether the key is removed from the request to the backend.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hide_credentials: bool,
 }
@@ -76,7 +76,7 @@ pub struct BasicAuth {
     /// The password, or an encryption envelope; not empty.
     #[garde(length(min = 1))]
     pub password: String,
-    /// Whether the `Authorization` header is kept from the backend.
+    /// Whether the `Authorization` header is removed from the request to the backend.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hide_credentials: bool,
 }
@@ -107,7 +107,7 @@ pub struct JwtAuth {
     /// The cookie that carries the token.
     #[serde(default = "JwtAuth::default_cookie", skip_serializing_if = "JwtAuth::is_default_cookie")]
     pub cookie: String,
-    /// Whether the token is kept from the backend.
+    /// Whether the token is removed from the request to the backend.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hide_credentials: bool,
     /// Whether the claims are kept for other plugins.
@@ -122,19 +122,19 @@ pub struct JwtAuth {
     /// Whether the secret is in base64.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub base64_secret: bool,
-    /// Seconds a token outlives its expiry.
+    /// The tolerance of the expiry of tokens, in seconds.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub lifetime_grace_period: u64,
     /// The public key of an RSA or elliptic-curve algorithm, in PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_key: Option<String>,
-    /// The issuer a token must name.
+    /// The required issuer of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iss: Option<String>,
-    /// The audience a token must name.
+    /// The required audience of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aud: Option<String>,
-    /// Claims a token must have.
+    /// The required claims of tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_claims: Vec<String>,
 }
@@ -201,7 +201,7 @@ impl fmt::Debug for JwtAuth {
     }
 }
 
-/// The signature algorithms PingSIX decodes; it refuses some of them afterwards.
+/// The signature algorithms that PingSIX decodes. PingSIX refuses some of them after decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JwtAlgorithm {
     /// HMAC with SHA-256.
@@ -238,7 +238,7 @@ pub struct Csrf {
     /// The signing key, or an encryption envelope; not empty.
     #[garde(length(min = 1))]
     pub key: String,
-    /// Seconds a token stays valid; for ever when 0.
+    /// The lifetime of a token in seconds; 0 for an unlimited lifetime.
     #[serde(default = "Csrf::default_expires", skip_serializing_if = "Csrf::is_default_expires")]
     pub expires: u64,
     /// The name of the cookie and of the header.

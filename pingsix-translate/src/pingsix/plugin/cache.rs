@@ -10,7 +10,7 @@ use crate::pingsix::omit;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct Cache {
-    /// Seconds a response stays fresh, from 1.
+    /// The time in seconds for which a response is fresh, from 1.
     #[garde(range(min = 1))]
     pub ttl: u64,
     /// Methods whose responses are kept.
@@ -29,13 +29,13 @@ pub struct Cache {
     /// Whether `X-Cache-Status` is left out.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hide_cache_headers: bool,
-    /// Where responses live; PingSIX refuses [`Scope::Cluster`].
+    /// The place of stored responses; PingSIX refuses [`Scope::Cluster`].
     #[serde(default, skip_serializing_if = "omit::default")]
     pub scope: Scope,
     /// The largest body in bytes; 0 is no limit, absence the process default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_file_size_bytes: Option<usize>,
-    /// Seconds a stale response serves while a fresh one is fetched.
+    /// The time in seconds for which a stale response is served while PingSIX fetches a fresh one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale_while_revalidate_secs: Option<u64>,
     /// Whether `s-maxage` overrides the freshness.

@@ -14,13 +14,13 @@ pub struct Cors {
     /// Methods, separated by commas; `*`, or `**` for all PingSIX knows.
     #[serde(default = "omit::star", skip_serializing_if = "omit::is_star")]
     pub allow_methods: String,
-    /// Request headers, separated by commas; `*`, or `**` to reflect those asked for.
+    /// Request headers, separated by commas; `*`, or `**` to reflect the requested ones.
     #[serde(default = "omit::star", skip_serializing_if = "omit::is_star")]
     pub allow_headers: String,
     /// Response headers that scripts may read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expose_headers: Option<String>,
-    /// Seconds a preflight stays valid.
+    /// The time in seconds for which a preflight is valid.
     #[serde(default = "default_max_age", skip_serializing_if = "is_default_max_age")]
     pub max_age: i32,
     /// Whether credentials are allowed; not with any origin, nor with headers `*`.

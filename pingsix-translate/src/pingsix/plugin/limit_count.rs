@@ -10,10 +10,10 @@ use crate::pingsix::upstream::HashOn;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
 #[garde(allow_unvalidated)]
 pub struct LimitCount {
-    /// Where the key comes from.
+    /// The source of the key.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub key_type: HashOn,
-    /// The variable, header or cookie that tells clients apart: letters, digits, `.`, `_`, `-`.
+    /// The variable, header or cookie that distinguishes clients: letters, digits, `.`, `_`, `-`.
     #[serde(default = "default_key", skip_serializing_if = "is_default_key")]
     pub key: String,
     /// The window in seconds, 1 to 86400.
@@ -22,20 +22,20 @@ pub struct LimitCount {
     /// Requests per window, from 1.
     #[garde(range(min = 1))]
     pub count: u32,
-    /// The status beyond that, 400 to 599.
+    /// The status of rejected requests, 400 to 599.
     #[serde(default = "default_rejected_code", skip_serializing_if = "is_default_rejected_code")]
     #[garde(range(min = 400, max = 599))]
     pub rejected_code: u16,
-    /// The body beyond that.
+    /// The body of rejected requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected_msg: Option<String>,
-    /// Whether responses tell the quota.
+    /// Whether responses have headers with the quota.
     #[serde(default = "omit::yes", skip_serializing_if = "omit::is_yes")]
     pub show_limit_quota_header: bool,
-    /// What happens to a request without the key.
+    /// The handling of a request without the key.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub key_missing_policy: KeyMissingPolicy,
-    /// Where counters live; PingSIX refuses [`Scope::Cluster`].
+    /// The place of counters; PingSIX refuses [`Scope::Cluster`].
     #[serde(default, skip_serializing_if = "omit::default")]
     pub scope: Scope,
 }
@@ -77,20 +77,20 @@ fn is_default_rejected_code(code: &u16) -> bool {
     *code == default_rejected_code()
 }
 
-/// What happens to a request without the key.
+/// The handling of a request without the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyMissingPolicy {
-    /// It passes, uncounted.
+    /// The request passes uncounted.
     #[default]
     Allow,
-    /// It is answered with 400.
+    /// PingSIX answers 400.
     Deny,
     /// All such requests share one counter.
     Default,
 }
 
-/// Where a plugin's state lives.
+/// The place of a plugin's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

@@ -1,4 +1,4 @@
-//! `request-id`, `prometheus`, `file-logger` and `grpc-web`: plugins that leave routing alone.
+//! `request-id`, `prometheus`, `file-logger` and `grpc-web`: plugins without effect on routing.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -20,7 +20,7 @@ pub struct RequestId {
         skip_serializing_if = "RequestId::is_default_algorithm"
     )]
     pub algorithm: String,
-    /// The shape of an id of the algorithm `range_id`. When this object is absent such ids are empty.
+    /// The form of ids of the algorithm `range_id`. Without this object, such ids are empty.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub range_id: RangeId,
 }
@@ -58,13 +58,13 @@ impl RequestId {
     }
 }
 
-/// The shape of a random id. The default, an empty one, is what PingSIX assumes when the object is absent.
+/// The form of a random id. The default is the empty id that PingSIX uses without this object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeId {
     /// The characters to draw from; letters and digits when the object is present without this field.
     #[serde(default = "RangeId::default_char_set")]
     pub char_set: String,
-    /// How many to draw; 16 when the object is present without this field.
+    /// The number of characters; 16 when the object is present without this field.
     #[serde(default = "RangeId::default_length")]
     pub length: u32,
 }
@@ -79,16 +79,16 @@ impl RangeId {
     }
 }
 
-/// Metrics; they exist only where this plugin is. PingSIX: `src/plugins/prometheus.rs`.
+/// Metrics of the requests with this plugin. PingSIX: `src/plugins/prometheus.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prometheus {
     /// The longest path label in bytes.
     #[serde(default = "Prometheus::hundred", skip_serializing_if = "Prometheus::is_hundred")]
     pub max_label_length: usize,
-    /// How many different path labels there may be.
+    /// The limit of distinct path labels.
     #[serde(default = "Prometheus::thousand", skip_serializing_if = "Prometheus::is_thousand")]
     pub max_unique_paths: usize,
-    /// How many different host labels there may be.
+    /// The limit of distinct host labels.
     #[serde(default = "Prometheus::hundred", skip_serializing_if = "Prometheus::is_hundred")]
     pub max_unique_hosts: usize,
     /// Whether labels carry names rather than ids.

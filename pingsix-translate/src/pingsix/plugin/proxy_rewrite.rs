@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PluginConfig;
 
-/// Changes to the copy of the request that goes to the backend; matching is over by then.
-/// PingSIX: `src/plugins/proxy_rewrite.rs`.
+/// Changes to the request to the backend, after matching. PingSIX: `src/plugins/proxy_rewrite.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyRewrite {
     /// The whole path; wins over [`regex_uri`](Self::regex_uri).

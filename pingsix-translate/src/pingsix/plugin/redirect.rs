@@ -1,4 +1,4 @@
-//! `redirect`: an answer that sends the client elsewhere.
+//! `redirect`: redirects.
 
 use serde::{Deserialize, Serialize};
 

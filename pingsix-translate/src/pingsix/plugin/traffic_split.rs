@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::PluginConfig;
 use crate::pingsix::upstream::Upstream;
 
-/// An ordered decision list: the first rule whose conditions all hold chooses the upstream; when none does,
-/// the route's own upstream serves. PingSIX: `src/plugins/traffic_split.rs`.
+/// An ordered decision list: the first rule whose conditions all hold chooses the upstream. Without such a rule, the
+/// route's own upstream serves. PingSIX: `src/plugins/traffic_split.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficSplit {
     /// The rules in order; at least one.

@@ -1,12 +1,12 @@
-//! Preflights: which of them the `cors` plugin answers, and how.
+//! The answers of the `cors` plugin to preflights.
 
 use super::request::Request;
 use crate::pingsix::plugin::Cors;
 
-/// The methods a preflight can be allowed at all (`src/plugins/cors.rs`).
+/// The methods for which the plugin can allow a preflight (`src/plugins/cors.rs`).
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
 
-/// Whether the plugin allows the preflight; `None` when the request is none, so that it goes on.
+/// Whether the plugin allows the preflight; `None` for a request that is no preflight.
 pub(super) fn preflight(cors: &Cors, request: &Request) -> Option<bool> {
     if request.method != "OPTIONS" {
         return None;

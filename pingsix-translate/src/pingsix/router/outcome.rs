@@ -1,4 +1,4 @@
-//! What PingSIX does with a request.
+//! The outcome of a request.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::{Router, Row, cors, redirect, split};
 use crate::pingsix::plugin::{Abort, Cors, Echo, FaultInjection, PluginConfig, Redirect, TrafficSplit};
 use crate::pingsix::{DocumentKey, Upstream};
 
-/// What PingSIX does with a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<'c> {
-    /// No route serves it: 404.
+    /// 404, because no route matches.
     NotFound,
-    /// It is answered without a backend, by `fault-injection` or `echo`.
+    /// An answer without a backend, by `fault-injection` or `echo`.
     Static {
         /// The route.
         route: &'c DocumentKey,
@@ -23,14 +23,14 @@ pub enum Outcome<'c> {
         /// The body; it is not sent for HEAD.
         body: String,
     },
-    /// It is a CORS preflight, answered with 204 when it is allowed and with 403 when not.
+    /// The answer to a CORS preflight: 204, or 403 if not allowed.
     Preflight {
         /// The route.
         route: &'c DocumentKey,
         /// Whether it is allowed.
         allowed: bool,
     },
-    /// The client is sent elsewhere.
+    /// A redirect.
     Redirect {
         /// The route.
         route: &'c DocumentKey,
@@ -39,12 +39,12 @@ pub enum Outcome<'c> {
         /// The `Location` header, byte for byte.
         location: String,
     },
-    /// It goes to a backend.
+    /// A request to a backend.
     Forward {
         /// The route.
         route: &'c DocumentKey,
-        /// The upstreams it may reach and their shares, in the order of the configuration; none only when the
-        /// configuration would be refused.
+        /// The possible upstreams and their shares, in the order of the configuration. They are empty only for a
+        /// configuration that PingSIX refuses.
         candidates: Vec<Candidate>,
     },
 }
@@ -61,19 +61,18 @@ pub struct Candidate {
 /// An upstream as a document refers to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamRef {
-    /// By id.
+    /// A named upstream, by its id.
     Named(String),
-    /// Written out.
+    /// An inline upstream.
     Inline(Box<Upstream>),
 }
 
 impl<'c> Router<'c> {
-    /// What PingSIX does with a request: it finds the route, runs the plugins that may answer in their order,
-    /// and chooses upstreams.
+    /// The outcome of a request: the model finds the route, runs the plugins that may answer in their order, and
+    /// chooses upstreams.
     ///
-    /// Plugins that refuse requests for reasons outside the model (authentication, addresses, quotas, CSRF) are
-    /// taken to let everything pass, and so is a `fault-injection` that hits only a share of requests. The
-    /// configuration is taken to be one that PingSIX accepts.
+    /// Plugins with reasons outside of the model pass every request: authentication, addresses, quotas and CSRF, and a
+    /// `fault-injection` for a share of requests. The configuration must be one that PingSIX accepts.
     pub fn outcome(&self, request: &Request) -> Outcome<'c> {
         let Some(row) = self.row_for(request) else { return Outcome::NotFound };
         // All plugins of global rules run before any of the route; both stages may answer.
@@ -174,7 +173,7 @@ fn static_answer(
         name.parse::<http::HeaderName>().is_ok() && value.parse::<http::HeaderValue>().is_ok()
     });
     if !valid {
-        // PingSIX fails while it builds the answer, and an empty 500 is what the client gets.
+        // PingSIX fails to build the answer, and the client gets an empty 500.
         return Outcome::Static { route, status: 500, headers: Vec::new(), body: String::new() };
     }
     Outcome::Static { route, status, headers, body }

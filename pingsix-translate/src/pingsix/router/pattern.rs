@@ -1,6 +1,6 @@
 //! The syntax of patterns, checked without inserting them, and the form in which hosts are stored.
 
-/// What a well-formed pattern consists of.
+/// The parts of a well-formed pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternShape {
     /// The number of `{name}` segments.
@@ -11,7 +11,7 @@ pub struct PatternShape {
     pub escapes: bool,
 }
 
-/// What is wrong with a pattern by itself.
+/// The fault of a pattern by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFault {
     /// A brace has no partner, or there is no valid name between two.
@@ -28,14 +28,14 @@ pub enum PatternFault {
     TooManyParams,
 }
 
-/// The most `{name}` segments matchit can take (`normalize_params` names them with letters).
+/// The largest number of `{name}` segments in matchit, whose `normalize_params` names them with letters.
 const MAX_PARAMS: usize = 25;
 
 /// Reads a path pattern, or a host pattern as [`reverse_host`] gives it, by the rules of matchit 0.8.4.
 ///
 /// # Errors
 ///
-/// [`PatternFault`] when matchit would refuse the pattern, or panic on it, whatever else was inserted.
+/// [`PatternFault`] if matchit would refuse the pattern or panic on it, in an empty router too.
 pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternFault> {
     let mut shape = PatternShape { params: 0, catch_all: false, escapes: false };
     if !pattern.bytes().any(|byte| matches!(byte, b'{' | b'}')) {
@@ -47,7 +47,7 @@ pub fn inspect_pattern(pattern: &str) -> Result<PatternShape, PatternFault> {
     while let Some(wildcard) = next_wildcard(&symbols, at)? {
         if wildcard.catch_all {
             if wildcard.end != symbols.len() {
-                // The rest is read first, because a fault in it is reported first.
+                // The rest is read first, because matchit reports its faults first.
                 while next_wildcard(&symbols, at)?.is_some_and(|next| advance(&mut at, &next)) {}
                 return Err(PatternFault::CatchAllInside);
             }
@@ -103,7 +103,7 @@ fn next_wildcard(symbols: &[Symbol], from: usize) -> Result<Option<Wildcard>, Pa
         if is(start + 1, b'}') {
             return Err(PatternFault::Name);
         }
-        // The first byte of the name may be `*`, and matchit looks at no byte before the second.
+        // The first byte of the name may be `*`, so matchit checks the name from its second byte on.
         for (end, symbol) in symbols.iter().enumerate().skip(start + 2) {
             match symbol.byte {
                 b'}' if symbol.escaped => {}
@@ -135,7 +135,7 @@ pub fn reverse_host(host: &str) -> String {
     }
 }
 
-/// A request's host as PingSIX looks it up.
+/// The form in which PingSIX looks up a request's host.
 pub(super) fn reverse(host: &str) -> String {
     host.chars().rev().map(|letter| letter.to_ascii_lowercase()).collect()
 }

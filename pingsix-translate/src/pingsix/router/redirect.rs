@@ -8,7 +8,7 @@ use super::request::Request;
 use crate::pingsix::plugin::Redirect;
 use crate::pingsix::uri::path_and_query;
 
-/// Where the plugin sends the request; `None` when it lets the request pass.
+/// The location of the redirect; `None` if the plugin passes the request.
 pub(super) fn location(redirect: &Redirect, request: &Request) -> Option<String> {
     if redirect.http_to_https && needs_https(redirect, request) {
         let host = redirect.redirect_host.as_deref().unwrap_or_default().trim();
@@ -36,7 +36,7 @@ pub(super) fn location(redirect: &Redirect, request: &Request) -> Option<String>
         (_, target, _) => target.to_owned(),
     };
     let target = path_and_query(&if query.is_empty() { path } else { format!("{path}?{query}") })?;
-    // Whole URLs get through, but on HTTP/2 the request's scheme and authority stay in front of whatever the target is.
+    // A target may be a whole URL. On HTTP/2, the request's scheme and authority precede any target.
     Some(match (request.http2, &request.host) {
         (true, Some(authority)) => {
             format!("{}://{authority}{target}", if request.tls { "https" } else { "http" })
@@ -51,7 +51,7 @@ fn needs_https(redirect: &Redirect, request: &Request) -> bool {
         .is_some_and(|peer| redirect.trusted_proxies.iter().any(|network| contains(network, peer.ip())));
     let forwarded =
         request.first_header("x-forwarded-proto").is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
-    // A plaintext HTTP/2 request names the scheme `http` itself, and PingSIX then asks no proxy.
+    // A plaintext HTTP/2 request carries the scheme `http`, and PingSIX ignores headers of proxies then.
     !request.tls && (request.http2 || !(trusted && forwarded))
 }
 
@@ -62,8 +62,8 @@ fn contains(network: &str, address: IpAddr) -> bool {
     }
 }
 
-/// What `regex_uri` makes of a path: the template of the first pattern that matches anywhere, with `$1` and so
-/// on replaced, instead of the whole path; the path itself when none matches (`src/core/plugin.rs`).
+/// The path after `regex_uri` (`src/core/plugin.rs`): the template of the first pattern that matches anywhere replaces
+/// the whole path, with the groups `$1` and so on. Without a match, the path stays.
 fn rewrite_path(regex_uri: &[String], path: &str) -> String {
     let pairs = regex_uri.chunks_exact(2).filter_map(|pair| match pair {
         [pattern, template] => Some((Regex::new(pattern).ok()?, template)),

@@ -1,8 +1,8 @@
-//! A request as PingSIX sees it, and the variables its plugins read.
+//! A request in PingSIX, and the variables that plugins read.
 
 use std::net::SocketAddr;
 
-/// A request as PingSIX sees it.
+/// A request in PingSIX.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The method, as sent.
@@ -11,7 +11,7 @@ pub struct Request {
     pub host: Option<String>,
     /// The path, raw: still percent-encoded, without query.
     pub path: String,
-    /// What follows the `?`, raw; `None` without `?`.
+    /// The raw query behind the `?`; `None` without `?`.
     pub query: Option<String>,
     /// The other headers in order, names in any case. The `Host` header of HTTP/1 need not be repeated.
     pub headers: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A GET over plaintext HTTP/1.1 with nothing but a host and a path, which may carry a query.
+    /// A GET over plaintext HTTP/1.1 with a host, a path and an optional query.
     pub fn get(host: &str, target: &str) -> Self {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
@@ -114,7 +114,7 @@ impl Request {
         }
     }
 
-    /// Path and query as they stand in the request line.
+    /// Path and query in the form of the request line.
     pub(super) fn path_and_query(&self) -> String {
         match &self.query {
             Some(query) => format!("{}?{query}", self.path),

@@ -1,19 +1,19 @@
-//! Which upstreams a request may reach.
+//! The possible upstreams of a request.
 
 use super::outcome::{Candidate, UpstreamRef};
 use super::request::{Request, conditions_hold};
 use crate::pingsix::plugin::{TrafficSplit, WeightedUpstream};
 use crate::pingsix::{Route, Service, Upstream};
 
-/// The targets of the first rule whose conditions hold; `None` when none does. PingSIX gives a target of
-/// weight 0 nothing, so it is left out.
+/// The targets of the first rule whose conditions hold; `None` without such a rule. Targets of weight 0 get no
+/// requests and are left out.
 pub(super) fn chosen_targets(split: TrafficSplit, request: &Request) -> Option<Vec<WeightedUpstream>> {
     let rule = split.rules.into_iter().find(|rule| conditions_hold(&rule.vars, request))?;
     Some(rule.weighted_upstreams.into_iter().filter(|target| target.weight > 0).collect())
 }
 
-/// The candidates of a list of targets. A target without upstream is the route's own; PingSIX adds no shares
-/// up, so neither does this.
+/// The candidates of a list of targets. A target without upstream stands for the route's own. Repeated upstreams stay
+/// separate, as in PingSIX.
 pub(super) fn candidates(targets: Vec<WeightedUpstream>, own: Option<&UpstreamRef>) -> Vec<Candidate> {
     targets
         .into_iter()

@@ -1,4 +1,4 @@
-//! What the model says about the tables whose behaviour was observed on PingSIX itself.
+//! The model on tables whose behaviour was observed on PingSIX itself.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// What a request yields over all insertion orders: route ids, `404`, or `refused`.
+/// The outcomes of a request over all insertion orders: route ids, `404`, or `refused`.
 fn answers(config: &Config, host: Option<&str>, path: &str, method: &str) -> BTreeSet<String> {
     let table = RouteTable::new(config);
     permutations(table.len())

@@ -3,11 +3,10 @@
 use super::{Rule, Severity, Subject, ValidateOptions, Violation};
 use crate::pingsix::{Config, Route};
 
-/// The bytes of a list response beyond which PingSIX cannot read its prefix: the decode limit of its etcd
-/// client, which nothing overrides.
+/// The largest list response that PingSIX can read, in bytes: the decode limit of its etcd client.
 pub const BYTES_LIMIT: usize = 4 * 1024 * 1024;
 
-/// The default budget in bytes, 3.5 MiB, which leaves room for what others estimate differently.
+/// The default budget in bytes, 3.5 MiB, which leaves room for differences between estimates.
 pub const BYTES_BUDGET: usize = 3_670_016;
 
 /// The default budget in matcher entries.

@@ -1,10 +1,9 @@
-//! Whether a table answers the same in every order of insertion.
+//! The independence of a table from the order of insertion.
 //!
-//! PingSIX looks a pattern up as if it were a request before it inserts it, so a broad pattern that is already
-//! there swallows a narrow one. If every route that has a broad pattern lists before it all narrower patterns
-//! of the same router, then whenever the broad pattern exists the narrower ones do too, and the look-up of a
-//! pattern finds its own entry or none. What remains are routes that share an entry: among equal priorities
-//! the first inserted wins.
+//! PingSIX looks up a pattern as if it were a request before the insertion, so an existing broad pattern swallows a
+//! narrow one. Suppose that every route with a broad pattern first lists all narrower patterns of the same router.
+//! Then the narrower patterns exist whenever the broad one does, and the look-up of a pattern finds its own entry or
+//! none. Routes that share an entry still depend on the order: among equal priorities, the first inserted route wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +11,13 @@ use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, DocumentKey, Route};
 
-/// Reports what makes answers depend on the order of insertion: broad patterns, of paths or hosts, before or
-/// without the narrower ones of their router; patterns no order makes safe; and routes that share a matcher
-/// entry at equal priority, serve a common method, and differ. All are [`Severity::Misbehaves`].
+/// Reports the causes for which answers depend on the order of insertion, all as [`Severity::Misbehaves`]:
 ///
-/// The cost is about that of sorting the matcher entries, hosts times paths of all routes.
+/// - broad patterns, of paths or hosts, before or without the narrower patterns of their router;
+/// - patterns that no order makes safe;
+/// - different routes that share a matcher entry at equal priority and serve a common method.
+///
+/// The cost is about the cost of sorting the matcher entries, hosts times paths of all routes.
 pub fn order_dependence(config: &Config) -> Vec<Violation> {
     let routes: Vec<Placed<'_>> =
         config.routes().map(|(key, route)| Placed::new(config, key, route)).collect();
@@ -36,7 +37,7 @@ pub fn order_dependence(config: &Config) -> Vec<Violation> {
 
     let mut by_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, placed) in routes.iter().enumerate() {
-        // No stored host is empty unless a route says so, and then no request reaches it.
+        // A stored host is empty only for an empty pattern, which no request reaches.
         if placed.hosts.is_empty() {
             by_host.entry("").or_default().push(index);
         }
@@ -66,7 +67,7 @@ pub fn order_dependence(config: &Config) -> Vec<Violation> {
     violations
 }
 
-/// With how many routes of one entry and priority each is compared.
+/// The number of routes of one entry and priority with which each route is compared.
 const MAX_PARTNERS: usize = 256;
 
 /// A route and the host patterns it is stored under.
@@ -111,12 +112,12 @@ impl<'c> Placed<'c> {
 /// The different patterns of one router, sorted.
 struct Patterns<'c> {
     sorted: Vec<&'c str>,
-    /// Those with parameters or escapes, which need more than a comparison of prefixes.
+    /// The patterns with parameters or escapes, for which a comparison of prefixes does not suffice.
     peculiar: Vec<&'c str>,
 }
 
-/// A broad pattern of a list, and one it covers that does not come before it. Both are the same when the
-/// pattern is unsafe by itself.
+/// A broad pattern of a list, and a covered pattern that does not precede it. Both are equal for a pattern that is
+/// unsafe by itself.
 struct ClosureFault<'c> {
     at: usize,
     missing: &'c str,
@@ -161,7 +162,7 @@ impl<'c> Patterns<'c> {
     /// The patterns whose text starts with the literal part of a catch-all and goes on.
     fn covered_by<'p>(&'p self, broad: &'p str) -> Box<dyn Iterator<Item = &'c str> + 'p> {
         let Some(literal) = catch_all_literal(broad) else {
-            // Only a pattern with parameters covers anything else.
+            // Among all other patterns, only those with parameters cover another one.
             let candidates = if self.peculiar.contains(&broad) { self.sorted.as_slice() } else { &[] };
             return Box::new(candidates.iter().copied().filter(move |other| covers(broad, other)));
         };
@@ -174,7 +175,7 @@ impl<'c> Patterns<'c> {
         }))
     }
 
-    /// Whether no list can make a pattern safe here: it has escapes, or parameters where a catch-all reaches.
+    /// Whether no list can make a pattern safe, because of escapes, or of parameters below a catch-all.
     fn is_unsafe(&self, pattern: &str) -> bool {
         if !self.peculiar.contains(&pattern) {
             return false;
@@ -205,7 +206,7 @@ fn covers(broad: &str, narrow: &str) -> bool {
     tree.insert(broad, ()).is_ok() && tree.at(narrow).is_ok()
 }
 
-/// Reports members of a router that share an entry and that only the order of insertion tells apart.
+/// Reports members of a router that share an entry and depend on the order of insertion.
 fn check_ties(
     members: &[(usize, &Placed<'_>)],
     tied: &mut BTreeSet<(usize, usize)>,
@@ -221,7 +222,7 @@ fn check_ties(
     for same in entries.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
         for (at, &(path, priority, index, placed)) in same.iter().enumerate() {
             let others = same.get(at + 1..).unwrap_or_default();
-            // One partner is enough to make the point, and a bound keeps large groups of like routes cheap.
+            // One partner suffices for a report. The bound keeps large groups of equal routes cheap.
             let partner = others.iter().take(MAX_PARTNERS).find(|(_, _, other, partner)| {
                 *other != index
                     && may_meet(placed.route, partner.route)

@@ -8,7 +8,7 @@ use super::rules::SEPARATOR;
 use super::{Rule, Severity, Subject, ValidateOptions, Violation, pattern, plugin, ssl, upstream};
 use crate::pingsix::{Config, Document, DocumentKey, Plugins, ResourceKind, Route, Service};
 
-/// The document under scrutiny and what surrounds it.
+/// The checked document and its configuration.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) config: &'a Config,
@@ -50,7 +50,7 @@ impl Context<'_> {
         }
     }
 
-    /// Reports what the `garde` attributes of a value find, below a field of this document.
+    /// Reports the faults of a value by its `garde` attributes, below a field of this document.
     pub(super) fn check_fields<T: Validate<Context = ()>>(
         &self,
         value: &T,
@@ -83,7 +83,7 @@ pub(super) fn check(document: &Document, context: &Context<'_>, violations: &mut
     }
 }
 
-/// A typed document can have been put under an id that is no key segment.
+/// Checks the id, which may be no valid key segment.
 fn check_id(context: &Context<'_>, violations: &mut Vec<Violation>) {
     let id = &context.key.id;
     if id.starts_with('.') {

@@ -7,8 +7,8 @@ use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, Document, DocumentKey, Route};
 
-/// How many pairs of patterns are compared at most; only tables full of parameters have more, and those do not
-/// get this far without other violations.
+/// The largest number of compared pairs of patterns. Only tables full of parameters have more pairs, and such tables
+/// have other violations, too.
 const MAX_PAIRS: usize = 1_000_000;
 
 /// The patterns of a route, each by itself.
@@ -43,7 +43,7 @@ pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Vi
     }
 }
 
-/// A pattern that PingSIX cannot insert, which it does not try if an earlier one takes it in.
+/// The violation of a malformed pattern. PingSIX does not insert a pattern that an earlier one covers.
 fn malformed(pattern: &str, fault: &str, taken_in: bool, field: String, context: &Context<'_>) -> Violation {
     if taken_in {
         let message = format!(
@@ -55,9 +55,9 @@ fn malformed(pattern: &str, fault: &str, taken_in: bool, field: String, context:
     context.fault(Rule::Pattern, Severity::RejectedLate, field, message)
 }
 
-/// Whether PingSIX never inserts a pattern because, looked up as if it were a request, it meets an earlier one of
-/// its own route. That must hold in all orders of insertion: the earlier one may itself have been taken in, by a
-/// pattern of any route with parameters or doubled braces, and then that one must take in this one too.
+/// Whether PingSIX never inserts a pattern, because its look-up as a request finds an earlier pattern of its own
+/// route. This must hold in all orders of insertion: a pattern of any route with parameters or doubled braces may
+/// cover the earlier pattern, and must cover this one, too, then.
 fn is_taken_in(
     pattern: &str,
     earlier: impl Iterator<Item = String>,
@@ -67,7 +67,7 @@ fn is_taken_in(
     if takers.is_empty() {
         return false;
     }
-    // Of the others, a catch-all that takes an earlier one in is wider still.
+    // A catch-all of another route that covers the earlier pattern covers this one, too.
     let narrow: Vec<String> =
         all.filter(|other| is_peculiar(other)).filter(|narrow| !takes_in(narrow, pattern)).collect();
     takers.iter().any(|taker| !narrow.iter().any(|narrow| takes_in(narrow, taker)))
@@ -78,8 +78,8 @@ fn takes_in(pattern: &str, text: &str) -> bool {
     inspect_pattern(pattern).is_ok() && tree.insert(pattern, ()).is_ok() && tree.at(text).is_ok()
 }
 
-/// Whether a pattern has parameters or doubled braces. Only such ones can conflict: any other is either found by
-/// the look-up that comes before insertion, or free.
+/// Whether a pattern has parameters or doubled braces. Other patterns never conflict: the look-up before the insertion
+/// finds an entry, or the pattern is free.
 pub(super) fn is_peculiar(pattern: &str) -> bool {
     pattern.contains(['{', '}'])
         && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
@@ -101,7 +101,7 @@ fn all_hosts(config: &Config) -> impl Iterator<Item = String> {
     hosts.map(|host| reverse_host(&host))
 }
 
-/// Texts of all documents, which do not stay decoded: who asks about one of them may hold the others for long.
+/// Texts of all documents. The documents do not stay decoded, because the configuration may be stored for long.
 fn of_all(config: &Config, texts: impl Fn(&Document) -> &[String]) -> impl Iterator<Item = String> {
     config.documents().values().flat_map(move |held| texts(&held.look()).to_vec())
 }
@@ -144,7 +144,7 @@ fn check_path_meaning(
     out.push(context.fault(rule, Severity::Misbehaves, field(), message));
 }
 
-/// A host pattern that PingSIX stores and that no request's host can equal.
+/// Reports a host pattern that PingSIX stores although no request's host can match.
 pub(super) fn check_host_meaning(
     host: &str,
     field: impl Fn() -> String,

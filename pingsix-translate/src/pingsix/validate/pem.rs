@@ -1,8 +1,8 @@
 //! Certificates, keys, and whether they belong together.
 //!
-//! PingSIX refuses a whole publication for one pair that OpenSSL cannot read or that does not fit. So a certificate and a
-//! key count only if every part of them is understood here: the public key is derived from the private one and compared,
-//! and what is not understood is refused by name. `key.rs` lists the algorithms.
+//! PingSIX refuses a whole publication for one pair that OpenSSL cannot read or that does not match. So the check
+//! accepts a certificate and a key only if it understands all their parts. The check derives the public key from the
+//! private one and compares both. Refusals name the part that is not understood. `key.rs` lists the algorithms.
 
 mod certificate;
 mod key;
@@ -24,9 +24,9 @@ use super::{Encryption, Rule, Severity, Violation};
 /// How a secret is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Envelope {
-    /// As itself.
+    /// In plain text.
     Plain,
-    /// In an encryption envelope, so that its content is unknown here.
+    /// In an encryption envelope, with unknown content.
     Sealed,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn check_envelope(
         Encryption::Off => Some("The value is encrypted and PingSIX runs without `data_encryption`."),
         Encryption::On => match rest.strip_prefix("v1$").map(decode_base64) {
             None => Some("The value is in an encryption envelope of an unknown version."),
-            // A nonce of 12 bytes and a tag of 16 are the least there can be.
+            // The shortest payload has a nonce of 12 bytes and a tag of 16 bytes.
             Some(Some(payload)) if payload.len() >= 28 => None,
             Some(_) => Some("The value is in an encryption envelope that holds no ciphertext."),
         },
@@ -59,27 +59,27 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// What is wrong with a certificate and its key.
+/// The fault of a certificate and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// There is no certificate, or it is malformed.
     Certificate,
     /// There is no private key, or it is malformed.
     Key,
-    /// The text of the certificate has a section with a label that is not known.
+    /// The text of the certificate has a section with an unknown label.
     CertificateSection,
     /// The certificate is for a key that cannot be used: a noun with its article.
     CertificateOf(&'static str),
     /// The private key cannot be used: a noun with its article.
     KeyOf(&'static str),
-    /// The key is another one's.
+    /// The key belongs to another certificate.
     Mismatch,
-    /// The key is that of a certificate behind the first.
+    /// The key belongs to a certificate behind the first.
     LeafNotFirst,
 }
 
 impl Fault {
-    /// Whether the text of the key is to be mended, rather than that of the certificate.
+    /// Whether the fault is in the text of the key, rather than in the text of the certificate.
     pub(crate) const fn is_of_key(self) -> bool {
         match self {
             Self::Key | Self::KeyOf(_) | Self::Mismatch => true,
@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// What keys can be used, for the author of another.
+/// The advice for authors of unusable keys.
 const USABLE: &str = "use RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519";
 
 impl fmt::Display for Fault {
@@ -112,7 +112,7 @@ impl fmt::Display for Fault {
 }
 
 /// Checks the first certificate of a PEM text against a private key, as PingSIX does for its listeners. Returns the
-/// key as PEM of PKCS#8, with nothing but what was understood of it.
+/// understood parts of the key as PKCS#8 in PEM.
 pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<String, Fault> {
     check_pair(&read_leaf_first(certificates)?, key)
 }
@@ -139,7 +139,7 @@ pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
     sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()
 }
 
-/// Checks that a PEM text holds certificates, and that all of it can be read.
+/// Checks that a PEM text consists of readable certificates.
 pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
     let sections = all_sections(text).ok_or(Fault::Certificate)?;
     let mut certificates =
@@ -165,7 +165,7 @@ fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<String, Fault> {
     }
 }
 
-/// The first private key of a PEM text, which is the one that OpenSSL takes.
+/// The first private key of a PEM text, which OpenSSL uses.
 fn read_key(text: &str) -> Result<PrivateKey, Fault> {
     check_form(text).map_err(|oddity| match oddity {
         Oddity::Label(what) => Fault::KeyOf(what),
@@ -178,7 +178,7 @@ fn read_key(text: &str) -> Result<PrivateKey, Fault> {
     })
 }
 
-/// The key of a section that holds one.
+/// The private key of a section.
 fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, Flaw>> {
     if kind == SectionKind::PrivateKey {
         Some(PrivateKey::of_pkcs8(der))
@@ -191,7 +191,7 @@ fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<PrivateKey, Flaw>
     }
 }
 
-/// Whether a text holds a public key that PingSIX can verify RSA or elliptic-curve tokens with.
+/// Whether a text has a public key for the verification of RSA or elliptic-curve tokens by PingSIX.
 pub(super) fn holds_public_key(text: &str, elliptic: bool) -> bool {
     let wanted = if elliptic { key::EC } else { key::RSA };
     let Some((kind, der)) = sections(text).next() else { return false };
@@ -206,8 +206,8 @@ pub(super) fn holds_public_key(text: &str, elliptic: bool) -> bool {
     algorithm == Some(wanted)
 }
 
-/// Whether a text has the label of a bare RSA public key, which the PEM reader does not know and which is as far
-/// as the check goes.
+/// Whether a text has the label of a bare RSA public key, which the PEM reader does not know. The check covers the
+/// label alone.
 pub(super) fn holds_bare_rsa_key(text: &str) -> bool {
     text.contains("-----BEGIN RSA PUBLIC KEY-----")
 }

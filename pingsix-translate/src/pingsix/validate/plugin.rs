@@ -1,4 +1,4 @@
-//! The rules of plugins: which there are, and what each refuses.
+//! The rules of plugins.
 
 mod answer;
 mod auth;
@@ -20,7 +20,7 @@ use crate::pingsix::plugin::{
     ResponseRewrite, TrafficSplit,
 };
 
-/// One plugin of a document under scrutiny.
+/// A plugin of the checked document.
 pub(super) struct Plugin<'a> {
     context: &'a Context<'a>,
     name: &'a str,
@@ -71,14 +71,14 @@ fn registered(name: &str) -> Option<(Rule, Check)> {
         RequestId::NAME => (Rule::RequestId, observe::check_request_id),
         Prometheus::NAME => (Rule::Prometheus, observe::check_prometheus),
         FileLogger::NAME => (Rule::FileLogger, observe::check_file_logger),
-        // PingSIX takes and ignores any configuration.
+        // PingSIX accepts and ignores any configuration.
         GrpcWeb::NAME => (Rule::PluginDecode, |_| {}),
         _ => return None,
     })
 }
 
 impl Plugin<'_> {
-    /// Decodes the configuration, or reports why PingSIX cannot.
+    /// Decodes the configuration, or reports the decoding fault.
     fn decode<C: PluginConfig>(&mut self) -> Option<C> {
         if let Ok(config) = C::deserialize(self.config) {
             return Some(config);
@@ -103,22 +103,22 @@ impl Plugin<'_> {
         self.out.push(violation);
     }
 
-    /// PingSIX refuses the configuration when it compiles it.
+    /// Reports a fault for which PingSIX refuses the configuration at its compilation.
     fn refuse(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::RejectedLate, field, message);
     }
 
-    /// PingSIX accepts the configuration and gets it wrong.
+    /// Reports a fault with which PingSIX accepts and misinterprets the configuration.
     fn warn(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::Misbehaves, field, message);
     }
 
-    /// PingSIX accepts the configuration, and then fails requests or leaves out a protection.
+    /// Reports a fault with which PingSIX accepts the configuration, and then fails requests or omits a protection.
     fn harm(&mut self, field: &str, message: impl Into<String>) {
         self.report(self.rule, Severity::Harmful, field, message);
     }
 
-    /// Reports what the `garde` attributes of a configuration find.
+    /// Reports the faults of a configuration by its `garde` attributes.
     fn check_fields<C: garde::Validate<Context = ()>>(&mut self, config: &C) {
         let at = self.at("");
         self.context.check_fields(config, &at, self.rule, Severity::RejectedLate, self.out);
@@ -144,7 +144,7 @@ impl Plugin<'_> {
         }
     }
 
-    /// Pairs of pattern and template.
+    /// Checks pairs of pattern and template.
     fn check_regex_pairs(&mut self, regex_uri: &[String]) {
         if !regex_uri.len().is_multiple_of(2) {
             self.refuse("regex_uri", "The list must hold pairs of a pattern and a template.");
@@ -154,13 +154,13 @@ impl Plugin<'_> {
         }
     }
 
-    /// A header that PingSIX would fail to set, so that every request ends in 500.
+    /// Checks a header. With an invalid one, PingSIX answers 500 to every request.
     fn check_header(&mut self, name: &str, value: &str, field: &str) {
         self.check_header_name(name, field);
         self.check_header_value(value, field, || format!("The value of \"{name}\""));
     }
 
-    /// A name under which PingSIX sets a header.
+    /// Checks the name of a header that PingSIX sets.
     fn check_header_name(&mut self, name: &str, field: &str) {
         match name.parse::<http::HeaderName>() {
             Err(_) => {
@@ -173,14 +173,14 @@ impl Plugin<'_> {
         }
     }
 
-    /// A value to which PingSIX sets a header.
+    /// Checks the value of a header that PingSIX sets.
     fn check_header_value(&mut self, value: &str, field: &str, subject: impl FnOnce() -> String) {
         if value.parse::<http::HeaderValue>().is_err() {
             self.harm(field, format!("{} is no header value, so requests answer 500.", subject()));
         }
     }
 
-    /// Conditions on requests.
+    /// Checks conditions on requests.
     fn check_conditions(&mut self, conditions: &[Vec<String>], field: &str) {
         for (index, condition) in conditions.iter().enumerate() {
             let at = format!("{field}[{index}]");
@@ -206,8 +206,8 @@ impl Plugin<'_> {
     }
 }
 
-/// An address, or a network with a prefix length or, for IPv4, with a contiguous mask. The length is read as a
-/// number of Rust, so that `+8` and `08` are lengths too.
+/// Whether a text is an address, or a network with a prefix length or, for IPv4, with a contiguous mask. PingSIX
+/// parses the length with Rust, so `+8` and `08` are lengths, too.
 fn is_network(text: &str) -> bool {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length)),

@@ -1,4 +1,4 @@
-//! Configurations in the form they are stored in, before they have types.
+//! Untyped configurations in their stored form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::pingsix::{
 
 /// Every fault of documents given as keys below the prefix, `routes/<id>`, and JSON values; see [`super`].
 ///
-/// When a key is given twice its last value counts, as in a store.
+/// The last value of a repeated key counts, as in a store.
 pub fn validate_raw<K: AsRef<str>>(
     documents: impl IntoIterator<Item = (K, Value)>,
     options: &ValidateOptions,
@@ -33,7 +33,7 @@ pub fn validate_raw<K: AsRef<str>>(
 
 /// Every fault of the etcd keys and values of a whole prefix, that of the options; see [`super`].
 ///
-/// Beyond [`validate_raw`] this sees values that are no JSON, and the value of PingSIX's guard key.
+/// Beyond [`validate_raw`], the check covers values that are no JSON, and the value of PingSIX's guard key.
 pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pairs: impl IntoIterator<Item = (K, V)>,
     options: &ValidateOptions,
@@ -59,9 +59,9 @@ pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Every fault of PingSIX's static form, the top level of its YAML file as a JSON value; see [`super`].
 ///
-/// The process configuration beside the lists is not looked at. Numbers are judged as in JSON, although PingSIX's
-/// YAML reader also takes `1.0` for an integer. PingSIX decrypts nothing here, whatever the
-/// options say.
+/// The process configuration beside the lists is ignored. Numbers are judged as in JSON, although PingSIX's YAML
+/// reader accepts `1.0` for an integer. PingSIX decrypts no secret of the static form, so the option for encryption
+/// has no effect.
 pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violation> {
     let options = &ValidateOptions { encryption: Encryption::Literal, ..options.clone() };
     let mut stored = Stored::default();
@@ -102,7 +102,7 @@ pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violatio
     stored.validate(options)
 }
 
-/// The documents of a store: values, or the length of what is no JSON.
+/// The documents of a store: values, or the length of a text that is no JSON.
 #[derive(Default)]
 struct Stored {
     values: BTreeMap<DocumentKey, Result<Value, usize>>,
@@ -161,7 +161,7 @@ impl Stored {
     }
 }
 
-/// The fields of each kind, and those that carry no meaning APISIX would act on.
+/// The fields of each kind, and fields that have no effect in APISIX either.
 fn known_fields(kind: ResourceKind) -> &'static [&'static str] {
     match kind {
         ResourceKind::Upstream => &[
@@ -229,7 +229,7 @@ fn explain_document(kind: ResourceKind, value: &Value) -> (String, String) {
     }
 }
 
-/// The field at which a value fails to decode, and why, without the value itself: it may be a secret.
+/// The field at which a value fails to decode, and the reason. The text omits the value, which may be a secret.
 pub(super) fn explain<T: DeserializeOwned>(value: &Value) -> (String, String) {
     let Err(error) = serde_path_to_error::deserialize::<_, T>(value) else {
         return (String::new(), "it decodes only in part".to_owned());
@@ -245,7 +245,7 @@ pub(super) fn explain<T: DeserializeOwned>(value: &Value) -> (String, String) {
     (field, reason)
 }
 
-/// Leaves the offending text out of a message of serde.
+/// Removes the quoted value from a message of serde.
 fn without_text(message: &str) -> String {
     match (message.find("string \""), message.rfind("\", expected")) {
         (Some(start), Some(end)) => {

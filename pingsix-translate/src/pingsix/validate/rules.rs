@@ -1,7 +1,7 @@
 //! Rules of single fields, for the `garde` attributes on the types.
 //!
-//! A `garde` error is a text, so each text starts with the ident of its [`Rule`] and [`SEPARATOR`]; texts
-//! without it come from the rules `garde` has built in. `garde` fixes the shape of the functions here.
+//! A `garde` error is a text, so each text starts with the ident of its [`Rule`] and [`SEPARATOR`]. Texts without them
+//! come from `garde`'s own rules. `garde` determines the signatures of these functions.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,16 +11,16 @@ use regex::Regex;
 use super::Rule;
 use crate::pingsix::PassHost;
 
-/// Stands between the ident of a rule and its sentence.
+/// The separator between the ident of a rule and its sentence.
 pub(super) const SEPARATOR: char = '\u{1f}';
 
 fn refuse(rule: Rule, sentence: impl std::fmt::Display) -> garde::Result {
     Err(garde::Error::new(format!("{}{SEPARATOR}{sentence}", rule.ident())))
 }
 
-/// What PingSIX takes for the key of a node: an IPv4 address by its shape, brackets around hexadecimal digits
-/// and colons, or labels of letters, digits and inner dashes; then perhaps a port. It counts digits and letters
-/// the way `regex` does, beyond ASCII, which is why `regex` decides here too.
+/// PingSIX's pattern of node keys: the form of an IPv4 address, brackets around hexadecimal digits and colons, or
+/// labels of letters, digits and inner dashes; then an optional port. PingSIX uses `regex`, whose digits and letters
+/// go beyond ASCII, so the check uses `regex`, too.
 static NODE_KEY: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?";
     let host = format!(r"(?:\d{{1,3}}\.){{3}}\d{{1,3}}|\[[0-9a-f:]+\]|{label}(?:\.{label})*");
@@ -57,7 +57,7 @@ fn is_address_with_port(node: &str) -> bool {
     node.parse::<std::net::SocketAddrV4>().is_ok()
 }
 
-/// What follows the colon of a valid node key.
+/// The port behind the colon of a valid node key.
 fn port_of(node: &str) -> Option<&str> {
     match node.split_once(']') {
         Some((_, rest)) => rest.strip_prefix(':'),
@@ -65,7 +65,7 @@ fn port_of(node: &str) -> Option<&str> {
     }
 }
 
-/// A rewritten host needs a host. An empty one passes.
+/// Checks that a rewritten host has a host, which may be empty.
 pub(in crate::pingsix) fn rewrite_host(
     pass_host: PassHost,
 ) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
@@ -77,7 +77,7 @@ pub(in crate::pingsix) fn rewrite_host(
     }
 }
 
-/// A route has exactly one form of paths.
+/// Checks that a route has exactly one form of paths.
 pub(in crate::pingsix) fn route_uri(uris: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
     move |uri, ()| match (uri, uris.is_empty()) {
         (None, true) => refuse(Rule::RouteUri, "A route must have `uri` or `uris`."),
@@ -86,7 +86,7 @@ pub(in crate::pingsix) fn route_uri(uris: &[String]) -> impl FnOnce(&Option<Stri
     }
 }
 
-/// A route has at most one form of hosts.
+/// Checks that a route has at most one form of hosts.
 pub(in crate::pingsix) fn route_host(hosts: &[String]) -> impl FnOnce(&Option<String>, &()) -> garde::Result {
     move |host, ()| match (host, hosts.is_empty()) {
         (Some(_), false) => refuse(Rule::RouteHost, "A route cannot have both `host` and `hosts`."),
@@ -94,8 +94,8 @@ pub(in crate::pingsix) fn route_host(hosts: &[String]) -> impl FnOnce(&Option<St
     }
 }
 
-/// The upstream forms of a route or service: at least one, and not inline and by id at once. A route may also
-/// rely on its service.
+/// Checks the upstream of a route or service: one form at least, and not both an inline upstream and an id. The
+/// service of a route suffices.
 pub(in crate::pingsix) fn upstream_choice(
     inline: bool,
     service: Option<bool>,
@@ -112,7 +112,7 @@ pub(in crate::pingsix) fn upstream_choice(
     }
 }
 
-/// A method is an HTTP token.
+/// Checks that a method is an HTTP token.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
 pub(in crate::pingsix) fn method(method: &str, (): &()) -> garde::Result {
     match http::Method::from_bytes(method.as_bytes()) {

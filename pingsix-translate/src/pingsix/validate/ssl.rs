@@ -1,4 +1,4 @@
-//! The rules of certificates and of the server names they claim.
+//! The rules of certificates and of their server names.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) 
     }
 }
 
-/// Reports server names that stand twice, in one document or in two, whatever their case.
+/// Reports repeated server names, in one document or in several, without regard to case.
 pub(super) fn check_server_names(config: &Config, out: &mut Vec<Violation>) {
     let mut owners: BTreeMap<String, &DocumentKey> = BTreeMap::new();
     let mut tree = matchit::Router::new();

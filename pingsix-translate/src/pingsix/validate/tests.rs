@@ -11,7 +11,7 @@ mod material;
 mod plugins;
 mod tables;
 
-/// What a prefix with one sound upstream, `u`, makes of further documents.
+/// The violations of further documents in a prefix with one valid upstream, `u`.
 fn faults(documents: &Value) -> Vec<Violation> {
     faults_with(documents, &ValidateOptions::default())
 }

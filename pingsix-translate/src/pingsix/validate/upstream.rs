@@ -1,4 +1,4 @@
-//! The rules of upstreams beyond their fields: what happens when PingSIX compiles them.
+//! The rules of upstreams beyond their fields, which PingSIX applies at their compilation.
 
 use std::net::IpAddr;
 
@@ -8,22 +8,23 @@ use super::{DnsNames, Rule, Severity, Violation};
 use crate::pingsix::uri::path_and_query;
 use crate::pingsix::{ActiveCheck, CheckType, PassHost, Scheme, SelectionType, Upstream};
 
-/// Two bytes of table per unit of weight make this 20 MB for one upstream.
+/// The total weight that causes a warning. The table has two bytes per unit of weight, so the limit is 20 MB per
+/// upstream.
 const HEAVY: u64 = 10_000_000;
 
-/// A named upstream: its fields, then the rest.
+/// Checks a named upstream: its fields, then its compilation.
 pub(super) fn check_named(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
     context.check_fields(upstream, at, Rule::Range, Severity::Rejected, out);
     check_late(upstream, at, context, out);
 }
 
-/// An inline upstream of a service: PingSIX does not check its fields, and compiles it all the same.
+/// Checks an inline upstream of a service. PingSIX compiles it without a check of its fields.
 pub(super) fn check_inline(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
     check_unvalidated(upstream, at, context, out);
     check_late(upstream, at, context, out);
 }
 
-/// An inline upstream of a traffic split, whose key is never decrypted either.
+/// Checks an inline upstream of a traffic split, whose key PingSIX never decrypts.
 pub(super) fn check_split_target(
     upstream: &Upstream,
     at: &str,
@@ -52,13 +53,13 @@ fn check_unvalidated(upstream: &Upstream, at: &str, context: &Context<'_>, out: 
     }
 }
 
-/// What PingSIX meets when it compiles an upstream whose secrets it has decrypted.
+/// Checks the compilation of an upstream with decrypted secrets.
 pub(super) fn check_late(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
     check_compiled(upstream, at, context, out);
     let Some(tls) = &upstream.tls else { return };
     let field = format!("{at}{}tls.client_key", dot(at));
     match pem::check_envelope(&tls.client_key, &field, context, out) {
-        // An empty part is refused before.
+        // PingSIX refuses an empty part earlier.
         Envelope::Plain if !tls.client_cert.is_empty() && !tls.client_key.is_empty() => {
             check_client_certificate(&tls.client_cert, &tls.client_key, at, context, out);
         }
@@ -167,8 +168,8 @@ fn check_probe(check: &ActiveCheck, at: &str, context: &Context<'_>, out: &mut V
     }
 }
 
-/// The host of a node as PingSIX takes it apart when it compiles an upstream: what brackets enclose, or what
-/// stands before the only colon. `None` when that fails or the port is out of range.
+/// The host of a node at the compilation of an upstream: the part within brackets, or the part before the only colon.
+/// `None` for an invalid node or a port out of range.
 fn host_of(node: &str) -> Option<&str> {
     let (host, port) = match node.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((inner, rest)) if !inner.is_empty() => {

@@ -1,26 +1,26 @@
-//! What is wrong with a configuration.
+//! The violations of acceptance rules.
 
 use std::fmt;
 
 use crate::pingsix::DocumentKey;
 
-/// What a fault leads to, from harmless to worst.
+/// The consequence of a fault, from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// PingSIX accepts the configuration and then does something else than it seems to say.
+    /// PingSIX accepts the configuration and misinterprets it.
     Misbehaves,
-    /// PingSIX accepts the configuration, and then fails every request that the fault concerns, or does not protect
-    /// as the configuration says. Nothing that this project makes may have such a fault.
+    /// PingSIX accepts the configuration, and then fails every affected request or omits a protection. The output of
+    /// translation must not have such a fault.
     Harmful,
-    /// PingSIX's worker refuses everything, or dies, when it compiles the configuration.
+    /// PingSIX's worker refuses the whole configuration at its compilation, or dies.
     RejectedLate,
-    /// PingSIX refuses everything when it decodes and checks the configuration.
+    /// PingSIX refuses the whole configuration at decoding or validation.
     Rejected,
-    /// PingSIX cannot synchronise at all, and stops being ready.
+    /// PingSIX cannot synchronise, and becomes unready.
     Fatal,
 }
 
-/// What a fault is in.
+/// The place of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The configuration as a whole.
@@ -44,21 +44,21 @@ impl fmt::Display for Subject {
 /// One fault of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What the fault is in.
+    /// The place of the fault.
     pub subject: Subject,
     /// The path of the field in the document, for example `plugins.redirect.regex_uri`; empty for the document
     /// itself.
     pub field: String,
-    /// What the fault leads to.
+    /// The consequence of the fault.
     pub severity: Severity,
-    /// The rule that is broken.
+    /// The violated rule.
     pub rule: Rule,
-    /// One full sentence that says what is wrong. It quotes no secret.
+    /// The fault in one full sentence without secrets.
     pub message: String,
 }
 
 impl Violation {
-    /// Whether PingSIX refuses the configuration for this fault, sooner or later.
+    /// Whether PingSIX refuses the configuration for this fault, at any stage.
     pub fn is_refusal(&self) -> bool {
         self.severity > Severity::Harmful
     }
@@ -77,13 +77,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Whether PingSIX would refuse the configuration, sooner or later: whether any fault is worse than
-/// [`Severity::Harmful`].
+/// Whether PingSIX would refuse the configuration at any stage: whether a fault is worse than [`Severity::Harmful`].
 pub fn is_refused(violations: &[Violation]) -> bool {
     violations.iter().any(Violation::is_refusal)
 }
 
-/// Whether the configuration must not reach PingSIX: whether it [is refused](is_refused), or any fault is
+/// Whether the configuration must not reach PingSIX, because it [is refused](is_refused) or a fault is
 /// [`Severity::Harmful`].
 pub fn is_unfit(violations: &[Violation]) -> bool {
     violations.iter().any(|violation| violation.severity >= Severity::Harmful)
@@ -91,7 +90,7 @@ pub fn is_unfit(violations: &[Violation]) -> bool {
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $ident:literal, $source:literal;)*) => {
-        /// The acceptance rules, by what they are about.
+        /// The acceptance rules.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Rule {
@@ -122,9 +121,9 @@ rules! {
     Guard = "guard", "src/config/etcd.rs";
     /// A value must decode as a document of its kind.
     Decode = "decode", "src/config/mod.rs";
-    /// An id may stand once in a static configuration, and not be empty.
+    /// An id must be unique in a static configuration and not empty.
     StaticId = "static-id", "src/config/mod.rs";
-    /// A secret must not be an envelope the PingSIX cannot open.
+    /// A secret must not be an envelope that PingSIX cannot open.
     Envelope = "envelope", "src/utils/encryption.rs";
     /// A number must be in its range.
     Range = "range", "src/config/mod.rs";
@@ -134,7 +133,7 @@ rules! {
     RouteUri = "route-uri", "src/config/mod.rs";
     /// A route has at most one of `host` and `hosts`.
     RouteHost = "route-host", "src/config/mod.rs";
-    /// A route or service must have an upstream, and not in two forms.
+    /// A route or service must have an upstream in exactly one form.
     UpstreamChoice = "upstream-choice", "src/config/mod.rs";
     /// A method must be an HTTP token.
     Method = "method", "src/config/mod.rs";
@@ -160,11 +159,11 @@ rules! {
     InlineWeight = "inline-weight", "src/proxy/upstream/load_balancer.rs";
     /// TLS to a node verifies a DNS name.
     TlsName = "tls-name", "src/proxy/upstream/discovery.rs";
-    /// A plugin must be one PingSIX has.
+    /// A plugin must be a plugin of PingSIX.
     PluginName = "plugin-name", "src/plugins/mod.rs";
     /// The configuration of a plugin must decode.
     PluginDecode = "plugin-decode", "src/plugins/mod.rs";
-    /// `_meta` does nothing.
+    /// `_meta` has no effect.
     PluginMeta = "plugin-meta", "src/core/plugin.rs";
     /// The rules of `traffic-split`.
     TrafficSplit = "traffic-split", "src/plugins/traffic_split.rs";
@@ -204,19 +203,19 @@ rules! {
     FileLogger = "file-logger", "src/plugins/file_logger.rs";
     /// A path or host pattern must be well-formed.
     Pattern = "pattern", "src/proxy/route.rs";
-    /// Patterns of one router must not stand in each other's way.
+    /// Patterns of one router must not conflict.
     PatternConflict = "pattern-conflict", "src/proxy/route.rs";
-    /// A pattern matches something else than it seems to.
+    /// A pattern has another meaning than its text suggests.
     PatternMeaning = "pattern-meaning", "src/proxy/route.rs";
-    /// What other gateways take for a wildcard is compared as it stands.
+    /// PingSIX compares a wildcard of other gateways literally.
     LiteralWildcard = "literal-wildcard", "src/proxy/route.rs";
-    /// A method is compared as it stands.
+    /// PingSIX compares methods case-sensitively.
     MethodCase = "method-case", "src/proxy/route.rs";
     /// The certificate must be PEM and fit the key.
     Certificate = "certificate", "src/proxy/ssl.rs";
-    /// A server name may stand once, in any case.
+    /// A server name must be unique, without regard to case.
     ServerName = "server-name", "src/proxy/ssl.rs";
-    /// A field is not known to PingSIX and does nothing.
+    /// An unknown field has no effect.
     IgnoredField = "ignored-field", "src/config/mod.rs";
     /// The list response must fit PingSIX's message limit.
     Bytes = "bytes", "src/config/etcd.rs";

@@ -26,7 +26,13 @@ impl PolicyKind for Inherited {
 
     fn read(policy: &BackendTlsPolicy, _: &References<'_>) -> PolicySpec<Self> {
         let effect = Ok(Self(policy.spec.validation.hostname.clone()));
-        PolicySpec { effect, unresolved: Vec::new(), limits: Vec::new(), protects: true }
+        PolicySpec {
+            effect,
+            unapplied: Vec::new(),
+            unresolved: Vec::new(),
+            limits: Vec::new(),
+            protects: true,
+        }
     }
 
     fn refuse(&self, _: &Unserved) -> Vec<Refusal> {

@@ -1,93 +1,32 @@
 //! From SecurityPolicies to services, answers and verdicts.
 
+mod ingress;
+
 use serde_json::{Value, json};
 
-use crate::fixture::{self, add_listener_set, add_service, allow_listener_sets, gateway, object, run};
+use crate::fixture::{self, add_listener_set, allow_listener_sets, object, run};
 use crate::model::{ConditionType, Kind, ObjectKey, ObjectName, Options, Provenance, Reason};
-use crate::pingsix::plugin::{FaultInjection, IpRestriction, JwtAuth, KeyAuth};
-use crate::pingsix::{Config, Plugins, Route};
+use crate::pingsix::plugin::{IpRestriction, JwtAuth, KeyAuth};
 use crate::pipeline::{Effort, Translation, Translator};
+use crate::policy::fixture::{
+    ROUTE, add_policy_of, add_route, condition, config, route, services, status, translated, world,
+};
 use crate::snapshot::{Object, Objects};
 use crate::status::{ConditionStatus, PolicyVerdict};
 
-/// Gateway `infra/public` with listener `http`, and HTTPRoute `infra/web` with one rule `main` for Service `infra/web`.
-fn world() -> Objects {
-    let mut objects = gateway(&json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
-    add_service(&mut objects, "web");
-    add_route(&mut objects, "web", &json!([{"name": "main", "backendRefs": [{"name": "web", "port": 80}]}]));
-    objects
-}
-
-fn add_route(objects: &mut Objects, name: &str, rules: &Value) {
-    objects.insert(Object::HttpRoute(object(json!({
-        "metadata": {"namespace": "infra", "name": name, "generation": 3},
-        "spec": {"parentRefs": [{"name": "public"}], "rules": rules},
-    }))));
-}
-
 /// Adds SecurityPolicy `infra/<name>` for this kind and name, and a section unless that is empty.
-fn add_policy(objects: &mut Objects, name: &str, [kind, target, section]: [&str; 3], fields: &Value) {
-    let group = "gateway.networking.k8s.io";
-    let mut target_ref = json!({"group": group, "kind": kind, "name": target});
-    if !section.is_empty() {
-        target_ref["sectionName"] = json!(section);
-    }
-    let mut spec = fields.clone();
-    spec["targetRefs"] = json!([target_ref]);
-    add_policy_of(objects, name, &spec);
+fn add_policy(objects: &mut Objects, name: &str, target: [&str; 3], fields: &Value) {
+    crate::policy::fixture::add_policy(objects, (Kind::SecurityPolicy, name), target, fields);
 }
 
-/// Adds SecurityPolicy `infra/<name>`.
-fn add_policy_of(objects: &mut Objects, name: &str, spec: &Value) {
-    objects.insert(Object::SecurityPolicy(object(json!({
-        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
-        "metadata": {"namespace": "infra", "name": name, "generation": 5},
-        "spec": spec,
-    }))));
+fn verdict<'t>(translation: &'t Translation, name: &str) -> &'t PolicyVerdict {
+    crate::policy::fixture::verdict(translation, (Kind::SecurityPolicy, name))
 }
 
 fn add_secret(objects: &mut Objects, name: &str, data: &Value) {
     objects.insert(Object::Secret(object(json!({
         "metadata": {"namespace": "infra", "name": name}, "stringData": data,
     }))));
-}
-
-const ROUTE: [&str; 3] = ["HTTPRoute", "web", ""];
-
-fn translated(objects: &Objects) -> Translation {
-    let options = Options { responder: Some(([127, 0, 0, 1], 9000).into()), ..Options::default() };
-    run(objects, &options)
-}
-
-fn config(translation: &Translation) -> &Config {
-    &translation.data_planes.values().next().unwrap().config
-}
-
-/// The plugins of each service.
-fn services(translation: &Translation) -> Vec<&Plugins> {
-    config(translation).services().map(|(_, service)| &service.plugins).collect()
-}
-
-/// The Route that takes requests for this path pattern: Routes for wider paths list the pattern, too.
-fn route<'t>(translation: &'t Translation, pattern: &str) -> &'t Route {
-    let routes = config(translation).routes().map(|(_, route)| route);
-    let listing = routes.filter(|route| route.path_patterns().iter().any(|own| own == pattern));
-    listing.max_by_key(|route| route.priority).unwrap()
-}
-
-/// The status that a Route answers itself.
-fn status(route: &Route) -> Option<u16> {
-    Some(route.plugins.get::<FaultInjection>()?.unwrap().abort?.http_status)
-}
-
-fn verdict<'t>(translation: &'t Translation, name: &str) -> &'t PolicyVerdict {
-    &translation.verdicts.policies[&ObjectKey::new(Kind::SecurityPolicy, "infra", name)]
-}
-
-/// Status, reason and message of a condition.
-fn condition(verdict: &PolicyVerdict, kind: ConditionType) -> (ConditionStatus, Reason, String) {
-    let condition = verdict.conditions.get(kind).unwrap();
-    (condition.status, condition.reason, condition.message.clone())
 }
 
 fn keys(secret: &str) -> Value {
@@ -329,7 +268,7 @@ fn a_policy_with_several_targets_counts_at_the_narrowest_or_overrides_at_the_wid
             {"group": group, "kind": "Gateway", "name": "public"},
             {"group": group, "kind": "ListenerSet", "name": "set", "sectionName": "own"},
         ]);
-        add_policy_of(&mut objects, "around", &fields);
+        add_policy_of(&mut objects, (Kind::SecurityPolicy, "around"), &fields);
         let translation = translated(&objects);
         let [plugins] = services(&translation)[..] else { panic!("one service") };
         assert_eq!(plugins.get::<IpRestriction>().unwrap().unwrap().whitelist, ["10.0.0.0/16"], "{around}");

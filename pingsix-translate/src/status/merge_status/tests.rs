@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Address, Layout, ObjectName, ParentRef, Reason};
+use crate::model::{Address, Layout, ObjectKey, ObjectName, ParentRef, Reason};
 use crate::status::{Condition, ConditionStatus, ParentVerdict};
 
 const OURS: &str = "example.com/ours";

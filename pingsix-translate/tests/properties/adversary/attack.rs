@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use super::stage::{HOSTILE, OWN, PATHS, SHARED, VICTIM, created, route, rule};
+use super::fixtures::{HOSTILE, OWN, PATHS, SHARED, VICTIM, created, route, rule};
 use crate::generate::gateway::certificates;
 use crate::generate::one_in;
 

@@ -8,7 +8,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::stage::{HOSTILE, PATHS, VICTIM, created, infrastructure, probes};
+use super::fixtures::{HOSTILE, PATHS, VICTIM, created, infrastructure, probes};
 use super::{By, certificate_of, is_over_budget, judge_documents, report, scarce, world, worlds};
 use crate::case::decode;
 use crate::generate::gateway::certificates;

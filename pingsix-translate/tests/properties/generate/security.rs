@@ -18,9 +18,16 @@ const NAMES: [&str; 6] = ["p0", "p1", "p2", "p3", "p4", "p5"];
 
 /// A random table with SecurityPolicies, half of the time beside ListenerSets.
 pub(crate) fn table_of_policies(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = table_with_backends(rng, taste);
+    add(rng, &mut objects);
+    objects
+}
+
+/// A random table without policies, whose requests often reach backends.
+pub(crate) fn table_with_backends(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     let mut objects = if rng.random() { table(rng, taste) } else { table_of_sets(rng, taste) };
     lead_to_backends(rng, &mut objects);
-    add(rng, &mut objects);
+    name_rules(&mut objects);
     objects
 }
 
@@ -56,7 +63,7 @@ fn lead_to_backends(rng: &mut SmallRng, objects: &mut [Value]) {
 /// Adds policies for objects of a table, with Secrets and grants, and gives rules names.
 pub(crate) fn add(rng: &mut SmallRng, objects: &mut Vec<Value>) {
     name_rules(objects);
-    let targets: Vec<Value> = objects.iter().filter(|object| is_target(object)).cloned().collect();
+    let targets = targets_of(objects);
     objects.extend(credentials(rng));
     objects.extend(grants(rng));
     for name in &NAMES[..rng.random_range(1..=NAMES.len())] {
@@ -73,6 +80,11 @@ fn name_rules(objects: &mut [Value]) {
     }
 }
 
+/// The objects that policies may target.
+pub(crate) fn targets_of(objects: &[Value]) -> Vec<Value> {
+    objects.iter().filter(|object| is_target(object)).cloned().collect()
+}
+
 fn is_route(object: &Value) -> bool {
     object["kind"] == "HTTPRoute" || object["kind"] == "GRPCRoute"
 }
@@ -82,7 +94,7 @@ fn is_target(object: &Value) -> bool {
 }
 
 /// Secrets of every namespace, of which some are missing.
-fn credentials(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn credentials(rng: &mut SmallRng) -> Vec<Value> {
     let names = NAMESPACES.iter().flat_map(|namespace| SECRETS.iter().map(move |name| (*namespace, *name)));
     let present: Vec<(&str, &str)> = names.filter(|_| !one_in(rng, 24)).collect();
     present.into_iter().map(|(namespace, name)| credential(rng, namespace, name)).collect()
@@ -108,7 +120,7 @@ pub(crate) fn credential(rng: &mut SmallRng, namespace: &str, name: &str) -> Val
     })
 }
 
-fn grants(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn grants(rng: &mut SmallRng) -> Vec<Value> {
     let namespaces: Vec<&str> = NAMESPACES.into_iter().filter(|_| !one_in(rng, 3)).collect();
     namespaces.into_iter().map(|namespace| grant(rng, namespace)).collect()
 }
@@ -133,6 +145,17 @@ pub(crate) fn grant(rng: &mut SmallRng, namespace: &str) -> Value {
 
 /// A policy of this name with some of the objects as its targets.
 pub(crate) fn policy(rng: &mut SmallRng, name: &str, targets: &[Value]) -> Value {
+    attached(rng, ("SecurityPolicy", name), targets, settings)
+}
+
+/// A policy of this kind and name with some of the objects as its targets. The settings depend on whether these are
+/// Gateways or ListenerSets.
+pub(crate) fn attached(
+    rng: &mut SmallRng,
+    (kind, name): (&str, &str),
+    targets: &[Value],
+    settings: fn(&mut SmallRng, bool) -> Value,
+) -> Value {
     // Of the many routes each counts for little.
     let is_for_routes: bool = rng.random();
     let of_class: Vec<&Value> = targets.iter().filter(|object| is_route(object) == is_for_routes).collect();
@@ -154,7 +177,7 @@ pub(crate) fn policy(rng: &mut SmallRng, name: &str, targets: &[Value]) -> Value
         metadata["creationTimestamp"] = json!(pick(rng, &AGES));
     }
     json!({
-        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy", "metadata": metadata, "spec": spec,
+        "apiVersion": "pingsix.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec,
     })
 }
 

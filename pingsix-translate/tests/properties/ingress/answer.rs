@@ -4,8 +4,10 @@ use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, Router};
 use pingsix_translate::{DataPlane, Provenance};
 
 use super::oracle::Decided;
-use crate::answer::target_of;
+use crate::answer::{plugins_of, target_of};
+use crate::evaluate;
 use crate::oracle::{Target, World};
+use crate::protection::Protection;
 
 /// Asks the router model, and finds the way back from its outcome to Ingresses and Services.
 ///
@@ -21,18 +23,20 @@ pub(crate) fn answer(
     match router.outcome(request) {
         // What keeps a host from others is nobody's answer.
         Outcome::NotFound | Outcome::Static { status: 404, .. } => {
-            Ok(Decided { origin: None, target: Target::Status(404) })
+            Ok(Decided::freely(None, Target::Status(404)))
         }
         Outcome::Static { route, status, .. } => {
-            Ok(Decided { origin: Some(origin_of(plane, route)?), target: Target::Status(status) })
+            Ok(Decided::freely(Some(origin_of(plane, route)?), Target::Status(status)))
         }
         Outcome::Forward { route, candidates } => {
             let [candidate] = candidates.as_slice() else {
                 return Err(format!("{route} shares its requests"));
             };
-            let route_plugins = &plane.config.route(&route.id).ok_or("a route is missing")?.plugins;
-            let (target, _) = target_of(world, plane, route_plugins, request, &candidate.upstream)?;
-            Ok(Decided { origin: Some(origin_of(plane, route)?), target })
+            let plugins = &plugins_of(plane, route)?;
+            let (target, _) = target_of(world, plane, plugins, request, &candidate.upstream)?;
+            let is_backend = matches!(target, Target::Service { .. });
+            let protection = if is_backend { evaluate::protection(plugins)? } else { Protection::default() };
+            Ok(Decided { origin: Some(origin_of(plane, route)?), target, protection })
         }
         outcome @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => {
             Err(format!("nobody asked for {outcome:?}"))

@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{CLASS, LAYOUTS, generate};
+use super::{CLASS, LAYOUTS, generate, security};
 use crate::incremental::{Present, change_pending, compare, identity, put};
 
 /// Changes in a history.
@@ -35,6 +35,8 @@ pub(super) struct Seen {
     over_budget: usize,
     /// Of the partial ones, those of a class with a data plane for each port.
     per_port: usize,
+    /// Of the partial ones, those with another service of a policy.
+    services: usize,
 }
 
 impl Seen {
@@ -47,6 +49,7 @@ impl Seen {
         self.owned += other.owned;
         self.over_budget += other.over_budget;
         self.per_port += other.per_port;
+        self.services += other.services;
     }
 
     /// Whether there was enough of everything.
@@ -58,6 +61,7 @@ impl Seen {
             && self.owned * 20 > self.steps
             && self.over_budget * 200 > self.steps
             && self.per_port * 6 > self.steps
+            && self.services * 60 > self.steps
     }
 
     fn count(&mut self, now: &Translation, before: &Translation) {
@@ -74,12 +78,16 @@ impl Seen {
             let Some(before) = before.data_planes.get(key) else { continue };
             let changes = plane.config.documents().changes(before.config.documents());
             self.changed += usize::from(!changes.is_empty());
-            let is_certificate = |change: &Change<'_, _, _>| {
-                let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
-                let key: &pingsix_translate::pingsix::DocumentKey = key;
-                key.to_string().contains("ssl")
+            let concerns = |kind: &str| {
+                changes.iter().any(|change| {
+                    let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) =
+                        change;
+                    let key: &pingsix_translate::pingsix::DocumentKey = key;
+                    key.to_string().contains(kind)
+                })
             };
-            self.certificates += usize::from(changes.iter().any(is_certificate));
+            self.certificates += usize::from(concerns("ssl"));
+            self.services += usize::from(concerns("services"));
         }
     }
 }
@@ -87,9 +95,12 @@ impl Seen {
 /// Takes a class through random changes, from the objects of some tables to others.
 pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x494e_4752);
-    let is_spread = rng.random_bool(0.7);
+    let (is_spread, has_policies) = (rng.random_bool(0.7), rng.random_bool(0.5));
     let table = |rng: &mut SmallRng| {
         let mut objects = generate::table(rng);
+        if has_policies {
+            security::add(rng, &mut objects);
+        }
         if is_spread {
             spread(rng, &mut objects);
         }
@@ -151,8 +162,10 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
 fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String {
     let kinds: &[&str] = match rng.random_range(0..40) {
         0 => &["IngressClass", "PingsixProxy"],
-        1..4 => &["Secret"],
-        4..12 => &["Service", "EndpointSlice"],
+        1..5 => &["Secret"],
+        5..8 => &["SecurityPolicy"],
+        8 => &["ReferenceGrant"],
+        9..14 => &["Service", "EndpointSlice"],
         _ => &["Ingress"],
     };
     let is_of_kinds = |object: &&Value| kinds.contains(&object["kind"].as_str().unwrap_or_default());
@@ -222,7 +235,7 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
         return;
     }
     let keys: Vec<ObjectKey> = objects.values().map(|(_, object)| object.key()).collect();
-    let kinds = [Kind::Ingress, Kind::Ingress, Kind::Service, Kind::Secret];
+    let kinds = [Kind::Ingress, Kind::Ingress, Kind::Service, Kind::Secret, Kind::SecurityPolicy];
     let kind = *kinds.choose(rng).expect("there are some");
     let keys: Vec<&ObjectKey> = keys.iter().filter(|key| key.kind == kind).collect();
     let Some(key) = keys.choose(rng) else { return };

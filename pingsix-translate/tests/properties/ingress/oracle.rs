@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::CLASS;
 use super::generate::CERTIFIED;
 use crate::effect::Way;
-use crate::oracle::{Speech, Target, World};
+use crate::oracle::{BackendProtocol, Target, World};
 use crate::probe::Probe;
+use crate::protection::Protection;
 
 /// Who decides about a request, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,15 @@ pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.
     pub(crate) origin: Option<(String, String)>,
     pub(crate) target: Target,
+    /// The demands of a policy, if a backend gets the request.
+    pub(crate) protection: Protection,
+}
+
+impl Decided {
+    /// Without a demand.
+    pub(super) fn freely(origin: Option<(String, String)>, target: Target) -> Self {
+        Self { origin, target, protection: Protection::default() }
+    }
 }
 
 /// How many labels a wildcard stands for.
@@ -121,6 +131,12 @@ impl Ingresses {
             .and_then(|(_, written)| Some((written, self.owner(Some(written))?)))
     }
 
+    /// Namespaces and names.
+    pub(super) fn names(&self) -> BTreeSet<(String, String)> {
+        let metadata = self.oldest_first.iter().map(|ingress| &ingress.metadata);
+        metadata.map(|metadata| (metadata.namespace.clone(), metadata.name.clone())).collect()
+    }
+
     pub(super) fn served(&self) -> BTreeSet<String> {
         self.oldest_first.iter().map(Ingress::name).collect()
     }
@@ -156,9 +172,17 @@ impl Ingresses {
             }
         }
         match best {
-            None => Decided { origin: None, target: Target::Status(404) },
+            None => Decided::freely(None, Target::Status(404)),
             Some(Candidate { origin, namespace, backend, .. }) => {
-                Decided { origin: Some(origin), target: backend.target(world, namespace) }
+                let target = backend.target(world, namespace);
+                if !matches!(target, Target::Service { .. }) {
+                    return Decided::freely(Some(origin), target);
+                }
+                let name = origin.0.split_once('/').expect("a namespace and a name").1;
+                match world.protection_of_ingress(&(namespace.to_owned(), name.to_owned())) {
+                    Some(protection) => Decided { origin: Some(origin), target, protection },
+                    None => Decided::freely(Some(origin), Target::Status(500)),
+                }
             }
         }
     }
@@ -318,7 +342,7 @@ impl Path {
 
 impl Backend {
     /// The port of the Service that is there, whatever its endpoints, and how it is spoken to.
-    fn port(&self, world: &World, namespace: &str) -> Option<(u16, Speech)> {
+    fn port(&self, world: &World, namespace: &str) -> Option<(u16, BackendProtocol)> {
         let reference = self.service.as_ref()?;
         let service = world.services.get(&(namespace.to_owned(), reference.name.clone()))?;
         if service.spec.r#type.as_deref() == Some("ExternalName") {
@@ -329,13 +353,13 @@ impl Backend {
             (Some(name), _) => port.name == *name,
             (None, number) => Some(port.port) == number,
         })?;
-        let speech = match port.app_protocol.as_deref() {
-            None | Some("http") => Speech::Http1,
-            Some("kubernetes.io/ws") => Speech::WebSocket,
-            Some("kubernetes.io/h2c") => Speech::H2c,
+        let protocol = match port.app_protocol.as_deref() {
+            None | Some("http") => BackendProtocol::Http1,
+            Some("kubernetes.io/ws") => BackendProtocol::WebSocket,
+            Some("kubernetes.io/h2c") => BackendProtocol::H2c,
             Some(_) => return None,
         };
-        Some((port.port, speech))
+        Some((port.port, protocol))
     }
 
     fn is_usable(&self, world: &World, namespace: &str) -> bool {
@@ -343,17 +367,17 @@ impl Backend {
     }
 
     fn target(&self, world: &World, namespace: &str) -> Target {
-        let (Some((port, speech)), Some(service)) = (self.port(world, namespace), &self.service) else {
+        let (Some((port, protocol)), Some(service)) = (self.port(world, namespace), &self.service) else {
             return Target::Status(500);
         };
         if world.nodes(namespace, &service.name, port).is_empty() {
             return Target::Status(503);
         }
         // No Ingress asks for another way; streams stay open for a day.
-        let idle = (speech != Speech::Http1).then_some(86_400);
+        let idle = (protocol != BackendProtocol::Http1).then_some(86_400);
         let way = Way { timeout: idle.map(|seconds| (5, seconds, seconds)), retries: 1 };
-        let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
-        Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, speech, way }
+        let protocol = if protocol == BackendProtocol::WebSocket { BackendProtocol::Http1 } else { protocol };
+        Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, protocol, way }
     }
 }
 

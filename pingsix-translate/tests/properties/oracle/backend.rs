@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::filter;
 use super::world::{BackendRef, EndpointConditions, Route, RouteKindName, Rule, Service, World};
-use super::{Answer, Speech, Target};
+use super::{Answer, BackendProtocol, Target};
 use crate::effect::Way;
 use crate::probe::Probe;
 
@@ -18,14 +18,18 @@ impl World {
         let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
         for backend in &rule.backend_refs {
             let target = match self.target_of(route, backend) {
-                Target::Service { speech: Speech::H2c, .. } if read.loses_host() => {
+                Target::Service { protocol: BackendProtocol::H2c, .. } if read.loses_host() => {
                     Target::Status(route.kind.failure())
                 }
-                Target::Service { namespace, name, port, speech, .. } => {
-                    let way = filter::way(rule, speech).expect("a rule that is honoured");
+                Target::Service { namespace, name, port, protocol, .. } => {
+                    let way = filter::way(rule, protocol).expect("a rule that is honoured");
                     // What else there is to know about a connection that stays open shows in its timeouts.
-                    let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
-                    Target::Service { namespace, name, port, speech, way }
+                    let protocol = if protocol == BackendProtocol::WebSocket {
+                        BackendProtocol::Http1
+                    } else {
+                        protocol
+                    };
+                    Target::Service { namespace, name, port, protocol, way }
                 }
                 other @ (Target::Status(_) | Target::Redirect { .. } | Target::Preflight(_)) => other,
             };
@@ -55,7 +59,7 @@ impl World {
         match port {
             None => Some("BackendNotFound"),
             Some(port) => {
-                speech(port.app_protocol.as_deref(), route.kind).is_none().then_some("UnsupportedProtocol")
+                protocol(port.app_protocol.as_deref(), route.kind).is_none().then_some("UnsupportedProtocol")
             }
         }
     }
@@ -76,8 +80,8 @@ impl World {
         }
         let written = service.spec.ports.iter().find(|candidate| candidate.port == port);
         let written = written.and_then(|port| port.app_protocol.as_deref());
-        let speech = speech(written, route.kind).expect("a resolved reference has a protocol");
-        Target::Service { namespace: name.0, name: name.1, port, speech, way: Way::default() }
+        let protocol = protocol(written, route.kind).expect("a resolved reference has a protocol");
+        Target::Service { namespace: name.0, name: name.1, port, protocol, way: Way::default() }
     }
 
     /// The endpoints of a Service port that take traffic, as `address:port`, with IPv6 addresses in brackets.
@@ -140,11 +144,11 @@ impl World {
 
 /// How a Service port is spoken to: as it says itself, else as the clients of the route speak. `None` when the two do
 /// not go together.
-fn speech(app_protocol: Option<&str>, route: RouteKindName) -> Option<Speech> {
+fn protocol(app_protocol: Option<&str>, route: RouteKindName) -> Option<BackendProtocol> {
     match (app_protocol, route) {
-        (Some("kubernetes.io/h2c"), _) | (None, RouteKindName::Grpc) => Some(Speech::H2c),
-        (None | Some("http"), RouteKindName::Http) => Some(Speech::Http1),
-        (Some("kubernetes.io/ws"), RouteKindName::Http) => Some(Speech::WebSocket),
+        (Some("kubernetes.io/h2c"), _) | (None, RouteKindName::Grpc) => Some(BackendProtocol::H2c),
+        (None | Some("http"), RouteKindName::Http) => Some(BackendProtocol::Http1),
+        (Some("kubernetes.io/ws"), RouteKindName::Http) => Some(BackendProtocol::WebSocket),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::World;
 use super::world::{Route, Rule};
-use super::{Speech, Target};
+use super::{BackendProtocol, Target};
 use crate::effect::{Effect, Headers, Permission, Way, backend_answer, collect, resolve, split, take_script};
 use crate::probe::Probe;
 
@@ -14,7 +14,7 @@ use crate::probe::Probe;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filters {
     request: Changes,
-    response: Changes,
+    pub(super) response: Changes,
     path: Option<NewPath>,
     pub(super) cors: Option<Cors>,
     pub(super) redirect: Option<Redirect>,
@@ -22,7 +22,7 @@ pub(crate) struct Filters {
 
 /// Changes to headers, by lower-case name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Changes {
+pub(super) struct Changes {
     set: BTreeMap<String, String>,
     add: BTreeMap<String, Vec<String>>,
     remove: BTreeSet<String>,
@@ -85,7 +85,7 @@ pub(super) fn read(rule: &Rule) -> Read {
     }
     all.is_unsupported |= all.filters.redirect.is_some()
         && (!rule.backend_refs.is_empty() || all.filters.path.is_some() || all.host.is_some());
-    all.is_unsupported |= rule.session_persistence.is_some() || way(rule, Speech::Http1).is_none();
+    all.is_unsupported |= rule.session_persistence.is_some() || way(rule, BackendProtocol::Http1).is_none();
     all
 }
 
@@ -183,7 +183,7 @@ impl Read {
 
 impl Changes {
     /// `None` when PingSIX cannot make them.
-    fn read(modifier: &Value, of_request: bool) -> Option<Self> {
+    pub(super) fn read(modifier: &Value, of_request: bool) -> Option<Self> {
         let mut changes = Self::default();
         let list = |name: &str| modifier[name].as_array().cloned().unwrap_or_default();
         let read = |header: &Value| {
@@ -406,7 +406,7 @@ impl Cors {
 }
 
 /// How the backends of a rule are reached; `None` when PingSIX cannot do what the rule asks for.
-pub(super) fn way(rule: &Rule, speech: Speech) -> Option<Way> {
+pub(super) fn way(rule: &Rule, protocol: BackendProtocol) -> Option<Way> {
     const LONGEST: u64 = 86_400;
     let mut idle = None;
     for name in ["request", "backendRequest"] {
@@ -418,7 +418,7 @@ pub(super) fn way(rule: &Rule, speech: Speech) -> Option<Way> {
         };
         idle = Some(idle.map_or(seconds, |other: u64| other.min(seconds)));
     }
-    let idle = idle.or_else(|| (speech != Speech::Http1).then_some(LONGEST));
+    let idle = idle.or_else(|| (protocol != BackendProtocol::Http1).then_some(LONGEST));
     let retry = &rule.retry;
     if retry["codes"].as_array().is_some_and(|codes| !codes.is_empty()) || retry["backoff"].is_string() {
         return None;
@@ -461,7 +461,8 @@ impl World {
     /// Whether a rule has a backend that its filters cannot be run for.
     pub(crate) fn has_hostless_backend(&self, route: &Route, rule: &Rule) -> bool {
         let loses_host = read(rule).loses_host();
-        let speaks_http2 = |target: &Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
+        let speaks_http2 =
+            |target: &Target| matches!(target, Target::Service { protocol: BackendProtocol::H2c, .. });
         loses_host && rule.backend_refs.iter().any(|backend| speaks_http2(&self.target_of(route, backend)))
     }
 
@@ -470,7 +471,7 @@ impl World {
         let weighted = rule.backend_refs.iter().filter(|backend| backend.weight != Some(0));
         let mut targets = weighted.map(|backend| self.target_of(route, backend));
         let takes_requests = |target: Target| match target {
-            Target::Service { speech, .. } => speech != Speech::H2c,
+            Target::Service { protocol, .. } => protocol != BackendProtocol::H2c,
             Target::Status(_) | Target::Redirect { .. } | Target::Preflight(_) => false,
         };
         self.has_hostless_backend(route, rule) && !targets.any(takes_requests)

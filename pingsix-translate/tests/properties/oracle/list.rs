@@ -35,6 +35,8 @@ impl Choice<'_> {
 pub(super) struct Agreement {
     /// The permissions for scripts of all requests to the host, path and method.
     pub(super) cors: Option<Cors>,
+    /// The status of all requests to the host, path and method, whatever the rules say.
+    pub(super) error: Option<u16>,
     /// Rules that cannot have theirs, and fail where they are in the list.
     pub(super) refused: BTreeSet<(usize, usize)>,
 }
@@ -103,12 +105,13 @@ impl World {
         let owner = narrowest.map(|choice| choice.row.age()).min();
         let counts = filtered.iter().rev().find(|choice| Some(choice.row.age()) == owner).unwrap();
         let agrees = |choice: &Choice<'_>| {
-            choice.filters == counts.filters && choice.inherited.policies == counts.inherited.policies
+            choice.filters == counts.filters && choice.inherited.has_policies_of(&counts.inherited)
         };
         for choice in filtered.iter().filter(|choice| !agrees(choice)) {
             agreement.refused.insert((choice.row.route, choice.row.rule));
         }
         agreement.cors = counts.filters.cors.clone().or(counts.inherited.cors.clone());
+        agreement.error = counts.inherited.certain_error();
         agreement
     }
 

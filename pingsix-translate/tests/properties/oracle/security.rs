@@ -1,4 +1,4 @@
-//! SecurityPolicies: which of them count for a rule (GEP-713), and the demands they make together.
+//! Inherited policies: which of them count for a rule (GEP-713), and the demands that SecurityPolicies make together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::filter::{self, Cors};
+use super::filter::{self, Changes, Cors};
 use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
 use crate::probe::Probe;
@@ -17,7 +17,7 @@ use crate::protection::{Addresses, Claims, Credential, Place, Protection};
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Policy {
     pub(crate) metadata: Metadata,
-    spec: Value,
+    pub(super) spec: Value,
 }
 
 /// The fields that count for themselves, each before those that refine it.
@@ -29,7 +29,11 @@ const AUTHENTICATIONS: [&str; 4] = ["apiKeyAuth", "basicAuth", "jwt", "anonymous
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inherited {
     /// Contributors from the widest target to the narrowest. Rules with different ones cannot share a list.
-    pub(super) policies: Vec<Name>,
+    policies: Vec<Name>,
+    /// The same of TrafficPolicies.
+    pub(super) traffic_policies: Vec<Name>,
+    /// Changes of responses that no filter may replace.
+    pub(super) headers: Option<Changes>,
     pub(super) cors: Option<Cors>,
     /// Whether no filter may replace `cors`.
     overrides_cors: bool,
@@ -40,7 +44,7 @@ pub(super) struct Inherited {
 pub(super) struct Unhonoured;
 
 /// A target: kind, object and section.
-type Target<'w> = (&'static str, Name, Option<&'w str>);
+pub(super) type Target<'w> = (&'static str, Name, Option<&'w str>);
 
 impl World {
     /// The answer of a rule, and its policies if a backend gets the request; `None` if these cannot be honoured.
@@ -55,9 +59,14 @@ impl World {
         if !answer.reaches_backend() {
             return (answer, Some(Inherited::default()));
         }
-        let has_cors = filter::read(&route.spec.rules[rule_index]).filters.cors.is_some();
+        let filters = filter::read(&route.spec.rules[rule_index]).filters;
+        let has_changes = filters.response != Changes::default();
+        let replaces = |inherited: &Inherited| {
+            (filters.cors.is_some() && inherited.overrides_cors)
+                || (has_changes && inherited.headers.is_some())
+        };
         match self.inherited(listeners, route_index, rule_index) {
-            Ok(inherited) if !(has_cors && inherited.overrides_cors) => (answer, Some(inherited)),
+            Ok(inherited) if !replaces(&inherited) => (answer, Some(inherited)),
             Ok(_) | Err(Unhonoured) => (Answer::status(route.kind.failure()), None),
         }
     }
@@ -73,7 +82,7 @@ impl World {
         let Some(first) = all.next() else { return Ok(Inherited::default()) };
         let first = first?;
         for other in all {
-            if other?.policies != first.policies {
+            if !other?.has_policies_of(&first) {
                 return Err(Unhonoured);
             }
         }
@@ -82,7 +91,14 @@ impl World {
 
     fn inherited_by(&self, listener: usize, route: usize, rule: usize) -> Result<Inherited, Unhonoured> {
         let levels = self.levels(listener, route, rule);
-        let counting: Vec<Option<&Policy>> = levels.iter().map(|level| self.oldest_for(level)).collect();
+        let mut inherited = self.secured_by(&levels)?;
+        self.treat(&levels, &mut inherited)?;
+        Ok(inherited)
+    }
+
+    fn secured_by(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
+        let counting: Vec<Option<&Policy>> =
+            levels.iter().map(|level| oldest_for(&self.security_policies, level)).collect();
         if counting.iter().flatten().any(|policy| self.demands(policy).is_none()) {
             return Err(Unhonoured);
         }
@@ -111,15 +127,7 @@ impl World {
         if !has_demand {
             return Ok(Inherited::default());
         }
-        let mut contributors: Vec<(usize, Name)> =
-            chosen.values().map(|(level, policy)| (*level, policy.metadata.key())).collect();
-        contributors.sort();
-        let mut policies: Vec<Name> = Vec::new();
-        for (_, policy) in contributors {
-            if !policies.contains(&policy) {
-                policies.push(policy);
-            }
-        }
+        let policies = contributors(chosen.values().copied());
         let of = |field: &str| self.demands(chosen.get(field)?.1);
         let mut inherited = Inherited { policies, ..Inherited::default() };
         inherited.overrides_cors = chosen.get("cors").is_some_and(|(_, policy)| policy.overrides());
@@ -137,8 +145,15 @@ impl World {
 
     /// Whether a policy targets the Gateway, a listener or a route that decides about requests with the host, path and
     /// method of this one.
-    pub(crate) fn is_concerned(&self, policy: &Name, port: Option<u16>, request: &Probe) -> bool {
-        let Some(policy) = self.policies.iter().find(|other| other.metadata.key() == *policy) else {
+    pub(crate) fn is_concerned(
+        &self,
+        (kind, policy): (&str, &Name),
+        port: Option<u16>,
+        request: &Probe,
+    ) -> bool {
+        let policies =
+            if kind == "SecurityPolicy" { &self.security_policies } else { &self.traffic_policies };
+        let Some(policy) = policies.iter().find(|other| other.metadata.key() == *policy) else {
             return false;
         };
         let host = request.routing_host();
@@ -182,18 +197,37 @@ impl World {
         levels
     }
 
-    /// Of the policies with a target, the one that counts.
-    fn oldest_for(&self, (kind, (namespace, name), section): &Target<'_>) -> Option<&Policy> {
-        let is_target = |target: &Value| {
-            target["group"] == "gateway.networking.k8s.io"
-                && target["kind"] == *kind
-                && target["name"] == **name
-                && target["sectionName"].as_str() == *section
-        };
-        let with_target = self.policies.iter().filter(|policy| {
-            policy.metadata.namespace == *namespace && policy.targets().iter().any(is_target)
-        });
-        with_target.min_by(|one, other| one.metadata.age().cmp(&other.metadata.age()))
+    /// The demands on requests that an Ingress takes; `None` if its policy cannot be honoured.
+    pub(crate) fn protection_of_ingress(&self, ingress: &Name) -> Option<Protection> {
+        match oldest_for(&self.security_policies, &("Ingress", ingress.clone(), None)) {
+            None => Some(Protection::default()),
+            Some(policy) => {
+                let mut protection = self.demands(policy)?.protection;
+                if let Some(addresses) = &mut protection.addresses {
+                    addresses.proxies = policy.proxies();
+                }
+                Some(protection)
+            }
+        }
+    }
+
+    /// Whether each policy with one of these Ingresses as a target is honoured and counts for all of them.
+    pub(crate) fn verdicts_on_policies(&self, ingresses: &BTreeSet<Name>) -> BTreeMap<Name, bool> {
+        let mut verdicts = BTreeMap::new();
+        for policy in &self.security_policies {
+            let of_ingresses = ingresses.iter().filter(|ingress| policy.targets_object("Ingress", ingress));
+            let counts: Vec<bool> = of_ingresses
+                .map(|ingress| {
+                    let oldest = oldest_for(&self.security_policies, &("Ingress", ingress.clone(), None));
+                    oldest.is_some_and(|oldest| oldest.metadata.key() == policy.metadata.key())
+                })
+                .collect();
+            if !counts.is_empty() {
+                let is_accepted = counts.into_iter().all(|counts| counts) && self.demands(policy).is_some();
+                verdicts.insert(policy.metadata.key(), is_accepted);
+            }
+        }
+        verdicts
     }
 
     /// The demands of a policy by itself; `None` if they cannot all be met.
@@ -203,12 +237,13 @@ impl World {
         let is_known =
             |field: &String| known.contains(&field.as_str()) || AUTHENTICATIONS.contains(&field.as_str());
         let authentications = AUTHENTICATIONS.iter().filter(|field| spec.get(field).is_some()).count();
-        let is_wide = |target: &Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
-        let wide = policy.targets().iter().filter(|target| is_wide(target)).count();
-        let is_mixed = wide > 0 && wide < policy.targets().len();
-        let overrides_wrongly = policy.overrides() && (wide == 0 || spec.get("anonymous").is_some());
+        let overrides_nothing = policy.overrides() && spec.get("anonymous").is_some();
         let mut fields = spec.as_object().unwrap().keys();
-        if !fields.all(is_known) || authentications > 1 || is_mixed || overrides_wrongly {
+        if !fields.all(is_known)
+            || authentications > 1
+            || !policy.has_targets_of_one_class()
+            || overrides_nothing
+        {
             return None;
         }
         let mut demands = Inherited::default();
@@ -305,13 +340,73 @@ impl World {
     }
 }
 
+/// Of the policies with a target, the one that counts.
+pub(super) fn oldest_for<'p>(
+    policies: &'p [Policy],
+    (kind, (namespace, name), section): &Target<'_>,
+) -> Option<&'p Policy> {
+    let is_ingress = *kind == "Ingress";
+    let group = if is_ingress { "networking.k8s.io" } else { "gateway.networking.k8s.io" };
+    let is_target = |target: &Value| {
+        target["group"] == group
+            && target["kind"] == *kind
+            && target["name"] == **name
+            // An Ingress has no sections; a policy that names one closes all of it.
+            && (is_ingress || target["sectionName"].as_str() == *section)
+    };
+    let with_target = policies
+        .iter()
+        .filter(|policy| policy.metadata.namespace == *namespace && policy.targets().iter().any(is_target));
+    with_target.min_by(|one, other| one.metadata.age().cmp(&other.metadata.age()))
+}
+
+/// The policies, each with its level, in the order of levels.
+pub(super) fn contributors<'p>(chosen: impl Iterator<Item = (usize, &'p Policy)>) -> Vec<Name> {
+    let mut contributors: Vec<(usize, Name)> =
+        chosen.map(|(level, policy)| (level, policy.metadata.key())).collect();
+    contributors.sort();
+    let mut policies: Vec<Name> = Vec::new();
+    for (_, policy) in contributors {
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    policies
+}
+
+impl Inherited {
+    /// Whether both come from the same policies.
+    pub(super) fn has_policies_of(&self, other: &Self) -> bool {
+        self.policies == other.policies && self.traffic_policies == other.traffic_policies
+    }
+
+    /// The status that every request gets.
+    pub(super) fn certain_error(&self) -> Option<u16> {
+        let error = self.protection.treatment.error.filter(|(_, share)| *share == 100);
+        error.map(|(status, _)| u16::try_from(status).unwrap())
+    }
+}
+
 impl Policy {
     fn targets(&self) -> &[Value] {
         self.spec["targetRefs"].as_array().unwrap()
     }
 
-    fn overrides(&self) -> bool {
+    pub(super) fn overrides(&self) -> bool {
         self.spec["strategy"] == "Overrides"
+    }
+
+    /// Whether the targets are all Gateways and ListenerSets, or else all routes of a policy that overrides no other.
+    pub(super) fn has_targets_of_one_class(&self) -> bool {
+        let is_wide = |target: &&Value| target["kind"] == "Gateway" || target["kind"] == "ListenerSet";
+        let wide = self.targets().iter().filter(is_wide).count();
+        let of_ingresses = self.targets().iter().filter(|target| target["kind"] == "Ingress");
+        let names_section = of_ingresses.clone().any(|target| !target["sectionName"].is_null());
+        let is_of_one_class = |count: usize| count == 0 || count == self.targets().len();
+        is_of_one_class(wide)
+            && is_of_one_class(of_ingresses.count())
+            && !names_section
+            && (wide > 0 || !self.overrides())
     }
 
     fn sets(&self, field: &str) -> bool {

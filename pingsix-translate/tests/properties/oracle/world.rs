@@ -29,7 +29,8 @@ pub(crate) struct World {
     pub(crate) grants: Vec<Grant>,
     pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
     pub(crate) secrets: BTreeSet<Name>,
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) security_policies: Vec<Policy>,
+    pub(crate) traffic_policies: Vec<Policy>,
     /// Secrets as written.
     pub(crate) credentials: BTreeMap<Name, Value>,
 }
@@ -52,7 +53,8 @@ impl World {
                 "GRPCRoute" => world.routes.push(read::<GrpcRoute>(object).into()),
                 "EndpointSlice" => world.slices.push(read(object)),
                 "ReferenceGrant" => world.grants.push(read(object)),
-                "SecurityPolicy" => world.policies.push(read(object)),
+                "SecurityPolicy" => world.security_policies.push(read(object)),
+                "TrafficPolicy" => world.traffic_policies.push(read(object)),
                 "Service" => {
                     let service: Service = read(object);
                     world.services.insert(service.metadata.key(), service);

@@ -36,7 +36,7 @@ impl Backends {
     }
 
     /// A configuration with backends on this machine; the responder's address stays.
-    pub(super) async fn stand_in(&mut self, config: &Config, responder: SocketAddr) -> Config {
+    pub(super) async fn with_local_backends(&mut self, config: &Config, responder: SocketAddr) -> Config {
         with_upstreams(config, async |upstream| self.replace(upstream, responder).await).await
     }
 

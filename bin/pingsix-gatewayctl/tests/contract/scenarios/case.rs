@@ -101,8 +101,8 @@ impl Case {
     fn run(&self, arguments: &[&str], options: &[String]) -> Vec<u8> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
         let output = command.current_dir(&self.directory).args(arguments).args(options).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {arguments:?}: {said}", self.name);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {arguments:?}: {stderr}", self.name);
         output.stdout
     }
 

@@ -124,7 +124,7 @@ impl Sample {
             let shown = certificate.as_deref().map(|shown| material.secret_of(shown));
             return Some(format!("status {}, certificate {shown:?}, {:?}", reply.status, reply.headers));
         }
-        self.unfair(answers, material).or_else(|| {
+        self.share_fault(answers, material).or_else(|| {
             let seen: BTreeSet<&str> =
                 answers.iter().filter_map(|answered| answered.reply.header(BACKEND)).collect();
             let endpoints = self.endpoints.as_ref().filter(|wanted| !wanted.iter().eq(seen.iter().copied()));
@@ -133,7 +133,7 @@ impl Sample {
     }
 
     /// The fault of a share that differs from its weight; a share without weight must be empty.
-    fn unfair(&self, answers: &[Answered], material: &Material) -> Option<String> {
+    fn share_fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
         let total: u64 = self.backends.values().sum();
         let shares = self.backends.iter().filter(|_| self.backends.len() > 1);
         let count = float(answers.len() as u64);
@@ -167,9 +167,9 @@ impl Sample {
     fn allows_answer(&self, reply: &Reply, material: &Material) -> bool {
         let backend = reply.header(BACKEND);
         if let Some(allowed) = self.preflight {
-            let told = reply.header("access-control-allow-origin").is_some();
+            let without_positions = reply.header("access-control-allow-origin").is_some();
             return backend.is_none()
-                && told == allowed
+                && without_positions == allowed
                 && (reply.status < 300 || !allowed && reply.status == 403);
         }
         if let Some(wanted) = self.status {

@@ -2,7 +2,7 @@
 
 use super::super::der::{BITS, INTEGER, OCTETS, SEQUENCE, decode, encode, parts, sequence, value};
 use super::{Base, Odd};
-use crate::dice::Dice;
+use crate::rng::SeededRng;
 use crate::run::seed;
 
 /// A certificate and a key with parts more, less and twice.
@@ -198,15 +198,15 @@ pub(super) fn shapes(Base { name, cert, key }: &Base) -> Vec<Odd> {
 
 /// Pairs with a byte or two changed.
 pub(super) fn mutations(Base { name, cert, key }: &Base) -> Vec<Odd> {
-    let mut dice = Dice::new(seed(), 7);
+    let mut rng = SeededRng::new(seed(), 7);
     let mut all = Vec::new();
     for (label, pem) in [("CERTIFICATE", cert), ("PRIVATE KEY", key)] {
         let der = decode(pem);
         for turn in 0..250 {
             let mut changed = der.clone();
             let mut what = String::new();
-            for _ in 0..=dice.below(2) {
-                let (at, by) = (dice.below(der.len()), dice.below(255) + 1);
+            for _ in 0..=rng.below(2) {
+                let (at, by) = (rng.below(der.len()), rng.below(255) + 1);
                 changed[at] ^= u8::try_from(by).unwrap();
                 what = format!("{what} {at}^{by}");
             }

@@ -1,4 +1,4 @@
-//! Certificates that OpenSSL reads too.
+//! Certificates that OpenSSL can read.
 
 use der::asn1::{Any, ObjectIdentifier};
 use der::{Decode as _, Encode as _, Tag, Tagged as _};
@@ -16,7 +16,7 @@ pub(super) fn public_key(der: &[u8]) -> Result<PublicKey, Flaw> {
     PublicKey::read(&SubjectPublicKeyInfoRef::from_der(&info).map_err(|_| Flaw::Malformed)?)
 }
 
-/// The whole of a certificate; `None` if OpenSSL could not read some part of it, even one that nobody asks for.
+/// The certificate; `None` if OpenSSL could not read a part of it, unused parts included.
 pub(super) fn parse(der: &[u8]) -> Option<CertificateInner<Raw>> {
     let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
     let body = certificate.tbs_certificate();
@@ -29,7 +29,7 @@ pub(super) fn parse(der: &[u8]) -> Option<CertificateInner<Raw>> {
     is_readable.then_some(certificate)
 }
 
-/// Parameters are absent, null, or a sequence, which OpenSSL does not look into.
+/// Whether the parameters of an algorithm are absent, null, or a sequence, whose content OpenSSL ignores.
 fn is_algorithm(algorithm: &AlgorithmIdentifierOwned) -> bool {
     let parameters = algorithm.parameters.as_ref();
     is_minimal(&algorithm.oid)
@@ -46,7 +46,7 @@ fn is_minimal(identifier: &ObjectIdentifier) -> bool {
     !bytes.iter().zip(begins).any(|(byte, begins)| begins && *byte == 0x80)
 }
 
-/// OpenSSL reads the texts of a name with the certificate.
+/// Whether OpenSSL can read the texts of a name, which it decodes with the certificate.
 fn is_name(name: &Name) -> bool {
     name.iter().all(|attribute| is_minimal(&attribute.oid) && is_text(&attribute.value))
 }

@@ -20,8 +20,7 @@ const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
-/// Algorithms and curves that authors may have heard of. PingSIX takes keys of most of them, and then finds no client
-/// that it could use them with.
+/// The names of unsupported algorithms and curves. PingSIX accepts keys of most of them, and clients do not.
 const NAMES: [(ObjectIdentifier, &str); 14] = [
     (ObjectIdentifier::new_unwrap("1.2.840.10040.4.1"), "a DSA key"),
     (ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10"), "a key for RSA-PSS alone"),
@@ -39,12 +38,12 @@ const NAMES: [(ObjectIdentifier, &str); 14] = [
     (ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.18"), "an ML-DSA-65 key"),
 ];
 
-/// Why a key cannot be used.
+/// The fault of an unusable key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It is malformed, or contradicts itself.
+    /// The key is malformed or inconsistent.
     Malformed,
-    /// It is of an algorithm or a size that is not served; a noun with its article.
+    /// The algorithm or the size is unsupported; a noun with its article.
     Unusable(&'static str),
 }
 
@@ -53,14 +52,14 @@ fn unusable(identifier: ObjectIdentifier, unknown: &'static str) -> Flaw {
     Flaw::Unusable(name.unwrap_or(unknown))
 }
 
-/// A public key, of which there is one form only.
+/// A public key in its canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PublicKey {
     Rsa {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
     },
-    /// The point as SEC 1 writes it without compression.
+    /// The uncompressed point of SEC 1.
     Elliptic {
         curve: ObjectIdentifier,
         point: Vec<u8>,
@@ -114,7 +113,7 @@ struct RsaPublicKey<'a> {
     exponent: UintRef<'a>,
 }
 
-/// A private key that is what it seems to be.
+/// A checked private key.
 #[derive(PartialEq, Eq)]
 pub(super) struct PrivateKey {
     pub(super) public: PublicKey,
@@ -149,7 +148,7 @@ impl PrivateKey {
     /// A key of a section `PRIVATE KEY`.
     pub(super) fn of_pkcs8(der: &[u8]) -> Result<Self, Flaw> {
         let info = PrivateKeyInfo::from_der(der).map_err(|_| Flaw::Malformed)?;
-        // The second version is the one with a public key.
+        // The second version has a public key.
         if info.version != u8::from(info.public.is_some()) {
             return Err(Flaw::Malformed);
         }
@@ -171,7 +170,7 @@ impl PrivateKey {
     pub(super) fn of_pkcs1(der: &[u8]) -> Result<Self, Flaw> {
         let key = rsa::RsaPrivateKey::from_der(der).map_err(|_| Flaw::Malformed)?;
         let (modulus, exponent) = (key.modulus.as_bytes(), key.public_exponent.as_bytes());
-        // The size comes first, for it bounds what the rest takes.
+        // The check of the size comes first, because the size bounds the cost of the rest.
         rsa::check_size(modulus, exponent)?;
         if !key.is_consistent() {
             return Err(Flaw::Malformed);
@@ -255,7 +254,7 @@ impl PublicKey {
     }
 }
 
-/// A point in the form without compression.
+/// The uncompressed form of a point.
 fn point<C>(bits: &[u8]) -> Result<Vec<u8>, Flaw>
 where
     C: CurveArithmetic,
@@ -266,7 +265,7 @@ where
     Ok(point.to_sec1_point(false).as_bytes().to_vec())
 }
 
-/// The named curve of parameters; they may also spell a curve out.
+/// The named curve of parameters. Parameters with an explicit curve are refused.
 fn curve_of(parameters: Option<AnyRef<'_>>) -> Result<ObjectIdentifier, Flaw> {
     let parameters = parameters.ok_or(Flaw::Malformed)?;
     parameters.decode_as().map_err(|_| Flaw::Unusable("a key of a curve without a name"))

@@ -1,4 +1,4 @@
-//! RSA keys, and whether their numbers belong together.
+//! RSA keys and the consistency of their numbers.
 
 use crypto_bigint::{BoxedUint, NonZero};
 use der::Sequence;
@@ -6,13 +6,13 @@ use der::asn1::UintRef;
 
 use super::key::Flaw;
 
-/// The least that OpenSSL uses at PingSIX's security level. It is what counts as 2048 bits, for some keys lack a few.
+/// The smallest size that OpenSSL accepts at PingSIX's security level. Some keys of 2048 bits lack a few leading bits.
 const LEAST_BITS: usize = 2040;
 
-/// The most that clients written in Go or with rustls verify.
+/// The largest size that clients with Go or rustls verify.
 const MOST_BITS: usize = 8192;
 
-/// Says why a public key cannot be used, if it cannot. The numbers have no leading zeros.
+/// Checks the size of a public key. The numbers have no leading zeros.
 pub(super) fn check_size(modulus: &[u8], exponent: &[u8]) -> Result<(), Flaw> {
     let bits = bits(modulus);
     if bits < LEAST_BITS {
@@ -51,7 +51,7 @@ pub(super) struct RsaPrivateKey<'a> {
 }
 
 impl RsaPrivateKey<'_> {
-    /// Whether what the key signs can be verified by its public key. That the primes are prime is believed.
+    /// Whether the public key verifies the signatures of the key. The check assumes that the primes are prime.
     pub(super) fn is_consistent(&self) -> bool {
         let length = self.modulus.as_bytes().len();
         let secrets = [
@@ -65,7 +65,7 @@ impl RsaPrivateKey<'_> {
         if self.version != 0 || secrets.iter().any(|number| number.as_bytes().len() > length) {
             return false;
         }
-        // Products take twice the bits.
+        // Products have twice the bits.
         let precision = u32::try_from(length * 16).unwrap_or(u32::MAX);
         let number = |number: UintRef<'_>| BoxedUint::from_be_slice_truncated(number.as_bytes(), precision);
         let one = BoxedUint::one_with_precision(precision);

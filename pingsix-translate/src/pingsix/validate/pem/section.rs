@@ -5,8 +5,8 @@ use rustls_pki_types::pem::{PemObject as _, SectionKind};
 
 const WIDTH: usize = 64;
 
-/// Labels that stand beside certificates and keys in files that PingSIX reads. OpenSSL passes over the parameters and
-/// takes some labels that are not here for certificates or keys, so a text with any other label is not read at all.
+/// The known labels of sections beside certificates and keys. OpenSSL skips parameters, and takes some other labels
+/// for certificates or keys, so a text with an unknown label is refused.
 const LABELS: [&str; 11] = [
     "CERTIFICATE",
     "CERTIFICATE REQUEST",
@@ -31,19 +31,19 @@ pub(super) fn all_sections(text: &str) -> Option<Vec<(SectionKind, Vec<u8>)>> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().ok()
 }
 
-/// Why a text cannot be read as OpenSSL would read it.
+/// The difference between OpenSSL and this reader in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
-    /// A section has a label that is none of [`LABELS`]: what it stands for, never the label itself, which may be part of a
-    /// secret that was cut in the wrong place.
+    /// A section has a label outside of [`LABELS`]. The text describes the label without a quotation, because the
+    /// label may be part of a secret.
     Label(&'static str),
     /// Readers disagree on where lines or sections end.
     Form,
 }
 
-/// Checks that OpenSSL finds the sections that are found here.
+/// Checks that OpenSSL finds the same sections.
 ///
-/// OpenSSL ends lines at line feeds only, takes an empty line for the end of a section's headers, and does not begin a
+/// OpenSSL ends lines at line feeds only, takes an empty line for the end of a section's headers, and does not start a
 /// section within another (`PEM_read_bio`).
 pub(super) fn check_form(text: &str) -> Result<(), Oddity> {
     let mut within = None;
@@ -80,7 +80,7 @@ fn meaning(label: &str) -> &'static str {
     }
 }
 
-/// A section as every reader of PEM takes it.
+/// A section in the form that every reader of PEM accepts.
 pub(crate) fn write_section(label: &str, der: &[u8]) -> String {
     let body = base64::engine::general_purpose::STANDARD.encode(der);
     let mut text = format!("-----BEGIN {label}-----\n");

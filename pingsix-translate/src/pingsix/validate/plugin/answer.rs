@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Plugin;
 use crate::pingsix::plugin::{Brotli, Cors, Echo, FaultInjection, Gzip};
 
-/// The longest delay in seconds, a day, as for PingSIX's timeouts. PingSIX holds the request for the time, and
-/// panics on 2^64 seconds.
+/// The longest delay in seconds: a day, as for PingSIX's timeouts. PingSIX holds the request for the delay, and panics
+/// on 2^64 seconds.
 const LONGEST_DELAY: f64 = 86_400.0;
 
 pub(super) fn check_fault(plugin: &mut Plugin<'_>) {
@@ -65,7 +65,7 @@ pub(super) fn check_cors(plugin: &mut Plugin<'_>) {
     ] {
         plugin.check_header_value(value, field, || "The list".to_owned());
     }
-    // PingSIX has rules for the rest and never applies them.
+    // PingSIX never applies its rules for the other fields.
     if !any(&cors.allow_methods) {
         let allowed = |method: &str| METHODS.iter().any(|known| known.eq_ignore_ascii_case(method));
         for method in cors.allow_methods.split(',').map(str::trim).filter(|method| !allowed(method)) {

@@ -70,7 +70,7 @@ pub(super) fn check_jwt(plugin: &mut Plugin<'_>) {
     }
 }
 
-/// A token needs a claim only if it is required, and only these can be (`jsonwebtoken`, `Validation`).
+/// The claims that can be required (`jsonwebtoken`, `Validation`).
 const REGISTERED_CLAIMS: [&str; 5] = ["aud", "exp", "iss", "nbf", "sub"];
 
 fn check_claims(plugin: &mut Plugin<'_>, auth: &JwtAuth) {

@@ -1,4 +1,4 @@
-//! The fields PingSIX knows of each plugin; it ignores all others.
+//! The known fields of each plugin. PingSIX ignores all other fields.
 
 use crate::pingsix::plugin::{
     BasicAuth, Brotli, Cache, Cors, Csrf, Echo, FaultInjection, FileLogger, Gzip, IpRestriction, JwtAuth,
@@ -6,7 +6,7 @@ use crate::pingsix::plugin::{
     TrafficSplit,
 };
 
-/// The fields of a plugin; none when any field is as good as none.
+/// The fields of a plugin; empty for a plugin without effective fields.
 pub(super) fn known(plugin: &str) -> &'static [&'static str] {
     match plugin {
         TrafficSplit::NAME => &["rules"],

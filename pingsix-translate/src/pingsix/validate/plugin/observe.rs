@@ -3,10 +3,11 @@
 use super::Plugin;
 use crate::pingsix::plugin::{FileLogger, Prometheus, RangeId, RequestId};
 
-/// The most characters of a random id. Servers take about 8 KiB of headers.
+/// The largest number of characters of a random id. Servers accept about 8 KiB of headers.
 const LONGEST_ID: u32 = 4096;
 
-/// The most values of one label, and the most bytes of each. PingSIX keeps every value for as long as it runs.
+/// The largest number of values of a label, and the largest length of a value in bytes. PingSIX stores every value
+/// until its end.
 const MOST_LABELS: usize = 10_000;
 const LONGEST_LABEL: usize = 4096;
 
@@ -66,7 +67,7 @@ pub(super) fn check_prometheus(plugin: &mut Plugin<'_>) {
             plugin.harm(field, message);
         }
     }
-    // The author of `max_unique_paths: 0` asks for one label, so only the side effect of a short length is worth a word.
+    // `max_unique_paths: 0` deliberately means one label, so only the side effect of a short length causes a warning.
     if max_label_length < 4 {
         plugin.warn("max_label_length", "All paths get the same label.");
     }

@@ -7,7 +7,7 @@ use crate::pingsix::plugin::{ProxyRewrite, Redirect, ResponseHeaders, ResponseRe
 use crate::pingsix::uri::path_and_query;
 use crate::pingsix::validate::{Rule, Severity};
 
-/// PingSIX takes a word for an authority.
+/// The message for a target without a slash, which PingSIX takes for an authority.
 const NO_PATH: &str =
     "The value does not begin with a slash, and PingSIX closes the connection of every request.";
 
@@ -107,7 +107,7 @@ pub(super) fn check_response(plugin: &mut Plugin<'_>) {
     }
 }
 
-/// Reports what PingSIX ignores in an object of header changes.
+/// Reports ignored fields of an object of header changes.
 fn check_changes(plugin: &mut Plugin<'_>) {
     let Some(Value::Object(fields)) = plugin.config.get("headers") else { return };
     for name in fields.keys().filter(|name| !matches!(name.as_str(), "add" | "set" | "remove")) {

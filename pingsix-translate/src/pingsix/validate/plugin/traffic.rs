@@ -8,7 +8,7 @@ use crate::pingsix::plugin::{Cache, KeyMissingPolicy, LimitCount, Scope, SplitRu
 use crate::pingsix::upstream::HashOn;
 use crate::pingsix::validate::{Rule, Severity, upstream};
 
-/// What PingSIX checks of a traffic split it checks before it compiles anything.
+/// Checks a traffic split. PingSIX makes all these checks before its compilation.
 pub(super) fn check_split(plugin: &mut Plugin<'_>) {
     let Some(split) = plugin.decode::<TrafficSplit>() else { return };
     check_is_object(plugin, Some(plugin.config), "");
@@ -20,8 +20,8 @@ pub(super) fn check_split(plugin: &mut Plugin<'_>) {
     }
 }
 
-/// A list of values in the order of the fields decodes as well as an object does, but PingSIX looks for inline
-/// upstreams by the names of the fields, on the way to each and whether or not there are any.
+/// Checks that a value is an object. A list of values in the order of the fields decodes, too, but PingSIX's search
+/// for inline upstreams needs the names of the fields.
 fn check_is_object(plugin: &mut Plugin<'_>, raw: Option<&Value>, field: &str) {
     if raw.is_some_and(Value::is_array) {
         plugin.refuse(field, "PingSIX cannot compile a list in the place of an object.");
@@ -31,7 +31,7 @@ fn check_is_object(plugin: &mut Plugin<'_>, raw: Option<&Value>, field: &str) {
 fn check_rule(plugin: &mut Plugin<'_>, index: usize, rule: &SplitRule) {
     let raw = plugin.config.pointer(&format!("/rules/{index}"));
     check_is_object(plugin, raw, &format!("rules[{index}]"));
-    // APISIX puts its conditions here.
+    // APISIX has its conditions in this field.
     if raw.is_some_and(|raw| raw.get("match").is_some()) {
         plugin.warn(
             &format!("rules[{index}].match"),
@@ -81,8 +81,8 @@ pub(super) fn check_limit(plugin: &mut Plugin<'_>) {
     check_missing_key(plugin, &limit);
 }
 
-/// Requests without the key: PingSIX knows few variables (`src/utils/request.rs`, `handle_vars`), and some of them
-/// are empty for some requests.
+/// Checks the handling of requests without the key. PingSIX knows few variables (`src/utils/request.rs`,
+/// `handle_vars`), and some are empty for some requests.
 fn check_missing_key(plugin: &mut Plugin<'_>, limit: &LimitCount) {
     let (may_be_missing, is_known) = match (limit.key_type, limit.key.as_str()) {
         (HashOn::Vars, "uri" | "request_uri" | "remote_addr" | "remote_port" | "server_addr") => {

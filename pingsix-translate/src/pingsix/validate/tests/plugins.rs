@@ -1,4 +1,4 @@
-//! Plugins: names, configurations, and what goes wrong at run time.
+//! Plugins: names, configurations, and faults at run time.
 
 use super::*;
 

@@ -118,7 +118,7 @@ fn patterns_that_never_match_are_flagged() {
 fn a_configuration_must_fit_its_budgets() {
     let name = "x".repeat(5_000_000);
     assert_worst(&route(&json!({"name": name})), Some((Severity::Fatal, Rule::Bytes)));
-    // What PingSIX ignores takes space all the same.
+    // Ignored fields take space, too.
     assert_worst(&route(&json!({"desc": name})), Some((Severity::Fatal, Rule::Bytes)));
     misbehaves(&route(&json!({"name": "x".repeat(3_700_000)})), Rule::Bytes);
 

@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
-/// How long anything may take that has to come by itself.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The time limit of an effect.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Looks until the answer is yes, and fails when it does not come.
+/// Waits until a condition holds.
 pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, look: impl Fn() -> F) {
     let started = Instant::now();
     while !look().await {
-        assert!(started.elapsed() < PATIENCE, "not within {}s: {what}", PATIENCE.as_secs());
+        assert!(started.elapsed() < WAIT_TIMEOUT, "not within {}s: {what}", WAIT_TIMEOUT.as_secs());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

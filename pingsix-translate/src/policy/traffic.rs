@@ -1,0 +1,193 @@
+//! TrafficPolicy: limits, compression and other treatment of requests and their responses.
+//!
+//! An invalid field is not applied, except for a rate limit: its rules answer an error, because a limit that is left out
+//! would leave backends without protection.
+
+mod reader;
+
+use std::sync::Arc;
+
+use self::reader::Reader;
+use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
+use super::inherited::{
+    Field, INHERITED_TARGETS, InheritedKind, MergeStrategy, merge_alike, target_flaws, unreadable_flaw,
+};
+use crate::model::{FieldPath, Kind, Limit, Refusal};
+use crate::pingsix::Plugins;
+use crate::pingsix::plugin::{
+    Brotli, Cache, FaultInjection, GrpcWeb, Gzip, LimitCount, PluginConfig as _, RequestId, ResponseRewrite,
+};
+use crate::references::References;
+use crate::snapshot::TrafficPolicy;
+
+/// The effect of a TrafficPolicy, field by field.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Traffic {
+    strategy: MergeStrategy,
+    /// The limit, or the reason why requests under it are answered with an error.
+    rate_limit: Option<Result<LimitCount, Arc<str>>>,
+    compression: Option<Codings>,
+    request_id: Option<RequestId>,
+    fault_injection: Option<FaultInjection>,
+    grpc_web: Option<GrpcWeb>,
+    response_headers: Option<ResponseRewrite>,
+    cache: Option<Cache>,
+}
+
+/// Codings of responses, at least one.
+#[derive(Debug, Default, PartialEq)]
+struct Codings {
+    gzip: Option<Gzip>,
+    brotli: Option<Brotli>,
+}
+
+const RATE_LIMIT: &str = "rateLimit";
+const COMPRESSION: &str = "compression";
+const REQUEST_ID: &str = "requestID";
+const FAULT_INJECTION: &str = "faultInjection";
+const GRPC_WEB: &str = "grpcWeb";
+const RESPONSE_HEADERS: &str = "responseHeaders";
+const CACHE: &str = "cache";
+
+impl Codings {
+    const fn plugin_names(&self) -> &'static [&'static str] {
+        match (&self.gzip, &self.brotli) {
+            (Some(_), Some(_)) => &[Brotli::NAME, Gzip::NAME],
+            (Some(_), None) => &[Gzip::NAME],
+            (None, Some(_)) => &[Brotli::NAME],
+            (None, None) => &[],
+        }
+    }
+
+    fn add_to(&self, plugins: &mut Plugins) {
+        if let Some(gzip) = &self.gzip {
+            plugins.insert(gzip);
+        }
+        if let Some(brotli) = &self.brotli {
+            plugins.insert(brotli);
+        }
+    }
+}
+
+impl PolicyKind for Traffic {
+    type Object = TrafficPolicy;
+
+    const TARGETS: &'static [Kind] = INHERITED_TARGETS;
+
+    fn target_refs(policy: &TrafficPolicy) -> impl Iterator<Item = TargetRef<'_>> {
+        policy.spec.target_refs.iter().map(TargetRef::from)
+    }
+
+    fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
+        let spec = &policy.spec;
+        let is_of_field = |name: &str| FIELD_NAMES.contains(&name);
+        let (of_whole, of_unknown) =
+            spec.unreadable
+                .iter()
+                .filter(|fault| !is_of_field(fault.top_level()))
+                .partition::<Vec<_>, _>(|fault| ["targetRefs", "strategy"].contains(&fault.top_level()));
+        let mut flaws: Vec<Refusal> = of_whole.into_iter().map(unreadable_flaw).collect();
+        flaws.extend(target_flaws(&spec.target_refs, spec.strategy));
+        let mut reader = Reader::new(&spec.unreadable);
+        let effect = reader.read(spec);
+        let protects = effect.rate_limit.is_some();
+        let mut unapplied = reader.finish();
+        unapplied.extend(of_unknown.into_iter().map(unreadable_flaw));
+        let limits = limits(effect.compression.as_ref());
+        PolicySpec {
+            effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
+            unapplied,
+            unresolved: Vec::new(),
+            limits,
+            protects,
+        }
+    }
+
+    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+        // A valid field is honoured for all requests, or else the rule is refused.
+        Vec::new()
+    }
+
+    fn attaches_like(&self, other: &Self) -> bool {
+        merge_alike(self, other)
+    }
+}
+
+/// The names of the fields.
+const FIELD_NAMES: [&str; 7] =
+    [RATE_LIMIT, COMPRESSION, REQUEST_ID, FAULT_INJECTION, GRPC_WEB, RESPONSE_HEADERS, CACHE];
+
+/// A field whose plugin answers no request, and which no filter may replace.
+const fn field(
+    name: &'static str,
+    plugins: fn(&Traffic) -> Option<&'static [&'static str]>,
+) -> Field<Traffic> {
+    Field { name, plugins, may_answer: false, yields_to_filters: false, refines: None }
+}
+
+impl InheritedKind for Traffic {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field {
+            may_answer: true,
+            ..field(RATE_LIMIT, |policy| policy.rate_limit.as_ref().map(|_| &[LimitCount::NAME][..]))
+        },
+        field(COMPRESSION, |policy| policy.compression.as_ref().map(Codings::plugin_names)),
+        field(REQUEST_ID, |policy| policy.request_id.as_ref().map(|_| &[RequestId::NAME][..])),
+        Field {
+            may_answer: true,
+            ..field(FAULT_INJECTION, |policy| {
+                policy.fault_injection.as_ref().map(|_| &[FaultInjection::NAME][..])
+            })
+        },
+        field(GRPC_WEB, |policy| policy.grpc_web.as_ref().map(|_| &[GrpcWeb::NAME][..])),
+        field(RESPONSE_HEADERS, |policy| {
+            policy.response_headers.as_ref().map(|_| &[ResponseRewrite::NAME][..])
+        }),
+        field(CACHE, |policy| policy.cache.as_ref().map(|_| &[Cache::NAME][..])),
+    ];
+
+    fn strategy(&self) -> MergeStrategy {
+        self.strategy
+    }
+
+    fn flaw(&self, field: &'static str) -> Option<&Arc<str>> {
+        self.rate_limit.as_ref().filter(|_| field == RATE_LIMIT)?.as_ref().err()
+    }
+
+    fn plugins<'p>(of: impl Fn(&'static str) -> Option<&'p Self>) -> Plugins {
+        let mut plugins = Plugins::default();
+        if let Some(Ok(limit)) = of(RATE_LIMIT).and_then(|policy| policy.rate_limit.as_ref()) {
+            plugins.insert(limit);
+        }
+        if let Some(codings) = of(COMPRESSION).and_then(|policy| policy.compression.as_ref()) {
+            codings.add_to(&mut plugins);
+        }
+        if let Some(request_id) = of(REQUEST_ID).and_then(|policy| policy.request_id.as_ref()) {
+            plugins.insert(request_id);
+        }
+        if let Some(fault) = of(FAULT_INJECTION).and_then(|policy| policy.fault_injection.as_ref()) {
+            plugins.insert(fault);
+        }
+        if let Some(grpc_web) = of(GRPC_WEB).and_then(|policy| policy.grpc_web.as_ref()) {
+            plugins.insert(grpc_web);
+        }
+        if let Some(headers) = of(RESPONSE_HEADERS).and_then(|policy| policy.response_headers.as_ref()) {
+            plugins.insert(headers);
+        }
+        if let Some(cache) = of(CACHE).and_then(|policy| policy.cache.as_ref()) {
+            plugins.insert(cache);
+        }
+        plugins
+    }
+}
+
+fn limits(codings: Option<&Codings>) -> Vec<Limit> {
+    let has_brotli = codings.is_some_and(|codings| codings.brotli.is_some());
+    let at = FieldPath::new("spec").child(COMPRESSION);
+    let message = "PingSIX considers the first coding alone that a client accepts and PingSIX knows, so clients that name gzip \
+                   before br get no Brotli.";
+    has_brotli.then(|| Limit::new(at, message)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

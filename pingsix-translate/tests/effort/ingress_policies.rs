@@ -1,0 +1,99 @@
+//! Policies of Ingresses.
+
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{Secret, SecurityPolicy};
+use pingsix_translate::{IngressSnapshot, ObjectName};
+use serde_json::json;
+
+use super::ingress::{WarmTranslator, ingress, put};
+use super::{object, part, with};
+
+/// SecurityPolicy `team-3/keys` for an Ingress, with the keys of Secret `team-3/keys`.
+fn policy(ingress: &str) -> Arc<SecurityPolicy> {
+    object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
+        "metadata": {"namespace": "team-3", "name": "keys"},
+        "spec": {
+            "targetRefs": [{"group": "networking.k8s.io", "kind": "Ingress", "name": ingress}],
+            "apiKeyAuth": {"credentialRefs": [{"name": "keys"}]},
+        },
+    }))
+}
+
+fn keys(key: &str) -> Arc<Secret> {
+    object(json!({"metadata": {"namespace": "team-3", "name": "keys"}, "stringData": {"alice": key}}))
+}
+
+fn name() -> ObjectName {
+    ObjectName::new("team-3", "keys")
+}
+
+fn put_policy(world: &mut IngressSnapshot, policy: Arc<SecurityPolicy>) {
+    world.security_policies.insert(name(), policy);
+}
+
+/// A world with the policy and its Secret.
+fn protected(mut warm: WarmTranslator) -> WarmTranslator {
+    put_policy(&mut warm.world, policy("route-3"));
+    warm.world.referents.secrets.insert(name(), keys("k1"));
+    warm.change(|_| {});
+    warm
+}
+
+#[test]
+fn a_policy_that_comes_or_goes_is_its_ingress_and_one_service() {
+    for mut warm in [WarmTranslator::new(), WarmTranslator::owned()] {
+        let change = warm.change(|world| {
+            put_policy(world, policy("route-3"));
+            world.referents.secrets.insert(name(), keys("k1"));
+        });
+        // Two Routes, and the service.
+        assert_eq!(change, (part(1), 3));
+        let mut warm = protected(warm);
+        let gone = warm.change(|world| assert!(world.security_policies.remove(&name())));
+        assert_eq!(gone, (part(1), 3));
+        // Two Routes each.
+        let moved = warm.change(|world| put_policy(world, policy("route-4")));
+        assert_eq!(moved, (part(2), 4));
+    }
+}
+
+#[test]
+fn a_key_that_rotates_is_one_document_and_a_secret_that_goes_closes_the_ingress() {
+    let mut warm = protected(WarmTranslator::new());
+    let rotated = warm.change(|world| {
+        world.referents.secrets.insert(name(), keys("k2"));
+    });
+    assert_eq!(rotated, (part(0), 1));
+    let gone = warm.change(|world| assert!(world.referents.secrets.remove(&name())));
+    // Two Routes answer themselves, the service goes, and the upstream for nothing comes.
+    assert_eq!(gone, (part(1), 4));
+    // The Secret of nobody is nobody's.
+    let other = ObjectName::new("team-3", "other");
+    let change = warm.change(|world| {
+        world.referents.secrets.insert(other, keys("k2"));
+    });
+    assert_eq!(change, (part(0), 0));
+}
+
+#[test]
+fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are_owned() {
+    let mut warm = WarmTranslator::owned();
+    let backend = json!({"service": {"name": "own", "port": {"number": 80}}});
+    let mut written = serde_json::to_value(&*ingress("team-3", "default", "default.team-3.test")).unwrap();
+    written["spec"] = json!({"ingressClassName": "pingsix", "defaultBackend": backend});
+    // A path that leaves something to the default backend.
+    let leaving = with(
+        &*ingress("team-3", "route-3", "route-3.team-3.test"),
+        "/spec/rules/0/http/paths/0/path",
+        json!("/a"),
+    );
+    put(&mut warm.world, "team-3", "default", object(written));
+    put(&mut warm.world, "team-3", "route-3", leaving);
+    warm.world.referents.secrets.insert(name(), keys("k1"));
+    warm.change(|_| {});
+    let (effort, documents) = warm.change(|world| put_policy(world, policy("default")));
+    // The default backend and the rest of one host: each other host of the team has a path for everything.
+    assert_eq!((effort, documents), (part(2), 3));
+}
