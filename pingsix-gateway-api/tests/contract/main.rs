@@ -34,6 +34,7 @@ mod policy_env;
 mod process;
 #[cfg(feature = "controller")]
 mod quarantine;
+mod random_policies;
 mod received;
 mod redirect;
 mod rng;
