@@ -54,6 +54,9 @@ impl<'a> Kubectl<'a> {
                 }
             }
             ["-n", namespace, "rollout", "status", object] => self.rolled_out(namespace, object).await,
+            ["-n", namespace, "wait", _, condition, object] if object.starts_with("deployment/") => {
+                self.has_replicas(namespace, condition, object).await;
+            }
             ["-n", namespace, "wait", _, condition, object] => self.wait(namespace, condition, object).await,
             ["-n", namespace, "get", "gateway", name, "-o", format] => {
                 return Some(self.get(namespace, name, format).await);
@@ -117,21 +120,21 @@ impl<'a> Kubectl<'a> {
         let deployments = Api::<Deployment>::namespaced(self.cluster.admin(), namespace);
         eventually_async(&format!("the Pods of {object}"), async || {
             let deployment = deployments.get(name).await.unwrap();
-            let wanted = deployment.spec.and_then(|spec| spec.replicas);
+            let replicas = deployment.spec.and_then(|spec| spec.replicas);
             let status = deployment.status.unwrap_or_default();
             status.observed_generation == deployment.metadata.generation
-                && wanted.is_some()
-                && [status.replicas, status.updated_replicas, status.available_replicas] == [wanted; 3]
+                && replicas.is_some()
+                && [status.replicas, status.updated_replicas, status.available_replicas] == [replicas; 3]
         })
         .await;
     }
 
     async fn wait(&self, namespace: &str, condition: &str, object: &str) {
-        let wanted = condition.strip_prefix("--for=condition=").expect("a condition");
+        let expected = condition.strip_prefix("--for=condition=").expect("a condition");
         let name = object.strip_prefix("gateway/").expect("a Gateway");
         let gateways = objects(&self.cluster.admin(), Kind::Gateway, namespace);
-        let holds = format!("{wanted}=True/");
-        eventually_async(&format!("{wanted} of {object}"), async || {
+        let holds = format!("{expected}=True/");
+        eventually_async(&format!("{expected} of {object}"), async || {
             let gateway = gateways.get(name).await.unwrap();
             conditions(&gateway.data["status"], "").iter().any(|one| one.starts_with(&holds))
         })
@@ -148,13 +151,30 @@ impl<'a> Kubectl<'a> {
         found.unwrap_or_else(|| panic!("there is no {pointer}")).to_owned()
     }
 
-    /// The name of the only Pod with a label.
+    /// Waits for the number of Pods that a Deployment asks for.
+    async fn has_replicas(&self, namespace: &str, condition: &str, object: &str) {
+        let wanted = condition.strip_prefix("--for=jsonpath='{.spec.replicas}'=").expect("a number of Pods");
+        let wanted: i32 = wanted.parse().unwrap();
+        let name = object.strip_prefix("deployment/").expect("a Deployment");
+        let deployments = Api::<Deployment>::namespaced(self.cluster.admin(), namespace);
+        eventually_async(&format!("{wanted} replicas of {object}"), async || {
+            let spec = deployments.get(name).await.unwrap().spec;
+            spec.and_then(|spec| spec.replicas) == Some(wanted)
+        })
+        .await;
+    }
+
+    /// The name of the only Pod with a label, after the others have stopped.
     async fn first_pod(&self, namespace: &str, label: &str) -> String {
         let pods = Api::<Pod>::namespaced(self.cluster.admin(), namespace);
-        let pods = pods.list(&ListParams::default().labels(label)).await.unwrap().items;
-        let names: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
-        let [name] = &names[..] else { panic!("one Pod was expected: {names:?}") };
-        name.clone()
+        let mut names = Vec::new();
+        eventually_async(&format!("a single Pod with the label {label}"), async || {
+            let pods = pods.list(&ListParams::default().labels(label)).await.unwrap().items;
+            names = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
+            names.len() == 1
+        })
+        .await;
+        names.remove(0)
     }
 
     /// The answer of the API server to a path.
