@@ -27,12 +27,11 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
             }
-            match part.kind {
-                Kind::SecurityPolicy => {
-                    return of(part, whole(snapshot.security_policies.contains_key(name)));
-                }
-                Kind::TrafficPolicy => return of(part, whole(snapshot.traffic_policies.contains_key(name))),
-                _ => {}
+            if part.kind == Kind::SecurityPolicy {
+                return of(part, whole(snapshot.security_policies.contains_key(name)));
+            }
+            if part.kind == Kind::TrafficPolicy {
+                return of(part, whole(snapshot.traffic_policies.contains_key(name)));
             }
             &snapshot.referents
         }
