@@ -391,7 +391,7 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: if [Kind::SecurityPolicy, Kind::TrafficPolicy].contains(&kind) {
+                message: if kind.is_inherited_policy() {
                     format!(
                         "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
                          target of it ({targets})."

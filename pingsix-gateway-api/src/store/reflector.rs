@@ -195,22 +195,12 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
 
     /// The targets that an object concerns; sorted, without repetitions.
     pub fn concerns(&self, object: &K) -> Vec<T> {
-        self.targets(object, Direction::Concerns)
+        targets_of(self.edges, Direction::Concerns, object)
     }
 
     /// The dependencies of an object; sorted, without repetitions.
     pub fn dependencies(&self, object: &K) -> Vec<T> {
-        self.targets(object, Direction::DependsOn)
-    }
-
-    fn targets(&self, object: &K, direction: Direction) -> Vec<T> {
-        let mut targets = Vec::new();
-        for edge in self.edges.iter().filter(|edge| edge.direction == direction) {
-            (edge.targets)(object, &mut targets);
-        }
-        targets.sort();
-        targets.dedup();
-        targets
+        targets_of(self.edges, Direction::DependsOn, object)
     }
 
     /// The edges, each with its targets in order. The call scans the maps, so it serves dumps.
@@ -308,10 +298,20 @@ fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
     targets.into_iter().collect()
 }
 
+/// The targets of an object by the edges of a direction; sorted, without repetitions.
+fn targets_of<K, T: Target>(edges: &[Edge<K, T>], direction: Direction, object: &K) -> Vec<T> {
+    let mut targets = Vec::new();
+    for edge in edges.iter().filter(|edge| edge.direction == direction) {
+        (edge.targets)(object, &mut targets);
+    }
+    targets.sort();
+    targets.dedup();
+    targets
+}
+
 /// The targets that an object concerns.
 fn concerns<K, T: Target>(edges: &[Edge<K, T>], object: &K) -> BTreeSet<T> {
-    let edges = edges.iter().filter(|edge| edge.direction == Direction::Concerns);
-    edges.flat_map(|edge| targets(edge, Some(object))).collect()
+    targets_of(edges, Direction::Concerns, object).into_iter().collect()
 }
 
 /// The targets that a stored object concerns, by its name.

@@ -41,9 +41,7 @@ async fn the_feed_opens_after_every_kind_is_known() {
     running.wait_until_ready().await;
     assert!(test_env.mentions(PLANE, "10.1.2.3:8080"));
     assert!(!list(served.address, PLANE).await.unwrap().kvs.is_empty());
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
 
     // Known objects stay known without the permission.
     let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(test_env.cluster.admin());

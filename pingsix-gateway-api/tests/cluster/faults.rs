@@ -74,15 +74,7 @@ async fn outages(outages: &[Outage]) {
         test_env.apply(manifests).await;
     }
     let running = test_env.ready(fast_retries()).await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=True/ResolvedRefs",
-        )
-        .await;
+    test_env.wait_for_route("ResolvedRefs=True/ResolvedRefs").await;
     let served = Served::start(&test_env.etcd, None).await;
     let observers = FeedObservers::start(served.address, PLANE, "10.1.2.3:8080");
     test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
@@ -250,15 +242,7 @@ async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_
     let mut running =
         Running::start(client_of_file(&test_env, &user, &file).await, &test_env.etcd, fast_retries());
     running.wait_until_ready().await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=True/ResolvedRefs",
-        )
-        .await;
+    test_env.wait_for_route("ResolvedRefs=True/ResolvedRefs").await;
     assert!(test_env.mentions(PLANE, "gone.example"));
     let served = Served::start(&test_env.etcd, None).await;
     let observers = FeedObservers::start(served.address, PLANE, "10.1.2.3:8080");

@@ -29,28 +29,10 @@ async fn objects_become_documents_and_statuses_and_are_withdrawn() {
     test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
     test_env.wait_for_condition(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
     test_env.apply(ROUTE).await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=False/BackendNotFound",
-        )
-        .await;
+    test_env.wait_for_route("ResolvedRefs=False/BackendNotFound").await;
     test_env.apply(SERVICE).await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=True/ResolvedRefs",
-        )
-        .await;
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("ResolvedRefs=True/ResolvedRefs").await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     eventually("the endpoint", || test_env.mentions(PLANE, "10.1.2.3:8080")).await;
     let gateway = test_env.object(Kind::Gateway, "default", "web").await;
     assert_eq!(gateway["status"]["listeners"][0]["attachedRoutes"], 1);
@@ -81,15 +63,11 @@ async fn an_object_that_is_recreated_at_once_gets_a_status() {
     let running = test_env.ready(options).await;
     let api: Api<HttpRoute> = Api::namespaced(test_env.cluster.admin(), "default");
     for _ in 0..3 {
-        test_env
-            .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-            .await;
+        test_env.wait_for_route("Accepted=True/Accepted").await;
         api.delete("cart", &DeleteParams::default()).await.unwrap();
         test_env.apply(ROUTE).await;
     }
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     running.stop().await;
 }
 
@@ -130,9 +108,7 @@ async fn documents_of_a_killed_controller_are_withdrawn_by_the_next() {
         test_env.apply(manifests).await;
     }
     let running = test_env.ready(options()).await;
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     running.kill().await;
     test_env.apply(&ROUTE.replace("name: web", "name: elsewhere")).await;
     let route = test_env.object(Kind::HttpRoute, "default", "cart").await;
@@ -178,9 +154,7 @@ async fn objects_outside_of_the_selector_are_not_served() {
     test_env.apply(&labelled(ROUTE)).await;
     // Services need no labels.
     eventually("the route", || test_env.mentions(PLANE, "10.1.2.3:8080")).await;
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     test_env.apply(ROUTE).await;
     eventually("the end of the route", || test_env.routes(PLANE) == 0).await;
     running.stop().await;

@@ -73,15 +73,7 @@ async fn irrelevant_changes_cause_no_write() {
     test_env.apply(shop::ROUTE).await;
     test_env.apply(&shop::slice("cart-2", &["10.1.2.5", "10.1.2.4"])).await;
     let running = test_env.ready(options()).await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=True/ResolvedRefs",
-        )
-        .await;
+    test_env.wait_for_route("ResolvedRefs=True/ResolvedRefs").await;
     eventually("all endpoints", || test_env.mentions(shop::PLANE, "10.1.2.5:8080")).await;
     sleep(SETTLE_TIME).await;
     let published = test_env.etcd.stats().publications;

@@ -142,9 +142,7 @@ async fn a_leader_that_is_paused_is_replaced_and_writes_nothing_when_it_goes_on(
         test_env.apply(manifests).await;
     }
     let leader = Replica::start(&test_env, "leader").await;
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     let (first, _) = lease(&test_env).await;
     let standby = Replica::start(&test_env, "standby").await;
     standby.wait_for_documents(&["cart.example".to_owned()]).await;

@@ -224,9 +224,7 @@ async fn foreign_changes_are_reverted_and_routes_change_nothing() {
     for manifests in [SERVICE, ROUTE] {
         test_env.apply(manifests).await;
     }
-    test_env
-        .wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted")
-        .await;
+    test_env.wait_for_route("Accepted=True/Accepted").await;
     let after = apis.deployments.get(name).await.unwrap();
     assert_eq!(after.annotations()["note"], "mine");
     assert_eq!((after.metadata.generation, after.spec), (before.metadata.generation, before.spec));

@@ -148,15 +148,7 @@ async fn a_grant_that_goes_takes_traffic_and_certificate_with_it() {
     let grants: Api<ReferenceGrant> = Api::namespaced(test_env.cluster.admin(), "abroad");
     grants.delete("routes", &DeleteParams::default()).await.unwrap();
     promptly("the end of the traffic", || !test_env.mentions(PLANE, "10.9.9.9")).await;
-    test_env
-        .wait_for_condition(
-            Kind::HttpRoute,
-            "default",
-            "cart",
-            "/parents/0",
-            "ResolvedRefs=False/RefNotPermitted",
-        )
-        .await;
+    test_env.wait_for_route("ResolvedRefs=False/RefNotPermitted").await;
     assert_eq!(certificates(&test_env, &certificate), (1, true));
     grants.delete("gateways", &DeleteParams::default()).await.unwrap();
     promptly("the end of the certificate", || certificates(&test_env, &certificate).0 == 0).await;

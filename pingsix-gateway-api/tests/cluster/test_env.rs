@@ -143,6 +143,11 @@ impl TestEnv {
             |object: &Value| conditions(&object["status"], path).iter().any(|one| one == expected);
         self.until(kind, namespace, name, &what, has_condition).await;
     }
+
+    /// Waits until HTTPRoute `default/cart` has a condition for its first parent.
+    pub(crate) async fn wait_for_route(&self, expected: &str) {
+        self.wait_for_condition(Kind::HttpRoute, "default", "cart", "/parents/0", expected).await;
+    }
 }
 
 /// Objects of a kind; of one without a namespace where there is none.

@@ -39,7 +39,7 @@ fn is_gzip(reply: &Reply) -> bool {
     reply.header("content-encoding") == Some("gzip")
 }
 
-/// The bytes of the answer to a request from another address than that of all other clients here.
+/// The raw answer to a request from 127.0.0.2. All other clients have the address 127.0.0.1.
 async fn ask_from_elsewhere(address: SocketAddr, path: &str, header: &str) -> Vec<u8> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::new(127, 0, 0, 2), 0).into()).unwrap();

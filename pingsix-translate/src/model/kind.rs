@@ -153,6 +153,11 @@ impl Kind {
         }
     }
 
+    /// Whether it is a kind of policy that Gateways hand down to routes: SecurityPolicy and TrafficPolicy.
+    pub const fn is_inherited_policy(self) -> bool {
+        matches!(self, Self::SecurityPolicy | Self::TrafficPolicy)
+    }
+
     /// Every kind of route, in the order of the table.
     pub fn routes() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.is_route())

@@ -79,7 +79,7 @@ fn add_secret(follower: &mut Follower, name: &str, key: &str) {
     follower.reconcile(owners);
 }
 
-/// What becomes of requests for a path.
+/// The treatment of requests for a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Becomes {
     NotFound,

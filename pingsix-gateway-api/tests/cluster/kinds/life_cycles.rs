@@ -55,6 +55,21 @@ spec:
     })
 }
 
+/// A policy with a plugin, which becomes invalid.
+fn life_cycle_of_an_inherited_policy(
+    kind: Kind,
+    plugin: &'static str,
+    [valid, invalid]: [String; 2],
+) -> LifeCycle {
+    let accepted = |condition| HasCondition(kind, "told", "/ancestors/0", condition);
+    LifeCycle {
+        name: "told",
+        created: (valid, vec![Served(plugin), accepted("Accepted=True/Accepted")]),
+        changed: (invalid, vec![NotServed(plugin), accepted("Accepted=False/Invalid")]),
+        deleted: vec![NotServed(plugin)],
+    }
+}
+
 fn life_cycle_of_a_route(kind: Kind, section: &str, hostnames: &str) -> LifeCycle {
     let [created, changed] = route(kind, section, hostnames);
     let accepted = HasCondition(kind, "told", "/parents/0", "Accepted=True/Accepted");
@@ -365,42 +380,13 @@ pub(super) fn life_cycle(kind: Kind) -> LifeCycle {
             ),
             deleted: vec![Served("10.1.0.1")],
         },
-        Kind::SecurityPolicy => LifeCycle {
-            name: "told",
-            created: (
-                security_policy("127.0.0.0/8"),
-                vec![
-                    Served("ip-restriction"),
-                    HasCondition(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
-                ],
-            ),
-            changed: (
-                security_policy("127.0.0.1/8"),
-                vec![
-                    NotServed("ip-restriction"),
-                    HasCondition(kind, "told", "/ancestors/0", "Accepted=False/Invalid"),
-                ],
-            ),
-            deleted: vec![NotServed("ip-restriction")],
-        },
-        Kind::TrafficPolicy => LifeCycle {
-            name: "told",
-            created: (
-                traffic_policy("X-Trace"),
-                vec![
-                    Served("request-id"),
-                    HasCondition(kind, "told", "/ancestors/0", "Accepted=True/Accepted"),
-                ],
-            ),
-            changed: (
-                traffic_policy("Host"),
-                vec![
-                    NotServed("request-id"),
-                    HasCondition(kind, "told", "/ancestors/0", "Accepted=False/Invalid"),
-                ],
-            ),
-            deleted: vec![NotServed("request-id")],
-        },
+        Kind::SecurityPolicy => {
+            let specs = ["127.0.0.0/8", "127.0.0.1/8"].map(security_policy);
+            life_cycle_of_an_inherited_policy(kind, "ip-restriction", specs)
+        }
+        Kind::TrafficPolicy => {
+            life_cycle_of_an_inherited_policy(kind, "request-id", ["X-Trace", "Host"].map(traffic_policy))
+        }
         Kind::ReferenceGrant => {
             let with_condition =
                 |condition| HasCondition(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);

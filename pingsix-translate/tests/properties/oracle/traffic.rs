@@ -9,7 +9,7 @@ use super::filter::Changes;
 use super::security::{Inherited, Policy, Target, Unhonoured, contributors, oldest_for};
 use crate::protection::{Quota, Treatment};
 
-/// The fields that count for themselves, but for the limit.
+/// The inherited fields without `rateLimit`.
 const OPTIONAL: [&str; 6] =
     ["compression", "requestID", "faultInjection", "grpcWeb", "responseHeaders", "cache"];
 
