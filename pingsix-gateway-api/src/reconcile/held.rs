@@ -4,8 +4,8 @@
 //! unanswered reference counts as it was when all its references were answered. A new object counts as absent. All
 //! other objects count as they are.
 //!
-//! A SecurityPolicy counts as it was only if its former version protects the same targets in as many ways. Otherwise the policy
-//! counts as it is, and its targets fail closed until the answer.
+//! A policy that protects its targets counts as it was only if its former version protects the same targets in as many ways.
+//! Otherwise the policy counts as it is, and its targets fail closed until the answer.
 
 use std::collections::BTreeSet;
 
@@ -47,26 +47,36 @@ pub(super) fn hold_back(
 
 /// Whether an object may count as it was.
 ///
-/// A SecurityPolicy that is new, or that has other targets or further protections, may not: its targets may be new as well, or
-/// may have lost another policy at the same time. Requests that no version of the objects leaves open would then reach a
-/// backend.
+/// A policy that is new, or that has other targets or further protections, may not: its targets may be new as well, or may have
+/// lost another policy at the same time. Requests that no version of the objects leaves open would then reach a backend, or
+/// reach it in plaintext, unverified or without a client certificate.
 fn may_wait(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> bool {
-    if key.kind != Kind::SecurityPolicy {
-        return true;
+    let name = &key.name;
+    #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind protects its targets by its references")]
+    match key.kind {
+        Kind::SecurityPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.security_policies().get(name));
+            now.zip(before).is_some_and(|(now, before)| {
+                let is_kept =
+                    |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
+                now.spec.target_refs == before.spec.target_refs
+                    && is_kept(authenticates)
+                    && is_kept(|spec| spec.authorization.is_some())
+                    && is_kept(|spec| spec.csrf.is_some())
+            })
+        }
+        Kind::BackendTlsPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.backend_tls_policies()?.get(name));
+            now.zip(before).is_some_and(|(now, before)| now.spec.target_refs == before.spec.target_refs)
+        }
+        Kind::BackendTrafficPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.backend_traffic_policies()?.get(name));
+            now.zip(before).is_some_and(|(now, before)| {
+                now.spec.target_refs == before.spec.target_refs && before.spec.tls.is_some()
+            })
+        }
+        _ => true,
     }
-    let [now, before] = [now, before].map(|snapshot| {
-        let policies = match snapshot {
-            OwnerSnapshot::Gateway(snapshot) => &snapshot.security_policies,
-            OwnerSnapshot::Ingress(snapshot) => &snapshot.security_policies,
-        };
-        policies.get(&key.name)
-    });
-    let Some((now, before)) = now.zip(before) else { return false };
-    let is_kept = |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
-    now.spec.target_refs == before.spec.target_refs
-        && is_kept(authenticates)
-        && is_kept(|spec| spec.authorization.is_some())
-        && is_kept(|spec| spec.csrf.is_some())
 }
 
 /// Whether a policy demands credentials.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, SecurityPolicy, Snapshot,
-    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
-    default_ingress_classes, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, IngressSnapshot, OwnAddresses, Pending,
+    Referents, SecurityPolicy, Snapshot, class_of_ingress, config_map_of_security_policy,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{
     Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
@@ -33,6 +33,32 @@ impl OwnerSnapshot {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents.pending,
             Self::Ingress(snapshot) => &mut snapshot.referents.pending,
+        }
+    }
+
+    /// The SecurityPolicies.
+    pub(crate) const fn security_policies(&self) -> &SharedMap<ObjectName, Arc<SecurityPolicy>> {
+        match self {
+            Self::Gateway(snapshot) => &snapshot.security_policies,
+            Self::Ingress(snapshot) => &snapshot.security_policies,
+        }
+    }
+
+    /// The BackendTLSPolicies. An IngressClass has none.
+    pub(crate) fn backend_tls_policies(&self) -> Option<&SharedMap<ObjectName, Arc<BackendTlsPolicy>>> {
+        match self {
+            Self::Gateway(snapshot) => Some(&snapshot.backend_tls_policies),
+            Self::Ingress(_) => None,
+        }
+    }
+
+    /// The BackendTrafficPolicies. An IngressClass has none.
+    pub(crate) fn backend_traffic_policies(
+        &self,
+    ) -> Option<&SharedMap<ObjectName, Arc<BackendTrafficPolicy>>> {
+        match self {
+            Self::Gateway(snapshot) => Some(&snapshot.backend_traffic_policies),
+            Self::Ingress(_) => None,
         }
     }
 
