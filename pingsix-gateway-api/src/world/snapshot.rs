@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, IngressSnapshot, OwnAddresses, Pending,
-    Referents, SecurityPolicy, Snapshot, class_of_ingress, config_map_of_security_policy,
+    Referents, SecurityPolicy, Snapshot, TrafficPolicy, class_of_ingress, config_map_of_security_policy,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
@@ -41,6 +41,14 @@ impl OwnerSnapshot {
         match self {
             Self::Gateway(snapshot) => &snapshot.security_policies,
             Self::Ingress(snapshot) => &snapshot.security_policies,
+        }
+    }
+
+    /// The TrafficPolicies.
+    pub(crate) const fn traffic_policies(&self) -> &SharedMap<ObjectName, Arc<TrafficPolicy>> {
+        match self {
+            Self::Gateway(snapshot) => &snapshot.traffic_policies,
+            Self::Ingress(snapshot) => &snapshot.traffic_policies,
         }
     }
 
@@ -146,9 +154,7 @@ impl World {
             names.cross(Kind::BackendTrafficPolicy, name, &secret);
         }
         let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
-        let traffic_policies: BTreeSet<ObjectName> =
-            targeted().flat_map(|target| self.traffic_policies_of(&target)).collect();
-        let traffic_policies = picked(&self.traffic_policies, &traffic_policies);
+        let traffic_policies = self.traffic_policies_with(targeted());
         let security_policies = names.security_policies(self, targeted());
         let mut referents = self.referents(&names);
         // The permissions depend on ReferenceGrants and on labels of Namespaces, so they follow the other referents.
@@ -197,15 +203,36 @@ impl World {
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let targeted = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
-        let security_policies = names.security_policies(self, targeted.map(Target::Object));
+        let targeted = || {
+            let keys = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
+            keys.map(Target::Object)
+        };
+        let traffic_policies = self.traffic_policies_with(targeted());
+        let security_policies = names.security_policies(self, targeted());
         let mut referents = self.referents(&names);
         // Permission takes the ReferenceGrants.
         names.permit(permitted_references_of_policies(&security_policies, &referents));
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = IngressSnapshot { class, default_classes, ingresses, security_policies, referents };
+        let snapshot = IngressSnapshot {
+            class,
+            default_classes,
+            ingresses,
+            security_policies,
+            traffic_policies,
+            referents,
+        };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
+    }
+
+    /// The TrafficPolicies with one of these targets.
+    fn traffic_policies_with(
+        &self,
+        targets: impl Iterator<Item = Target>,
+    ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
+        let policies: BTreeSet<ObjectName> =
+            targets.flat_map(|target| self.traffic_policies_of(&target)).collect();
+        picked(&self.traffic_policies, &policies)
     }
 
     /// The classes with the mark of the default, in the order of precedence.

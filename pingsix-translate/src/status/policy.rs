@@ -73,11 +73,12 @@ pub(crate) fn judge_policies_of_ingresses(
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
     let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls: _, backend_traffic: _, security, traffic: _ } = policies;
+    let Policies { backend_tls: _, backend_traffic: _, security, traffic } = policies;
     let targets = policies.targets().filter(|target| ingresses.contains_key(*target)).cloned().collect();
     let (listeners, routes, uses) = (&[][..], BTreeMap::new(), BTreeMap::new());
     let ancestor = Ancestor { owner: class, listeners, routes, targets, uses };
     ancestor.judge(security, references, |_| Vec::new(), &mut verdicts, problems);
+    ancestor.judge(traffic, references, |_| Vec::new(), &mut verdicts, problems);
     verdicts
 }
 

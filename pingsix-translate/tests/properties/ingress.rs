@@ -5,7 +5,7 @@ mod generate;
 mod incremental;
 mod oracle;
 mod ownership;
-mod security;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use self::oracle::{Decided, Ingresses, Labels};
 use crate::generate::{hosts, probe};
 use crate::oracle::World;
 use crate::probe::Probe;
-use crate::protection::Protection;
+use crate::protection::{Protection, Treatment};
 use crate::{accepted, case, cases, shrink};
 
 /// The class under test.
@@ -52,7 +52,8 @@ impl Case {
         }
         let snapshot = all.ingress_snapshot(CLASS).expect("every table has the class");
         let is_of_world = |object: &&Value| {
-            let kinds = ["Service", "EndpointSlice", "SecurityPolicy", "Secret", "ReferenceGrant"];
+            let kinds =
+                ["Service", "EndpointSlice", "SecurityPolicy", "TrafficPolicy", "Secret", "ReferenceGrant"];
             kinds.contains(&object["kind"].as_str().unwrap())
         };
         let of_world: Vec<Value> = objects.iter().filter(is_of_world).cloned().collect();
@@ -182,12 +183,18 @@ struct Tally {
     defaults: u64,
     as_specified: u64,
     protected: u64,
+    treated: u64,
 }
 
 impl Tally {
     fn count(&mut self, decided: &Decided) {
         self.checks += 1;
-        self.protected += u64::from(decided.protection != Protection::default());
+        let Protection { treatment, .. } = &decided.protection;
+        self.treated += u64::from(*treatment != Treatment::default());
+        self.protected += u64::from(
+            Protection { treatment: Treatment::default(), ..decided.protection.clone() }
+                != Protection::default(),
+        );
         match decided {
             Decided { origin: None, .. } => self.not_found += 1,
             Decided { target: crate::oracle::Target::Status(_), .. } => self.errors += 1,

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     Ingress, IngressSnapshot, class_of_ingress, secrets_of_ingress, services_of_ingress,
-    targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
@@ -52,7 +51,8 @@ impl World {
                 }
                 // Parameters and policies name Secrets, for which there may be grants, and another default class may have
                 // other Ingresses.
-                Kind::IngressClass | Kind::PingsixProxy | Kind::SecurityPolicy => return false,
+                Kind::IngressClass | Kind::PingsixProxy => return false,
+                kind if kind.is_inherited_policy() => return false,
                 Kind::ReferenceGrant if !snapshot.security_policies.is_empty() => return false,
                 // The Service of an EndpointSlice determines the update.
                 _ => {}
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// Updates an Ingress, and adds its former references to `left`. Returns whether the update is complete: a new or
-    /// deleted Ingress may add or remove SecurityPolicies of the snapshot.
+    /// deleted Ingress may add or remove policies of the snapshot.
     fn refresh_ingress(
         &self,
         snapshot: &mut IngressSnapshot,
@@ -99,7 +99,7 @@ impl World {
     ) -> bool {
         let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
         let comes_or_goes = after.is_some() != snapshot.ingresses.contains_key(name);
-        if comes_or_goes && (self.has_policy(key) || is_target(snapshot, key)) {
+        if comes_or_goes && self.is_target(key, &snapshot.security_policies, &snapshot.traffic_policies) {
             return false;
         }
         if let Some(before) = snapshot.ingresses.get(name) {
@@ -122,23 +122,12 @@ impl World {
         true
     }
 
-    /// Whether a SecurityPolicy targets an Ingress.
-    fn has_policy(&self, ingress: &ObjectKey) -> bool {
-        self.security_policies_of(&Target::Object(ingress.clone())).next().is_some()
-    }
-
     /// Whether an Ingress of the snapshot refers to a Service or a Secret. The cost is proportional to the referring
     /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
         let target = Target::Object(to.clone());
         self.ingresses.has_dependent(&target, |name| snapshot.ingresses.contains_key(name))
     }
-}
-
-/// Whether a SecurityPolicy of a snapshot targets an Ingress.
-fn is_target(snapshot: &IngressSnapshot, ingress: &ObjectKey) -> bool {
-    let mut policies = snapshot.security_policies.iter();
-    policies.any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(ingress))
 }
 
 /// Whether an Ingress belongs to the class of a snapshot.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::CLASS;
 use super::generate::CERTIFIED;
-use crate::effect::Way;
+use crate::effect::{Headers, Way};
 use crate::oracle::{BackendProtocol, Target, World};
 use crate::probe::Probe;
 use crate::protection::Protection;
@@ -21,14 +21,16 @@ pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.
     pub(crate) origin: Option<(String, String)>,
     pub(crate) target: Target,
-    /// The demands of a policy, if a backend gets the request.
+    /// The demands of policies, if a backend gets the request.
     pub(crate) protection: Protection,
+    /// The headers of the response; none of an answer without a backend.
+    pub(crate) response: Headers,
 }
 
 impl Decided {
-    /// Without a demand.
-    pub(super) fn freely(origin: Option<(String, String)>, target: Target) -> Self {
-        Self { origin, target, protection: Protection::default() }
+    /// Without a backend.
+    pub(super) fn without_backend(origin: Option<(String, String)>, target: Target) -> Self {
+        Self { origin, target, protection: Protection::default(), response: Headers::new() }
     }
 }
 
@@ -172,17 +174,22 @@ impl Ingresses {
             }
         }
         match best {
-            None => Decided::freely(None, Target::Status(404)),
+            None => Decided::without_backend(None, Target::Status(404)),
             Some(Candidate { origin, namespace, backend, .. }) => {
                 let target = backend.target(world, namespace);
                 if !matches!(target, Target::Service { .. }) {
-                    return Decided::freely(Some(origin), target);
+                    return Decided::without_backend(Some(origin), target);
                 }
                 let name = origin.0.split_once('/').expect("a namespace and a name").1;
-                match world.protection_of_ingress(&(namespace.to_owned(), name.to_owned())) {
-                    Some(protection) => Decided { origin: Some(origin), target, protection },
-                    None => Decided::freely(Some(origin), Target::Status(500)),
+                let answered =
+                    |status| Decided::without_backend(Some(origin.clone()), Target::Status(status));
+                let ingress = (namespace.to_owned(), name.to_owned());
+                let Some(policies) = world.policies_of_ingress(&ingress) else { return answered(500) };
+                if let Some(status) = policies.protection.certain_error() {
+                    return answered(status);
                 }
+                let response = policies.response();
+                Decided { origin: Some(origin), target, protection: policies.protection, response }
             }
         }
     }
