@@ -55,12 +55,13 @@ impl Policies {
         }
     }
 
-    /// The policies of Ingresses.
+    /// The policies of Ingresses and their backends. BackendTLSPolicies are for Gateway API alone.
     pub(crate) fn of_ingresses(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
         Self {
+            backend_tls: AttachedPolicies::default(),
+            backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
             security: AttachedPolicies::new(&snapshot.security_policies, references),
             traffic: AttachedPolicies::new(&snapshot.traffic_policies, references),
-            ..Self::default()
         }
     }
 

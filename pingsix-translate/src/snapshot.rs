@@ -168,16 +168,9 @@ impl Objects {
             .filter(|(name, _)| service_namespaces.contains(&name.namespace))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
-        let backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>> = self
-            .backend_traffic_policies
-            .iter()
-            .filter(|(name, _)| service_namespaces.contains(&name.namespace))
-            .map(|(name, policy)| (name.clone(), policy.clone()))
-            .collect();
+        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
         names.of_security_policies(&security_policies);
-        for (name, policy) in &backend_traffic_policies {
-            names.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
-        }
+        names.of_backend_traffic_policies(&backend_traffic_policies);
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
@@ -192,6 +185,17 @@ impl Objects {
             traffic_policies,
             referents: self.referents(&names),
         })
+    }
+
+    /// The BackendTrafficPolicies in the namespaces of Services.
+    fn backend_traffic_policies_of(
+        &self,
+        services: &BTreeSet<ObjectName>,
+    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
+        let namespaces: BTreeSet<&Arc<str>> = services.iter().map(|service| &service.namespace).collect();
+        let policies = self.backend_traffic_policies.iter();
+        let of_namespaces = policies.filter(|(name, _)| namespaces.contains(&name.namespace));
+        of_namespaces.map(|(name, policy)| (name.clone(), policy.clone())).collect()
     }
 
     /// The SecurityPolicies with such a target.
@@ -254,6 +258,13 @@ impl Objects {
 }
 
 impl ReferentNames {
+    /// Adds the Secrets of policies.
+    fn of_backend_traffic_policies(&mut self, policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>) {
+        for (name, policy) in policies {
+            self.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
+        }
+    }
+
     /// Adds the Secrets and ConfigMaps of policies.
     fn of_security_policies(&mut self, policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>) {
         for (name, policy) in policies {

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::crd::SecurityPolicySpec;
 use pingsix_translate::snapshot::{
-    IngressSnapshot, Referents, SecurityPolicy, Snapshot, config_map_of_security_policy,
-    config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway,
-    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    BackendTrafficPolicy, IngressSnapshot, Referents, SecurityPolicy, Snapshot,
+    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -70,7 +70,7 @@ fn may_wait(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> boo
             now.zip(before).is_some_and(|(now, before)| now.spec.target_refs == before.spec.target_refs)
         }
         Kind::BackendTrafficPolicy => {
-            let [now, before] = [now, before].map(|snapshot| snapshot.backend_traffic_policies()?.get(name));
+            let [now, before] = [now, before].map(|snapshot| snapshot.backend_traffic_policies().get(name));
             now.zip(before).is_some_and(|(now, before)| {
                 now.spec.target_refs == before.spec.target_refs && before.spec.tls.is_some()
             })
@@ -114,9 +114,8 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
         } else if let Some(policy) =
             now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
         {
-            let secret = secret_of_backend_traffic_policy(policy, namespace).into_iter().collect();
-            permit(world, &mut now.referents, key, &secret);
-            secrets.extend(secret);
+            let policy = policy.clone();
+            secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
         } else if let Some(policy) =
             now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
         {
@@ -144,6 +143,10 @@ fn of_ingress_class(
         secrets.extend(of_policy);
         config_maps.extend(config_map);
     }
+    for key in held.iter().filter(|key| key.kind == Kind::BackendTrafficPolicy) {
+        let Some(policy) = now.backend_traffic_policies.get(&key.name).cloned() else { continue };
+        secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
+    }
     for key in held.iter().filter(|key| key.kind == Kind::Ingress) {
         let Some(ingress) = now.ingresses.get(&key.name) else { continue };
         secrets.extend(secrets_of_ingress(ingress, &key.name.namespace));
@@ -160,6 +163,18 @@ fn of_ingress_class(
     add_credentials(&now.referents, &mut secrets);
     add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
     add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+}
+
+/// The Secret to which a policy refers, after the permission has been added.
+fn of_backend_traffic_policy(
+    world: &World,
+    referents: &mut Referents,
+    key: &ObjectKey,
+    policy: &BackendTrafficPolicy,
+) -> BTreeSet<ObjectName> {
+    let secret = secret_of_backend_traffic_policy(policy, &key.name.namespace).into_iter().collect();
+    permit(world, referents, key, &secret);
+    secret
 }
 
 /// The Secrets and the ConfigMap to which a policy refers, after the permissions have been added.

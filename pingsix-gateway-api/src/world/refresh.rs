@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, PingsixProxy, Referents, SecurityPolicy, Snapshot, TrafficPolicy,
-    proxy_of_class, proxy_of_gateway, secrets_of_proxy, services_of_backend_traffic_policy,
+    AnyRoute, BackendTrafficPolicy, EndpointSlice, PingsixProxy, Referents, SecurityPolicy, Snapshot,
+    TrafficPolicy, proxy_of_class, proxy_of_gateway, secrets_of_proxy, services_of_backend_traffic_policy,
     services_of_policy, targets_of_security_policy, targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
@@ -287,11 +287,18 @@ fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
 /// Whether a policy of a snapshot targets a Service.
 fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     let mut policies = snapshot.backend_tls_policies.iter();
-    let mut traffic_policies = snapshot.backend_traffic_policies.iter();
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
-        || traffic_policies.any(|(name, policy)| {
-            services_of_backend_traffic_policy(policy, &name.namespace).contains(service)
-        })
+        || is_service_of_policies(&snapshot.backend_traffic_policies, service)
+}
+
+/// Whether one of these policies targets a Service.
+fn is_service_of_policies(
+    policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    service: &ObjectName,
+) -> bool {
+    let mut policies = policies.iter();
+    policies
+        .any(|(name, policy)| services_of_backend_traffic_policy(policy, &name.namespace).contains(service))
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -53,20 +53,18 @@ impl OwnerSnapshot {
     }
 
     /// The BackendTLSPolicies. An IngressClass has none.
-    pub(crate) fn backend_tls_policies(&self) -> Option<&SharedMap<ObjectName, Arc<BackendTlsPolicy>>> {
+    pub(crate) const fn backend_tls_policies(&self) -> Option<&SharedMap<ObjectName, Arc<BackendTlsPolicy>>> {
         match self {
             Self::Gateway(snapshot) => Some(&snapshot.backend_tls_policies),
             Self::Ingress(_) => None,
         }
     }
 
-    /// The BackendTrafficPolicies. An IngressClass has none.
-    pub(crate) fn backend_traffic_policies(
-        &self,
-    ) -> Option<&SharedMap<ObjectName, Arc<BackendTrafficPolicy>>> {
+    /// The BackendTrafficPolicies.
+    pub(crate) const fn backend_traffic_policies(&self) -> &SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
         match self {
-            Self::Gateway(snapshot) => Some(&snapshot.backend_traffic_policies),
-            Self::Ingress(_) => None,
+            Self::Gateway(snapshot) => &snapshot.backend_traffic_policies,
+            Self::Ingress(snapshot) => &snapshot.backend_traffic_policies,
         }
     }
 
@@ -143,16 +141,7 @@ impl World {
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
-        let policies = names
-            .services
-            .iter()
-            .flat_map(|service| self.backend_traffic_policies_of(service))
-            .collect::<BTreeSet<_>>();
-        let backend_traffic_policies = picked(&self.backend_traffic_policies, policies);
-        for (name, policy) in &backend_traffic_policies {
-            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
-            names.cross(Kind::BackendTrafficPolicy, name, &secret);
-        }
+        let backend_traffic_policies = names.backend_traffic_policies(self);
         let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
         let traffic_policies = self.traffic_policies_with(targeted());
         let security_policies = names.security_policies(self, targeted());
@@ -209,15 +198,19 @@ impl World {
         };
         let traffic_policies = self.traffic_policies_with(targeted());
         let security_policies = names.security_policies(self, targeted());
+        let backend_traffic_policies = names.backend_traffic_policies(self);
         let mut referents = self.referents(&names);
         // Permission takes the ReferenceGrants.
-        names.permit(permitted_references_of_policies(&security_policies, &referents));
+        let permitted =
+            permitted_references_of_policies(&backend_traffic_policies, &security_policies, &referents);
+        names.permit(permitted);
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
         let snapshot = IngressSnapshot {
             class,
             default_classes,
             ingresses,
+            backend_traffic_policies,
             security_policies,
             traffic_policies,
             referents,
@@ -311,6 +304,22 @@ impl Names {
             self.http_route_filters.extend(route.filters().iter().cloned());
         }
         routes
+    }
+
+    /// The BackendTrafficPolicies of the Services. Adds the permissions for their references.
+    fn backend_traffic_policies(
+        &mut self,
+        world: &World,
+    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
+        let services = self.services.iter();
+        let policies: BTreeSet<&ObjectName> =
+            services.flat_map(|service| world.backend_traffic_policies_of(service)).collect();
+        let policies = picked(&world.backend_traffic_policies, policies);
+        for (name, policy) in &policies {
+            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
+            self.cross(Kind::BackendTrafficPolicy, name, &secret);
+        }
+        policies
     }
 
     /// The SecurityPolicies with one of these targets. Adds the permissions for their references.

@@ -256,8 +256,14 @@ impl Owner for OfIngressClass {
         RouteInput::new(route, rules, self.attachments.clone())
     }
 
-    fn judge_policies(&mut self, _: &[Arc<RouteInput>], _: &References<'_>) -> BTreeSet<ObjectKey> {
-        // Ingresses have no conditions, so the verdicts on their policies can wait for the translation.
+    fn judge_policies(
+        &mut self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> BTreeSet<ObjectKey> {
+        let of_class = (&self.context.key, &self.ingresses);
+        self.policies.judged = judge_policies_of_ingresses(self.policies(), of_class, inputs, references);
+        // Ingresses have no conditions that name policies.
         BTreeSet::new()
     }
 
@@ -346,19 +352,15 @@ impl Owner for OfIngressClass {
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        std::iter::empty()
+        // Verdicts on policies of Ingresses need no routes.
+        self.policies().targets().filter(|target| target.kind == Kind::Service)
     }
 
-    fn translation(
-        &mut self,
-        _: &IngressSnapshot,
-        references: &References<'_>,
-        served: Served<'_>,
-    ) -> Translation {
+    fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
         let Served { data_planes, stream_planes, mut problems, .. } = served;
-        let class = &self.context.key;
-        let policies =
-            judge_policies_of_ingresses(self.policies(), class, &self.ingresses, references, &mut problems);
+        let judged = &self.policies.judged;
+        problems.extend(judged.problems.iter().cloned());
+        let policies = judged.verdicts.clone();
         for (key, plane) in &data_planes {
             self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
         }

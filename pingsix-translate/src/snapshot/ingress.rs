@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::kinds::{Ingress, IngressClass, SecurityPolicy, TrafficPolicy};
+use super::kinds::{BackendTrafficPolicy, Ingress, IngressClass, SecurityPolicy, TrafficPolicy};
 use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
 use crate::model::{Age, Kind, ObjectKey, ObjectName};
@@ -24,6 +24,8 @@ pub struct IngressSnapshot {
     pub default_classes: Vec<Arc<str>>,
     /// Ingresses of the class, by name.
     pub ingresses: SharedMap<ObjectName, Arc<Ingress>>,
+    /// BackendTrafficPolicies in the namespaces of the Services that Ingresses name, by name.
+    pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     /// SecurityPolicies that target one of the Ingresses, by name.
     pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
     /// TrafficPolicies with such targets, by name.
@@ -55,12 +57,15 @@ impl Objects {
             |target: &ObjectKey| target.kind == Kind::Ingress && ingresses.contains_key(&target.name);
         let security_policies = self.security_policies_with(is_target);
         let traffic_policies = self.traffic_policies_with(is_target);
+        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
         names.of_security_policies(&security_policies);
+        names.of_backend_traffic_policies(&backend_traffic_policies);
         let referents = self.referents(&names);
         Some(IngressSnapshot {
             class: object.clone(),
             default_classes,
             ingresses,
+            backend_traffic_policies,
             security_policies,
             traffic_policies,
             referents,

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use self::answer::answer;
 use self::oracle::{Decided, Ingresses, Labels};
+use crate::effect::Way;
 use crate::generate::{hosts, probe};
 use crate::oracle::World;
 use crate::probe::Probe;
@@ -52,8 +53,15 @@ impl Case {
         }
         let snapshot = all.ingress_snapshot(CLASS).expect("every table has the class");
         let is_of_world = |object: &&Value| {
-            let kinds =
-                ["Service", "EndpointSlice", "SecurityPolicy", "TrafficPolicy", "Secret", "ReferenceGrant"];
+            let kinds = [
+                "Service",
+                "EndpointSlice",
+                "SecurityPolicy",
+                "TrafficPolicy",
+                "BackendTrafficPolicy",
+                "Secret",
+                "ReferenceGrant",
+            ];
             kinds.contains(&object["kind"].as_str().unwrap())
         };
         let of_world: Vec<Value> = objects.iter().filter(is_of_world).cloned().collect();
@@ -184,6 +192,8 @@ struct Tally {
     as_specified: u64,
     protected: u64,
     treated: u64,
+    /// Reached a backend, and not as without policies of its Service.
+    tuned: u64,
 }
 
 impl Tally {
@@ -195,6 +205,9 @@ impl Tally {
             Protection { treatment: Treatment::default(), ..decided.protection.clone() }
                 != Protection::default(),
         );
+        let is_tuned = |way: &Way| way.retries != 1 || way.timeout.is_some_and(|(connect, ..)| connect != 5);
+        self.tuned +=
+            u64::from(matches!(&decided.target, crate::oracle::Target::Service { way, .. } if is_tuned(way)));
         match decided {
             Decided { origin: None, .. } => self.not_found += 1,
             Decided { target: crate::oracle::Target::Status(_), .. } => self.errors += 1,

@@ -7,14 +7,17 @@ use crate::model::ObjectKey;
 use crate::pipeline::diff::{LastObjects, ReferentsDiff};
 use crate::policy::Policies;
 use crate::references::References;
-use crate::snapshot::{IngressSnapshot, SecurityPolicy, TrafficPolicy};
+use crate::snapshot::{BackendTrafficPolicy, IngressSnapshot, SecurityPolicy, TrafficPolicy};
+use crate::status::JudgedPolicies;
 
-/// The policies of Ingresses.
+/// The policies of Ingresses and their backends.
 #[derive(Debug)]
 pub(super) struct ClassPolicies {
+    backend_traffic: LastObjects<Arc<BackendTrafficPolicy>>,
     security: LastObjects<Arc<SecurityPolicy>>,
     traffic: LastObjects<Arc<TrafficPolicy>>,
     pub(super) policies: Policies,
+    pub(super) judged: JudgedPolicies,
 }
 
 /// The effects of changed policies.
@@ -29,9 +32,11 @@ pub(super) struct ChangedPolicies {
 impl ClassPolicies {
     pub(super) fn new(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
         Self {
+            backend_traffic: LastObjects::new(&snapshot.backend_traffic_policies),
             security: LastObjects::new(&snapshot.security_policies),
             traffic: LastObjects::new(&snapshot.traffic_policies),
             policies: Policies::of_ingresses(snapshot, references),
+            judged: JudgedPolicies::default(),
         }
     }
 
@@ -42,15 +47,16 @@ impl ClassPolicies {
         diff: &ReferentsDiff,
         references: &References<'_>,
     ) -> ChangedPolicies {
-        let Self { security, traffic, policies } = self;
+        let Self { backend_traffic, security, traffic, policies, judged: _ } = self;
         let differ = [
+            !backend_traffic.update(&snapshot.backend_traffic_policies).is_empty(),
             !security.update(&snapshot.security_policies).is_empty(),
             !traffic.update(&snapshot.traffic_policies).is_empty(),
             diff.quarantined.iter().any(|key| key.kind.is_inherited_policy()),
         ];
         let may_refer_otherwise =
             diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
-        let refer = !snapshot.security_policies.is_empty();
+        let refer = !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty();
         if !differ.contains(&true) && !(may_refer_otherwise && refer) {
             return ChangedPolicies::default();
         }

@@ -163,7 +163,7 @@ fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String
     let kinds: &[&str] = match rng.random_range(0..40) {
         0 => &["IngressClass", "PingsixProxy"],
         1..5 => &["Secret"],
-        5..8 => &["SecurityPolicy", "TrafficPolicy"],
+        5..8 => &["SecurityPolicy", "TrafficPolicy", "BackendTrafficPolicy"],
         8 => &["ReferenceGrant"],
         9..14 => &["Service", "EndpointSlice"],
         _ => &["Ingress"],

@@ -348,8 +348,8 @@ impl Path {
 }
 
 impl Backend {
-    /// The port of the Service that is there, whatever its endpoints, and how it is spoken to.
-    fn port(&self, world: &World, namespace: &str) -> Option<(u16, BackendProtocol)> {
+    /// The port of the Service that is there and its name, whatever its endpoints, and how it is spoken to.
+    fn port<'w>(&self, world: &'w World, namespace: &str) -> Option<(u16, &'w str, BackendProtocol)> {
         let reference = self.service.as_ref()?;
         let service = world.services.get(&(namespace.to_owned(), reference.name.clone()))?;
         if service.spec.r#type.as_deref() == Some("ExternalName") {
@@ -366,23 +366,31 @@ impl Backend {
             Some("kubernetes.io/h2c") => BackendProtocol::H2c,
             Some(_) => return None,
         };
-        Some((port.port, protocol))
+        Some((port.port, &port.name, protocol))
     }
 
-    fn is_usable(&self, world: &World, namespace: &str) -> bool {
-        self.port(world, namespace).is_some()
-    }
-
-    fn target(&self, world: &World, namespace: &str) -> Target {
-        let (Some((port, protocol)), Some(service)) = (self.port(world, namespace), &self.service) else {
-            return Target::Status(500);
-        };
-        if world.nodes(namespace, &service.name, port).is_empty() {
-            return Target::Status(503);
-        }
+    /// How the port is reached; `None` if a policy forbids it.
+    fn way(&self, world: &World, namespace: &str) -> Option<Way> {
+        let (_, port, protocol) = self.port(world, namespace)?;
         // No Ingress asks for another way; streams stay open for a day.
         let idle = (protocol != BackendProtocol::Http1).then_some(86_400);
         let way = Way { timeout: idle.map(|seconds| (5, seconds, seconds)), retries: 1 };
+        let service = (namespace.to_owned(), self.service.as_ref()?.name.clone());
+        world.way_under_policies(&service, port, way)
+    }
+
+    fn is_usable(&self, world: &World, namespace: &str) -> bool {
+        self.way(world, namespace).is_some()
+    }
+
+    fn target(&self, world: &World, namespace: &str) -> Target {
+        let (Some((port, _, protocol)), Some(service)) = (self.port(world, namespace), &self.service) else {
+            return Target::Status(500);
+        };
+        let Some(way) = self.way(world, namespace) else { return Target::Status(500) };
+        if world.nodes(namespace, &service.name, port).is_empty() {
+            return Target::Status(503);
+        }
         let protocol = if protocol == BackendProtocol::WebSocket { BackendProtocol::Http1 } else { protocol };
         Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, protocol, way }
     }

@@ -369,7 +369,11 @@ pub(super) fn oldest_for<'p>(
     (kind, (namespace, name), section): &Target<'_>,
 ) -> Option<&'p Policy> {
     let is_ingress = *kind == "Ingress";
-    let group = if is_ingress { "networking.k8s.io" } else { "gateway.networking.k8s.io" };
+    let group = match *kind {
+        "Ingress" => "networking.k8s.io",
+        "Service" => "",
+        _ => "gateway.networking.k8s.io",
+    };
     let is_target = |target: &Value| {
         target["group"] == group
             && target["kind"] == *kind
