@@ -68,7 +68,8 @@ adversary-worlds worlds="100000":
 # Against the real PingSIX: PINGSIX_BIN=/path/to/pingsix just contract
 contract:
     tools/require-pingsix
-    cargo test --release --workspace -- --nocapture pingsix
+    cargo test --release --workspace --test contract -- --nocapture
+    cargo test --release --workspace --lib --bins --test '[!c]*' --test cli -- --nocapture pingsix
 
 # Needs PINGSIX_BIN, Go and Linux, and says so when one is missing. RUN_TEST=NAME runs a single test.
 # The conformance suite of Gateway API, with a controller and its data planes in the test cluster.

@@ -55,9 +55,14 @@ impl Policies {
         }
     }
 
-    /// The policies of Ingresses.
+    /// The policies of Ingresses and their backends. BackendTLSPolicies are for Gateway API alone.
     pub(crate) fn of_ingresses(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
-        Self { security: AttachedPolicies::new(&snapshot.security_policies, references), ..Self::default() }
+        Self {
+            backend_tls: AttachedPolicies::default(),
+            backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
+            security: AttachedPolicies::new(&snapshot.security_policies, references),
+            traffic: AttachedPolicies::new(&snapshot.traffic_policies, references),
+        }
     }
 
     /// The objects that policies target.
@@ -83,6 +88,12 @@ impl Policies {
         changed.chain(traffic.changed_contents(&before.traffic)).collect()
     }
 
+    /// Whether there is a policy that wider targets hand down to narrower ones.
+    fn has_inherited(&self) -> bool {
+        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
+        !security.is_empty() || !traffic.is_empty()
+    }
+
     /// The chain of requests with these levels, from the widest target to the narrowest.
     fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<AppliedChain>, BrokenPolicy> {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
@@ -102,8 +113,7 @@ impl Policies {
         gateway: &ObjectKey,
         mut share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
     ) -> RuleChains {
-        let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
-        if (security.is_empty() && traffic.is_empty()) || !route.traffic.has_requests() {
+        if !self.has_inherited() || !route.traffic.has_requests() {
             return RuleChains::default();
         }
         RuleChains::new(listeners.map(|(index, listener)| {
@@ -121,7 +131,7 @@ impl Policies {
         ports: impl Iterator<Item = usize>,
         share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
     ) -> RuleChains {
-        if self.security.is_empty() {
+        if !self.has_inherited() {
             return RuleChains::default();
         }
         let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();

@@ -160,39 +160,17 @@ impl Objects {
         let is_target = |target: &ObjectKey| {
             parents.contains(target) || (target.kind.is_route() && routes.contains_key(target))
         };
-        let security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>> = self
-            .security_policies
-            .iter()
-            .filter(|(name, policy)| {
-                targets_of_security_policy(policy, &name.namespace).iter().any(is_target)
-            })
-            .map(|(name, policy)| (name.clone(), policy.clone()))
-            .collect();
-        let traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>> = self
-            .traffic_policies
-            .iter()
-            .filter(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).iter().any(is_target))
-            .map(|(name, policy)| (name.clone(), policy.clone()))
-            .collect();
-        for (name, policy) in &security_policies {
-            names.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
-            names.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
-        }
+        let security_policies = self.security_policies_with(is_target);
+        let traffic_policies = self.traffic_policies_with(is_target);
         let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
             .backend_tls_policies
             .iter()
             .filter(|(name, _)| service_namespaces.contains(&name.namespace))
             .map(|(name, policy)| (name.clone(), policy.clone()))
             .collect();
-        let backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>> = self
-            .backend_traffic_policies
-            .iter()
-            .filter(|(name, _)| service_namespaces.contains(&name.namespace))
-            .map(|(name, policy)| (name.clone(), policy.clone()))
-            .collect();
-        for (name, policy) in &backend_traffic_policies {
-            names.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
-        }
+        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
+        names.of_security_policies(&security_policies);
+        names.of_backend_traffic_policies(&backend_traffic_policies);
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
@@ -207,6 +185,39 @@ impl Objects {
             traffic_policies,
             referents: self.referents(&names),
         })
+    }
+
+    /// The BackendTrafficPolicies in the namespaces of Services.
+    fn backend_traffic_policies_of(
+        &self,
+        services: &BTreeSet<ObjectName>,
+    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
+        let namespaces: BTreeSet<&Arc<str>> = services.iter().map(|service| &service.namespace).collect();
+        let policies = self.backend_traffic_policies.iter();
+        let of_namespaces = policies.filter(|(name, _)| namespaces.contains(&name.namespace));
+        of_namespaces.map(|(name, policy)| (name.clone(), policy.clone())).collect()
+    }
+
+    /// The SecurityPolicies with such a target.
+    fn security_policies_with(
+        &self,
+        is_target: impl Fn(&ObjectKey) -> bool,
+    ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
+        let policies = self.security_policies.iter().filter(|(name, policy)| {
+            targets_of_security_policy(policy, &name.namespace).iter().any(&is_target)
+        });
+        policies.map(|(name, policy)| (name.clone(), policy.clone())).collect()
+    }
+
+    /// The TrafficPolicies with such a target.
+    fn traffic_policies_with(
+        &self,
+        is_target: impl Fn(&ObjectKey) -> bool,
+    ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
+        let policies = self.traffic_policies.iter().filter(|(name, policy)| {
+            targets_of_traffic_policy(policy, &name.namespace).iter().any(&is_target)
+        });
+        policies.map(|(name, policy)| (name.clone(), policy.clone())).collect()
     }
 
     fn referents(&self, names: &ReferentNames) -> Referents {
@@ -247,6 +258,21 @@ impl Objects {
 }
 
 impl ReferentNames {
+    /// Adds the Secrets of policies.
+    fn of_backend_traffic_policies(&mut self, policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>) {
+        for (name, policy) in policies {
+            self.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
+        }
+    }
+
+    /// Adds the Secrets and ConfigMaps of policies.
+    fn of_security_policies(&mut self, policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>) {
+        for (name, policy) in policies {
+            self.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
+            self.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
+        }
+    }
+
     /// The routes with one of these parents. Adds the names of their referents.
     fn routes(
         &mut self,

@@ -11,7 +11,7 @@ mod ingress_policies;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents,
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents, TrafficPolicy,
 };
 use pingsix_translate::{
     Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, Translator,
@@ -324,6 +324,35 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
         });
         assert_eq!(change.0, part(ROUTES));
     }
+}
+
+#[test]
+fn a_limit_of_a_route_is_its_rules_and_one_service_and_another_limit_is_the_service() {
+    let name = || ObjectName::new("team-3", "limit");
+    let limit = |requests: u32| -> Arc<TrafficPolicy> {
+        object(json!({
+            "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
+            "metadata": {"namespace": "team-3", "name": "limit", "generation": 1},
+            "spec": {
+                "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "route-3"}],
+                "rateLimit": {"local": {"limit": {"requests": requests, "unit": "Minute"}}},
+            },
+        }))
+    };
+    let mut warm = WarmTranslator::new();
+    let came = warm.change(|world| {
+        world.traffic_policies.insert(name(), limit(3));
+    });
+    // Two Routes, and the service.
+    assert_eq!(came, (part(1), 3));
+    warm.world.traffic_policies.insert(name(), limit(3));
+    warm.change(|_| {});
+    let changed = warm.change(|world| {
+        world.traffic_policies.insert(name(), limit(4));
+    });
+    assert_eq!(changed, (part(0), 1));
+    let gone = warm.change(|world| assert!(world.traffic_policies.remove(&name())));
+    assert_eq!(gone, (part(1), 3));
 }
 
 #[test]

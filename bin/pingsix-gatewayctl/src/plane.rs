@@ -391,7 +391,12 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: if kind.is_inherited_policy() {
+                message: if kind == Kind::BackendTrafficPolicy {
+                    format!(
+                        "The policy has no effect: no attached route or Ingress served here refers to a Service it targets \
+                         ({targets})."
+                    )
+                } else if kind.is_inherited_policy() {
                     format!(
                         "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
                          target of it ({targets})."

@@ -92,12 +92,24 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
-            if !now.class.has_equal_content(&before.class) || now.default_classes != before.default_classes {
+            let IngressSnapshot {
+                class,
+                default_classes,
+                ingresses,
+                backend_traffic_policies,
+                security_policies,
+                traffic_policies,
+                referents,
+            } = &**now;
+            if !class.has_equal_content(&before.class) || *default_classes != before.default_classes {
                 parts.insert(key_of_class(now));
             }
-            add(&mut parts, Kind::Ingress, &now.ingresses, &before.ingresses);
-            add(&mut parts, Kind::SecurityPolicy, &now.security_policies, &before.security_policies);
-            add_referents(&mut parts, &now.referents, &before.referents);
+            add(&mut parts, Kind::Ingress, ingresses, &before.ingresses);
+            let before_policies = &before.backend_traffic_policies;
+            add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
+            add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
+            add(&mut parts, Kind::TrafficPolicy, traffic_policies, &before.traffic_policies);
+            add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
         | (OwnerSnapshot::Ingress(_), OwnerSnapshot::Gateway(_)) => {}
@@ -201,8 +213,12 @@ pub(crate) fn put<'k>(
                     into.default_classes.clone_from(&from.default_classes);
                 } else if *kind == Kind::Ingress {
                     copy(&mut into.ingresses, &from.ingresses, name);
+                } else if *kind == Kind::BackendTrafficPolicy {
+                    copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
                 } else if *kind == Kind::SecurityPolicy {
                     copy(&mut into.security_policies, &from.security_policies, name);
+                } else if *kind == Kind::TrafficPolicy {
+                    copy(&mut into.traffic_policies, &from.traffic_policies, name);
                 } else {
                     put_referent(&mut into.referents, &from.referents, *kind, name);
                 }
@@ -265,7 +281,9 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
         OwnerSnapshot::Ingress(of) => match kind {
             Kind::IngressClass => Some(format!("{} {:?}", of.class.text(), of.default_classes)),
             Kind::Ingress => text_at(&of.ingresses, name),
+            Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
             Kind::SecurityPolicy => text_at(&of.security_policies, name),
+            Kind::TrafficPolicy => text_at(&of.traffic_policies, name),
             _ => text_of_referent(&of.referents, key),
         },
     }
@@ -308,7 +326,9 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             class: of.class.clone(),
             default_classes: of.default_classes.clone(),
             ingresses: SharedMap::new(),
+            backend_traffic_policies: SharedMap::new(),
             security_policies: SharedMap::new(),
+            traffic_policies: SharedMap::new(),
             referents: Referents::default(),
         })),
     };

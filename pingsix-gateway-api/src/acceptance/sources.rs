@@ -16,6 +16,12 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
         let object = Arc::new(key.clone());
         sections.into_iter().map(|section| Origin { object: object.clone(), section }).collect()
     };
+    if part.kind == Kind::SecurityPolicy {
+        return of(part, whole(snapshot.security_policies().contains_key(name)));
+    }
+    if part.kind == Kind::TrafficPolicy {
+        return of(part, whole(snapshot.traffic_policies().contains_key(name)));
+    }
     let referents = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {
             let count = |rules: Option<usize>| rules.unwrap_or(1).max(1);
@@ -27,18 +33,9 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
             }
-            if part.kind == Kind::SecurityPolicy {
-                return of(part, whole(snapshot.security_policies.contains_key(name)));
-            }
-            if part.kind == Kind::TrafficPolicy {
-                return of(part, whole(snapshot.traffic_policies.contains_key(name)));
-            }
             &snapshot.referents
         }
         OwnerSnapshot::Ingress(snapshot) => {
-            if part.kind == Kind::SecurityPolicy {
-                return of(part, whole(snapshot.security_policies.contains_key(name)));
-            }
             if part.kind == Kind::Ingress {
                 let sections = snapshot.ingresses.get(name).map(|ingress| sections(ingress));
                 return of(part, sections.unwrap_or_default());

@@ -1,8 +1,11 @@
-use pingsix_translate::{Translation, translate};
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{Object, Objects};
+use pingsix_translate::{ObjectName, Translation, translate};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{options, rule, snapshot};
+use crate::fixture::{objects, options, rule};
 
 struct Fixture {
     translation: Translation,
@@ -10,7 +13,12 @@ struct Fixture {
 
 impl Fixture {
     fn new(routes: &[(&str, Value)]) -> Self {
-        Self { translation: translate(&snapshot(routes), &options()) }
+        Self::of(&objects(routes))
+    }
+
+    fn of(objects: &Objects) -> Self {
+        let snapshot = objects.snapshot(&ObjectName::new("infra", "web")).unwrap();
+        Self { translation: translate(&snapshot, &options()) }
     }
 
     fn explain(&self, request: &Request) -> Explanation {
@@ -188,4 +196,34 @@ fn json_has_what_the_text_has() {
     assert_eq!(value["steps"][0]["source"]["rule"], 0);
     assert_eq!(value["steps"][0]["result"], "decides");
     assert_eq!(value["dataPlane"], "infra/web");
+}
+
+#[test]
+fn an_injected_fault_names_its_policy_and_a_closed_rule_names_none() {
+    let mut objects = objects(&[
+        ("shop", json!({ "rules": [rule("/cart", "a")] })),
+        ("pay", json!({ "rules": [rule("/pay", "b")] })),
+    ]);
+    let policy = |route: &str, fields: Value| {
+        let mut spec = fields;
+        spec["targetRefs"] =
+            json!([{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": route }]);
+        let policy = json!({
+            "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
+            "metadata": { "namespace": "infra", "name": route }, "spec": spec,
+        });
+        Object::TrafficPolicy(Arc::new(serde_json::from_value(policy).unwrap()))
+    };
+    objects.insert(policy("shop", json!({ "faultInjection": { "abort": { "httpStatus": 503 } } })));
+    let no_limit = json!({ "limit": { "requests": 0, "unit": "Minute" } });
+    objects.insert(policy("pay", json!({ "rateLimit": { "local": no_limit } })));
+    let fixture = Fixture::of(&objects);
+    let answered = |path: &str| match fixture.explain(&Request::get("a.test", path)).answer {
+        Answer::Status { status, by, why } => (status, by, why),
+        other => panic!("{other:?}"),
+    };
+    let why = "TrafficPolicy infra/shop injects this fault.".to_owned();
+    assert_eq!(answered("/cart"), (503, "PingSIX", why));
+    let (status, _, why) = answered("/pay");
+    assert!(status == 500 && !why.contains("injects"), "{status}: {why}");
 }

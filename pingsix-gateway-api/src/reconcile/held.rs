@@ -4,17 +4,17 @@
 //! unanswered reference counts as it was when all its references were answered. A new object counts as absent. All
 //! other objects count as they are.
 //!
-//! A SecurityPolicy counts as it was only if its former version protects the same targets in as many ways. Otherwise the policy
-//! counts as it is, and its targets fail closed until the answer.
+//! A policy that protects its targets counts as it was only if its former version protects the same targets in as many ways.
+//! Otherwise the policy counts as it is, and its targets fail closed until the answer.
 
 use std::collections::BTreeSet;
 
 use pingsix_translate::crd::SecurityPolicySpec;
 use pingsix_translate::snapshot::{
-    IngressSnapshot, Referents, SecurityPolicy, Snapshot, config_map_of_security_policy,
-    config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway,
-    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    BackendTrafficPolicy, IngressSnapshot, Referents, SecurityPolicy, Snapshot,
+    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -47,26 +47,36 @@ pub(super) fn hold_back(
 
 /// Whether an object may count as it was.
 ///
-/// A SecurityPolicy that is new, or that has other targets or further protections, may not: its targets may be new as well, or
-/// may have lost another policy at the same time. Requests that no version of the objects leaves open would then reach a
-/// backend.
+/// A policy that is new, or that has other targets or further protections, may not: its targets may be new as well, or may have
+/// lost another policy at the same time. Requests that no version of the objects leaves open would then reach a backend, or
+/// reach it in plaintext, unverified or without a client certificate.
 fn may_wait(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> bool {
-    if key.kind != Kind::SecurityPolicy {
-        return true;
+    let name = &key.name;
+    #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind protects its targets by its references")]
+    match key.kind {
+        Kind::SecurityPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.security_policies().get(name));
+            now.zip(before).is_some_and(|(now, before)| {
+                let is_kept =
+                    |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
+                now.spec.target_refs == before.spec.target_refs
+                    && is_kept(authenticates)
+                    && is_kept(|spec| spec.authorization.is_some())
+                    && is_kept(|spec| spec.csrf.is_some())
+            })
+        }
+        Kind::BackendTlsPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.backend_tls_policies()?.get(name));
+            now.zip(before).is_some_and(|(now, before)| now.spec.target_refs == before.spec.target_refs)
+        }
+        Kind::BackendTrafficPolicy => {
+            let [now, before] = [now, before].map(|snapshot| snapshot.backend_traffic_policies().get(name));
+            now.zip(before).is_some_and(|(now, before)| {
+                now.spec.target_refs == before.spec.target_refs && before.spec.tls.is_some()
+            })
+        }
+        _ => true,
     }
-    let [now, before] = [now, before].map(|snapshot| {
-        let policies = match snapshot {
-            OwnerSnapshot::Gateway(snapshot) => &snapshot.security_policies,
-            OwnerSnapshot::Ingress(snapshot) => &snapshot.security_policies,
-        };
-        policies.get(&key.name)
-    });
-    let Some((now, before)) = now.zip(before) else { return false };
-    let is_kept = |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
-    now.spec.target_refs == before.spec.target_refs
-        && is_kept(authenticates)
-        && is_kept(|spec| spec.authorization.is_some())
-        && is_kept(|spec| spec.csrf.is_some())
 }
 
 /// Whether a policy demands credentials.
@@ -104,9 +114,8 @@ fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTree
         } else if let Some(policy) =
             now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
         {
-            let secret = secret_of_backend_traffic_policy(policy, namespace).into_iter().collect();
-            permit(world, &mut now.referents, key, &secret);
-            secrets.extend(secret);
+            let policy = policy.clone();
+            secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
         } else if let Some(policy) =
             now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
         {
@@ -134,6 +143,10 @@ fn of_ingress_class(
         secrets.extend(of_policy);
         config_maps.extend(config_map);
     }
+    for key in held.iter().filter(|key| key.kind == Kind::BackendTrafficPolicy) {
+        let Some(policy) = now.backend_traffic_policies.get(&key.name).cloned() else { continue };
+        secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
+    }
     for key in held.iter().filter(|key| key.kind == Kind::Ingress) {
         let Some(ingress) = now.ingresses.get(&key.name) else { continue };
         secrets.extend(secrets_of_ingress(ingress, &key.name.namespace));
@@ -150,6 +163,18 @@ fn of_ingress_class(
     add_credentials(&now.referents, &mut secrets);
     add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
     add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+}
+
+/// The Secret to which a policy refers, after the permission has been added.
+fn of_backend_traffic_policy(
+    world: &World,
+    referents: &mut Referents,
+    key: &ObjectKey,
+    policy: &BackendTrafficPolicy,
+) -> BTreeSet<ObjectName> {
+    let secret = secret_of_backend_traffic_policy(policy, &key.name.namespace).into_iter().collect();
+    permit(world, referents, key, &secret);
+    secret
 }
 
 /// The Secrets and the ConfigMap to which a policy refers, after the permissions have been added.

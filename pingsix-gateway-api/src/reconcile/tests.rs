@@ -16,6 +16,7 @@ use super::waits::ANSWER_TIMEOUT;
 use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
+mod backend_policies;
 mod security;
 mod waiting;
 

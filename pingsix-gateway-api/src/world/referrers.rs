@@ -37,20 +37,18 @@ impl World {
                         Kind::BackendTlsPolicy,
                         &mut dependents_in(&self.backend_tls_policies, &target, policies),
                     );
-                    let policies = &snapshot.backend_traffic_policies;
-                    let policies = &mut dependents_in(&self.backend_traffic_policies, &target, policies);
-                    add(Kind::BackendTrafficPolicy, policies);
-                    let policies = &snapshot.security_policies;
-                    add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {
                     add(Kind::Ingress, &mut dependents_in(&self.ingresses, &target, &snapshot.ingresses));
-                    let policies = &snapshot.security_policies;
-                    add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
                     &snapshot.referents
                 }
             };
+            let policies = snapshot.backend_traffic_policies();
+            let policies = &mut dependents_in(&self.backend_traffic_policies, &target, policies);
+            add(Kind::BackendTrafficPolicy, policies);
+            let policies = snapshot.security_policies();
+            add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
             add(Kind::PingsixProxy, &mut dependents_in(&self.proxies, &target, &referents.proxies));
         }
         referrers

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
-    secrets_of_proxy, services_of_backend_traffic_policy, services_of_policy, targets_of_security_policy,
-    targets_of_traffic_policy,
+    AnyRoute, BackendTrafficPolicy, EndpointSlice, PingsixProxy, Referents, SecurityPolicy, Snapshot,
+    TrafficPolicy, proxy_of_class, proxy_of_gateway, secrets_of_proxy, services_of_backend_traffic_policy,
+    services_of_policy, targets_of_security_policy, targets_of_traffic_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -127,17 +127,7 @@ impl World {
         };
         // A new or deleted route may add or remove inherited policies of the snapshot.
         let comes_or_goes = before.is_some() != after.is_some();
-        let is_target = || {
-            let target = Target::Object(key.clone());
-            let mut security = snapshot.security_policies.iter();
-            let mut traffic = snapshot.traffic_policies.iter();
-            self.security_policies_of(&target).next().is_some()
-                || self.traffic_policies_of(&target).next().is_some()
-                || security
-                    .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
-                || traffic
-                    .any(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).contains(key))
-        };
+        let is_target = || self.is_target(key, &snapshot.security_policies, &snapshot.traffic_policies);
         if (comes_or_goes && is_target()) || !gone.clone().chain(new).all(is_simple) {
             return false;
         }
@@ -164,6 +154,22 @@ impl World {
         left.extend(filters(&before).into_iter().map(|name| ObjectKey { kind: Kind::HttpRouteFilter, name }));
         self.hold_namespace(snapshot, &name.namespace);
         true
+    }
+
+    /// Whether an inherited policy has a target, now or in a snapshot with these policies.
+    fn is_target(
+        &self,
+        key: &ObjectKey,
+        security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+        traffic_policies: &SharedMap<ObjectName, Arc<TrafficPolicy>>,
+    ) -> bool {
+        let target = Target::Object(key.clone());
+        let (mut security, mut traffic) = (security_policies.iter(), traffic_policies.iter());
+        self.security_policies_of(&target).next().is_some()
+            || self.traffic_policies_of(&target).next().is_some()
+            || security
+                .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
+            || traffic.any(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).contains(key))
     }
 
     /// Stores the current version of a referenced object, or removes an absent one.
@@ -281,11 +287,18 @@ fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
 /// Whether a policy of a snapshot targets a Service.
 fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     let mut policies = snapshot.backend_tls_policies.iter();
-    let mut traffic_policies = snapshot.backend_traffic_policies.iter();
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
-        || traffic_policies.any(|(name, policy)| {
-            services_of_backend_traffic_policy(policy, &name.namespace).contains(service)
-        })
+        || is_service_of_policies(&snapshot.backend_traffic_policies, service)
+}
+
+/// Whether one of these policies targets a Service.
+fn is_service_of_policies(
+    policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    service: &ObjectName,
+) -> bool {
+    let mut policies = policies.iter();
+    policies
+        .any(|(name, policy)| services_of_backend_traffic_policy(policy, &name.namespace).contains(service))
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, SecurityPolicy, Snapshot,
-    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
-    default_ingress_classes, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class,
-    secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, IngressSnapshot, OwnAddresses, Pending,
+    Referents, SecurityPolicy, Snapshot, TrafficPolicy, class_of_ingress, config_map_of_security_policy,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
 };
 use pingsix_translate::{
     Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
@@ -33,6 +33,38 @@ impl OwnerSnapshot {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents.pending,
             Self::Ingress(snapshot) => &mut snapshot.referents.pending,
+        }
+    }
+
+    /// The SecurityPolicies.
+    pub(crate) const fn security_policies(&self) -> &SharedMap<ObjectName, Arc<SecurityPolicy>> {
+        match self {
+            Self::Gateway(snapshot) => &snapshot.security_policies,
+            Self::Ingress(snapshot) => &snapshot.security_policies,
+        }
+    }
+
+    /// The TrafficPolicies.
+    pub(crate) const fn traffic_policies(&self) -> &SharedMap<ObjectName, Arc<TrafficPolicy>> {
+        match self {
+            Self::Gateway(snapshot) => &snapshot.traffic_policies,
+            Self::Ingress(snapshot) => &snapshot.traffic_policies,
+        }
+    }
+
+    /// The BackendTLSPolicies. An IngressClass has none.
+    pub(crate) const fn backend_tls_policies(&self) -> Option<&SharedMap<ObjectName, Arc<BackendTlsPolicy>>> {
+        match self {
+            Self::Gateway(snapshot) => Some(&snapshot.backend_tls_policies),
+            Self::Ingress(_) => None,
+        }
+    }
+
+    /// The BackendTrafficPolicies.
+    pub(crate) const fn backend_traffic_policies(&self) -> &SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
+        match self {
+            Self::Gateway(snapshot) => &snapshot.backend_traffic_policies,
+            Self::Ingress(snapshot) => &snapshot.backend_traffic_policies,
         }
     }
 
@@ -109,20 +141,9 @@ impl World {
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
-        let policies = names
-            .services
-            .iter()
-            .flat_map(|service| self.backend_traffic_policies_of(service))
-            .collect::<BTreeSet<_>>();
-        let backend_traffic_policies = picked(&self.backend_traffic_policies, policies);
-        for (name, policy) in &backend_traffic_policies {
-            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
-            names.cross(Kind::BackendTrafficPolicy, name, &secret);
-        }
+        let backend_traffic_policies = names.backend_traffic_policies(self);
         let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
-        let traffic_policies: BTreeSet<ObjectName> =
-            targeted().flat_map(|target| self.traffic_policies_of(&target)).collect();
-        let traffic_policies = picked(&self.traffic_policies, &traffic_policies);
+        let traffic_policies = self.traffic_policies_with(targeted());
         let security_policies = names.security_policies(self, targeted());
         let mut referents = self.referents(&names);
         // The permissions depend on ReferenceGrants and on labels of Namespaces, so they follow the other referents.
@@ -171,15 +192,40 @@ impl World {
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let targeted = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
-        let security_policies = names.security_policies(self, targeted.map(Target::Object));
+        let targeted = || {
+            let keys = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
+            keys.map(Target::Object)
+        };
+        let traffic_policies = self.traffic_policies_with(targeted());
+        let security_policies = names.security_policies(self, targeted());
+        let backend_traffic_policies = names.backend_traffic_policies(self);
         let mut referents = self.referents(&names);
         // Permission takes the ReferenceGrants.
-        names.permit(permitted_references_of_policies(&security_policies, &referents));
+        let permitted =
+            permitted_references_of_policies(&backend_traffic_policies, &security_policies, &referents);
+        names.permit(permitted);
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = IngressSnapshot { class, default_classes, ingresses, security_policies, referents };
+        let snapshot = IngressSnapshot {
+            class,
+            default_classes,
+            ingresses,
+            backend_traffic_policies,
+            security_policies,
+            traffic_policies,
+            referents,
+        };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
+    }
+
+    /// The TrafficPolicies with one of these targets.
+    fn traffic_policies_with(
+        &self,
+        targets: impl Iterator<Item = Target>,
+    ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
+        let policies: BTreeSet<ObjectName> =
+            targets.flat_map(|target| self.traffic_policies_of(&target)).collect();
+        picked(&self.traffic_policies, &policies)
     }
 
     /// The classes with the mark of the default, in the order of precedence.
@@ -258,6 +304,22 @@ impl Names {
             self.http_route_filters.extend(route.filters().iter().cloned());
         }
         routes
+    }
+
+    /// The BackendTrafficPolicies of the Services. Adds the permissions for their references.
+    fn backend_traffic_policies(
+        &mut self,
+        world: &World,
+    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
+        let services = self.services.iter();
+        let policies: BTreeSet<&ObjectName> =
+            services.flat_map(|service| world.backend_traffic_policies_of(service)).collect();
+        let policies = picked(&world.backend_traffic_policies, policies);
+        for (name, policy) in &policies {
+            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
+            self.cross(Kind::BackendTrafficPolicy, name, &secret);
+        }
+        policies
     }
 
     /// The SecurityPolicies with one of these targets. Adds the permissions for their references.

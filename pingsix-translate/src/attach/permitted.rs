@@ -41,32 +41,36 @@ pub fn permitted_references(
             references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
         }
     }
-    for (name, policy) in backend_traffic_policies {
-        let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
-        let secret = secret_of_backend_traffic_policy(policy, &name.namespace).into_iter().collect();
-        references.extend(permitted(&key, Kind::Secret, secret));
-    }
-    references.extend(of_security_policies(security_policies, &grants));
+    references.extend(of_policies(backend_traffic_policies, security_policies, &grants));
     references
 }
 
-/// The Secrets and ConfigMaps that policies of Ingresses name and may use, existing or not. A controller reads no other object
-/// for them.
+/// The Secrets and ConfigMaps that policies of Ingresses and their backends name and may use, existing or not. A controller
+/// reads no other object for them.
 ///
 /// The function uses the ReferenceGrants of `referents`.
 pub fn permitted_references_of_policies(
+    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
-    of_security_policies(security_policies, &Grants::new(referents.reference_grants.values()))
+    let grants = Grants::new(referents.reference_grants.values());
+    of_policies(backend_traffic_policies, security_policies, &grants)
 }
 
-fn of_security_policies(
-    policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+fn of_policies(
+    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
+    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
     grants: &Grants,
 ) -> BTreeSet<ObjectKey> {
     let mut references = BTreeSet::new();
-    for (name, policy) in policies {
+    for (name, policy) in backend_traffic_policies {
+        let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
+        let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
+        let secret = secret.filter(|secret| grants.permit(&key, Kind::Secret, secret));
+        references.extend(secret.map(|name| ObjectKey { kind: Kind::Secret, name }));
+    }
+    for (name, policy) in security_policies {
         let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
         let secrets = secrets_of_security_policy(policy, &name.namespace).into_iter();
         let secrets = secrets.map(|name| ObjectKey { kind: Kind::Secret, name });

@@ -4,6 +4,7 @@ mod reader;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
+use kube::core::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,31 @@ pub use self::reader::UnreadableField;
 /// Whether a field has its default, which is not written.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// The rules for the targets and the strategy of inherited policies. Translation checks the same.
+pub(super) fn targets_of_one_class() -> Rule {
+    Rule::new(
+        "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
+         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute']) || \
+         self.targetRefs.all(target, target.kind == 'Ingress')",
+    )
+    .message("the targets have to be Gateways and ListenerSets, or routes, or Ingresses")
+}
+
+/// See [`targets_of_one_class`].
+pub(super) fn ingresses_without_section() -> Rule {
+    Rule::new("self.targetRefs.all(target, target.kind != 'Ingress' || !has(target.sectionName))")
+        .message("an Ingress has no sections")
+}
+
+/// See [`targets_of_one_class`].
+pub(super) fn overrides_of_wide_targets() -> Rule {
+    Rule::new(
+        "!has(self.strategy) || self.strategy != 'Overrides' || \
+         self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])",
+    )
+    .message("only policies of Gateways and ListenerSets may have the strategy Overrides")
 }
 
 /// An object to which a policy applies, in the namespace of the policy.

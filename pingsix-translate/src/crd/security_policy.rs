@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::policy::{
     MergeStrategy, PolicyStatus, PolicyTargetReference, SecretObjectReference, SpecReader, UnreadableField,
-    is_default,
+    ingresses_without_section, is_default, overrides_of_wide_targets, targets_of_one_class,
 };
 
 /// `spec` of a `SecurityPolicy`.
@@ -53,17 +53,9 @@ use super::policy::{
         "has(self.apiKeyAuth) || has(self.basicAuth) || has(self.jwt) || has(self.anonymous) || \
          has(self.authorization) || has(self.clientIP) || has(self.cors) || has(self.csrf)"
     ).message("a policy has to set a field beside targetRefs"),
-    validation = Rule::new(
-        "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
-         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute']) || \
-         self.targetRefs.all(target, target.kind == 'Ingress')"
-    ).message("the targets have to be Gateways and ListenerSets, or routes, or Ingresses"),
-    validation = Rule::new("self.targetRefs.all(target, target.kind != 'Ingress' || !has(target.sectionName))")
-        .message("an Ingress has no sections"),
-    validation = Rule::new(
-        "!has(self.strategy) || self.strategy != 'Overrides' || \
-         self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])"
-    ).message("only policies of Gateways and ListenerSets may have the strategy Overrides"),
+    validation = targets_of_one_class(),
+    validation = ingresses_without_section(),
+    validation = overrides_of_wide_targets(),
     validation = Rule::new(
         "!has(self.strategy) || self.strategy != 'Overrides' || !has(self.anonymous)"
     ).message("anonymous overrides no authentication")

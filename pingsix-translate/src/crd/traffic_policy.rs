@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::pingsix_proxy::ResponseHeader;
 use super::policy::{
-    MergeStrategy, PolicyStatus, PolicyTargetReference, SpecReader, UnreadableField, is_default,
+    MergeStrategy, PolicyStatus, PolicyTargetReference, SpecReader, UnreadableField,
+    ingresses_without_section, is_default, overrides_of_wide_targets, targets_of_one_class,
 };
 
 /// `spec` of a `TrafficPolicy`. Durations are those of Gateway API, such as `5s` or `200ms`.
@@ -27,10 +28,10 @@ use super::policy::{
     status = "PolicyStatus",
     derive = "PartialEq",
     label("gateway.networking.k8s.io/policy", "Inherited"),
-    doc = "Limits, compression and other treatment of requests to Gateways, ListenerSets and routes. The policy of a Gateway \
-           holds for its listeners and ListenerSets, these for their routes, and a route for its rules. Of several \
-           policies, each top-level field counts for itself. An invalid field has no effect and leaves the other fields as \
-           they are, except for `rateLimit`: its rules answer 500.",
+    doc = "Limits, compression and other treatment of requests through Gateways, ListenerSets and routes, or to Ingresses. The \
+           policy of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route for its rules. \
+           Of several policies, each top-level field counts for itself. An invalid field has no effect and leaves the other \
+           fields as they are, except for `rateLimit`: its rules answer 500.",
     printcolumn(
         name = "Accepted",
         type_ = "string",
@@ -50,17 +51,12 @@ use super::policy::{
         "has(self.rateLimit) || has(self.compression) || has(self.requestID) || has(self.faultInjection) || \
          has(self.grpcWeb) || has(self.responseHeaders) || has(self.cache)"
     ).message("a policy has to set a field beside targetRefs"),
-    validation = Rule::new(
-        "self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet']) || \
-         self.targetRefs.all(target, target.kind in ['HTTPRoute', 'GRPCRoute'])"
-    ).message("the targets have to be Gateways and ListenerSets, or routes"),
-    validation = Rule::new(
-        "!has(self.strategy) || self.strategy != 'Overrides' || \
-         self.targetRefs.all(target, target.kind in ['Gateway', 'ListenerSet'])"
-    ).message("only policies of Gateways and ListenerSets may have the strategy Overrides")
+    validation = targets_of_one_class(),
+    validation = ingresses_without_section(),
+    validation = overrides_of_wide_targets()
 )]
 pub struct TrafficPolicySpec {
-    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes.
+    /// The objects to which the policy applies: Gateways and ListenerSets, or HTTPRoutes and GRPCRoutes, or Ingresses.
     #[schemars(length(min = 1, max = 16))]
     pub target_refs: Vec<PolicyTargetReference>,
 

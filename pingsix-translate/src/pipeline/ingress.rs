@@ -6,6 +6,7 @@
 mod annotations;
 mod hosts;
 mod namers;
+mod policies;
 mod rests;
 mod shadowed;
 mod tls;
@@ -16,12 +17,13 @@ use std::sync::Arc;
 use self::annotations::warn_of_annotations;
 use self::hosts::{FirstTwoBefore, Hosts};
 use self::namers::AgedKey;
+use self::policies::{ChangedPolicies, ClassPolicies};
 use self::rests::Rests;
 use self::shadowed::Shadowed;
 use self::tls::{certificates, tls_of};
 use super::JudgedRoute;
 use super::Translation;
-use super::diff::{LastObjects, ObjectDiff, ReferentsDiff};
+use super::diff::{LastObjects, ObjectDiff};
 use super::infrastructure;
 use super::owner::{Owner, Served, Update, Updated, change_certificates};
 use super::route_slab::Source;
@@ -43,9 +45,7 @@ use crate::policy::{Payload, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{
-    Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, SecurityPolicy, key_of,
-};
+use crate::snapshot::{Ingress, IngressClass, IngressSnapshot, Quarantine, Referents, key_of};
 use crate::status::{
     Refusals, RouteVerdict, Verdicts, judge_ingress_class, judge_policies_of_ingresses, judge_route,
 };
@@ -73,9 +73,7 @@ pub(super) struct OfIngressClass {
     shadowed: BTreeMap<DataPlaneKey, Shadowed>,
     /// Every Ingress is served on all ports.
     attachments: Arc<Attachments>,
-    last_policies: LastObjects<Arc<SecurityPolicy>>,
-    /// The policies of Ingresses; those of Gateway API are for Gateways alone.
-    policies: Policies,
+    policies: ClassPolicies,
 }
 
 /// The specification of the class and its parameters.
@@ -192,8 +190,7 @@ impl Owner for OfIngressClass {
             ingresses,
             shadowed: BTreeMap::new(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
-            last_policies: LastObjects::new(&snapshot.security_policies),
-            policies: Policies::of_ingresses(snapshot, references),
+            policies: ClassPolicies::new(snapshot, references),
         }
     }
 
@@ -221,7 +218,7 @@ impl Owner for OfIngressClass {
     }
 
     fn policies(&self) -> &Policies {
-        &self.policies
+        &self.policies.policies
     }
 
     fn listeners(&self) -> &[Listener] {
@@ -243,23 +240,30 @@ impl Owner for OfIngressClass {
         (backends, shared): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let policies = self.policies.for_route(Payload::Requests(None));
+        let policies = self.policies();
+        let of_route = policies.for_route(Payload::Requests(None));
         let rules = if let Part::RestOfHost(_) = route.part {
             Box::from([rests::nothing()])
         } else {
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
                 let ports = 0..INGRESS_PORTS.len();
-                let chains = self.policies.chains_of_ingress(&route, rule, ports, share);
-                ResolvedRule { chains, ..references.resolve_rule(&route, rule, policies, backends, problems) }
+                let chains = policies.chains_of_ingress(&route, rule, ports, share);
+                ResolvedRule { chains, ..references.resolve_rule(&route, rule, of_route, backends, problems) }
             });
             rules.collect()
         };
         RouteInput::new(route, rules, self.attachments.clone())
     }
 
-    fn judge_policies(&mut self, _: &[Arc<RouteInput>], _: &References<'_>) -> BTreeSet<ObjectKey> {
-        // Ingresses have no conditions, so the verdicts on their policies can wait for the translation.
+    fn judge_policies(
+        &mut self,
+        inputs: &[Arc<RouteInput>],
+        references: &References<'_>,
+    ) -> BTreeSet<ObjectKey> {
+        let of_class = (&self.context.key, &self.ingresses);
+        self.policies.judged = judge_policies_of_ingresses(self.policies(), of_class, inputs, references);
+        // Ingresses have no conditions that name policies.
         BTreeSet::new()
     }
 
@@ -297,7 +301,7 @@ impl Owner for OfIngressClass {
         if differences.len() > limit {
             return Err(Stale);
         }
-        let (policies, targets) = self.update_policies(snapshot, diff, references);
+        let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
         let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
@@ -344,23 +348,19 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, has_new_context, policies })
+        Ok(Updated { routes, has_new_context, policies: contents })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
-        std::iter::empty()
+        // Verdicts on policies of Ingresses need no routes.
+        self.policies().targets().filter(|target| target.kind == Kind::Service)
     }
 
-    fn translation(
-        &mut self,
-        _: &IngressSnapshot,
-        references: &References<'_>,
-        served: Served<'_>,
-    ) -> Translation {
+    fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
         let Served { data_planes, stream_planes, mut problems, .. } = served;
-        let class = &self.context.key;
-        let policies =
-            judge_policies_of_ingresses(&self.policies, class, &self.ingresses, references, &mut problems);
+        let judged = &self.policies.judged;
+        problems.extend(judged.problems.iter().cloned());
+        let policies = judged.verdicts.clone();
         for (key, plane) in &data_planes {
             self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
         }
@@ -382,27 +382,6 @@ impl Owner for OfIngressClass {
 }
 
 impl OfIngressClass {
-    /// Replaces the policies if they may differ. Returns those with other contents, and the Ingresses for which other
-    /// policies count than before.
-    fn update_policies(
-        &mut self,
-        snapshot: &IngressSnapshot,
-        diff: &ReferentsDiff,
-        references: &References<'_>,
-    ) -> (BTreeSet<Arc<ObjectKey>>, BTreeSet<ObjectKey>) {
-        let differ = !self.last_policies.update(&snapshot.security_policies).is_empty();
-        let may_refer_otherwise = diff.of_config_maps
-            || !diff.secrets.is_empty()
-            || !diff.reference_grants.is_empty()
-            || diff.quarantined.iter().any(|key| key.kind == Kind::SecurityPolicy);
-        if !differ && (!may_refer_otherwise || snapshot.security_policies.is_empty()) {
-            return (BTreeSet::new(), BTreeSet::new());
-        }
-        let before = std::mem::replace(&mut self.policies, Policies::of_ingresses(snapshot, references));
-        let targets = self.policies.changed(&before).into_iter().cloned().collect();
-        (self.policies.changed_contents(&before), targets)
-    }
-
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();

@@ -172,9 +172,12 @@ impl RouteSlab {
     ) -> Vec<Arc<RouteInput>> {
         let targets = targets.filter(|target| ![Kind::Gateway, Kind::ListenerSet].contains(&target.kind));
         let slots: BTreeSet<usize> = targets.flat_map(|target| self.of_target(target)).collect();
-        let inputs = slots.into_iter().map(|slot| &self.inputs[slot]);
-        let in_order: BTreeMap<&ObjectKey, &Arc<RouteInput>> =
-            inputs.map(|input| (&*input.route.key, input)).collect();
+        let inputs = slots.into_iter().map(|slot| {
+            let input = &self.inputs[slot];
+            ((&*input.route.key, input.route.part, slot), input)
+        });
+        // An Ingress is several routes.
+        let in_order: BTreeMap<(&ObjectKey, Part, usize), &Arc<RouteInput>> = inputs.collect();
         in_order.into_values().cloned().collect()
     }
 

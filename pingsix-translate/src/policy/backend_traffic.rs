@@ -96,8 +96,8 @@ impl PolicyKind for BackendTraffic {
             FieldPath::new("spec").child("tls").child("clientCertificateRef"),
             Reason::UnsupportedValue,
             format!(
-                "PingSIX shows a certificate only to endpoints that it reaches with requests over TLS, which takes a \
-                 BackendTLSPolicy for the Service. These references are answered with an error: {}.",
+                "PingSIX shows a certificate only to endpoints that it reaches with requests over TLS, which takes a route \
+                 of Gateway API and a BackendTLSPolicy for the Service. These references are answered with an error: {}.",
                 unserved.join(", ")
             ),
         )]

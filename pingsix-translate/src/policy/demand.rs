@@ -145,8 +145,8 @@ fn unhonoured(policy: &ObjectKey, service: &ObjectName, flaws: &[Refusal]) -> St
 fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
     format!(
         "{policy} wants a client certificate for Service {service}, which PingSIX shows only to endpoints that it reaches \
-         with requests over TLS; a BackendTLSPolicy for the Service is needed. This share of traffic is answered with an \
-         error."
+         with requests over TLS; a route of Gateway API and a BackendTLSPolicy for the Service are needed. This share of \
+         traffic is answered with an error."
     )
 }
 

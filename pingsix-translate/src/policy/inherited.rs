@@ -65,7 +65,7 @@ pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
 
 /// The kinds that inherited policies may target.
 pub(crate) const INHERITED_TARGETS: &[Kind] =
-    &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute];
+    &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress];
 
 /// The position of a field.
 fn position<P: InheritedKind>(name: &str) -> Option<usize> {

@@ -9,7 +9,8 @@ use gateway_api::experimental::httproutes as api;
 use self::authentication::Authentication;
 use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
 use super::inherited::{
-    Field, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
+    Field, INHERITED_TARGETS, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws,
+    unreadable_flaw,
 };
 use crate::crd::{self, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
@@ -39,8 +40,7 @@ const CSRF: &str = "csrf";
 impl PolicyKind for Security {
     type Object = SecurityPolicy;
 
-    const TARGETS: &'static [Kind] =
-        &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress];
+    const TARGETS: &'static [Kind] = INHERITED_TARGETS;
 
     fn target_refs(policy: &SecurityPolicy) -> impl Iterator<Item = TargetRef<'_>> {
         policy.spec.target_refs.iter().map(TargetRef::from)

@@ -3,13 +3,10 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::kinds::{Ingress, IngressClass, SecurityPolicy};
-use super::references::{
-    config_map_of_security_policy, proxy_of_ingress_class, secrets_of_ingress, secrets_of_security_policy,
-    services_of_ingress, targets_of_security_policy,
-};
+use super::kinds::{BackendTrafficPolicy, Ingress, IngressClass, SecurityPolicy, TrafficPolicy};
+use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
-use crate::model::{Age, Kind, ObjectName};
+use crate::model::{Age, Kind, ObjectKey, ObjectName};
 use crate::shared_map::SharedMap;
 
 /// The annotation for the class of an Ingress, which is older than the field.
@@ -27,8 +24,12 @@ pub struct IngressSnapshot {
     pub default_classes: Vec<Arc<str>>,
     /// Ingresses of the class, by name.
     pub ingresses: SharedMap<ObjectName, Arc<Ingress>>,
+    /// BackendTrafficPolicies in the namespaces of the Services that Ingresses name, by name.
+    pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
     /// SecurityPolicies that target one of the Ingresses, by name.
     pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    /// TrafficPolicies with such targets, by name.
+    pub traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -52,22 +53,21 @@ impl Objects {
             }
         }
         names.proxies.extend(proxy_of_ingress_class(object));
-        let mut security_policies = SharedMap::new();
-        for (name, policy) in &self.security_policies {
-            let targets = targets_of_security_policy(policy, &name.namespace);
-            let mut ingresses_of_policy = targets.iter().filter(|target| target.kind == Kind::Ingress);
-            if ingresses_of_policy.any(|target| ingresses.contains_key(&target.name)) {
-                names.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
-                names.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
-                security_policies.insert(name.clone(), policy.clone());
-            }
-        }
+        let is_target =
+            |target: &ObjectKey| target.kind == Kind::Ingress && ingresses.contains_key(&target.name);
+        let security_policies = self.security_policies_with(is_target);
+        let traffic_policies = self.traffic_policies_with(is_target);
+        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
+        names.of_security_policies(&security_policies);
+        names.of_backend_traffic_policies(&backend_traffic_policies);
         let referents = self.referents(&names);
         Some(IngressSnapshot {
             class: object.clone(),
             default_classes,
             ingresses,
+            backend_traffic_policies,
             security_policies,
+            traffic_policies,
             referents,
         })
     }

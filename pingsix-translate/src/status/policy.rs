@@ -59,7 +59,8 @@ pub(crate) fn judge_policies(
     judged
 }
 
-/// Judges the policies with a target that is an Ingress of a class.
+/// Judges the policies with a target that is an Ingress of a class, or a Service that such an Ingress uses. Routes without a
+/// relation to a Service with a policy may be left out.
 ///
 /// The ancestor of the verdicts is the IngressClass, for the reasons for which GEP-713 recommends the Gateway: the data planes
 /// of the class apply the policy, and an ancestor stands for a distinct application of the policy. An entry for each Ingress
@@ -67,18 +68,21 @@ pub(crate) fn judge_policies(
 /// room for a policy with 16 targets beside another controller.
 pub(crate) fn judge_policies_of_ingresses(
     policies: &Policies,
-    class: &Arc<ObjectKey>,
-    ingresses: &SharedMap<Arc<ObjectKey>, ()>,
+    (class, ingresses): (&Arc<ObjectKey>, &SharedMap<Arc<ObjectKey>, ()>),
+    routes: &[Arc<RouteInput>],
     references: &References<'_>,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
-    let mut verdicts = BTreeMap::new();
-    let Policies { backend_tls: _, backend_traffic: _, security, traffic: _ } = policies;
-    let targets = policies.targets().filter(|target| ingresses.contains_key(*target)).cloned().collect();
-    let (listeners, routes, uses) = (&[][..], BTreeMap::new(), BTreeMap::new());
-    let ancestor = Ancestor { owner: class, listeners, routes, targets, uses };
-    ancestor.judge(security, references, |_| Vec::new(), &mut verdicts, problems);
-    verdicts
+) -> JudgedPolicies {
+    let mut judged = JudgedPolicies::default();
+    let JudgedPolicies { verdicts, problems, affected: _ } = &mut judged;
+    let Policies { backend_tls: _, backend_traffic, security, traffic } = policies;
+    let mut targets = targets_in_use(routes, references);
+    targets.extend(policies.targets().filter(|target| ingresses.contains_key(*target)).cloned());
+    let (listeners, uses) = (&[][..], uses(routes));
+    let ancestor = Ancestor { owner: class, listeners, routes: BTreeMap::new(), targets, uses };
+    ancestor.judge(backend_traffic, references, |_| Vec::new(), verdicts, problems);
+    ancestor.judge(security, references, |_| Vec::new(), verdicts, problems);
+    ancestor.judge(traffic, references, |_| Vec::new(), verdicts, problems);
+    judged
 }
 
 /// A Gateway or IngressClass through which policies take effect.
@@ -302,15 +306,19 @@ fn targets_in_use(routes: &[Arc<RouteInput>], references: &References<'_>) -> BT
         .collect()
 }
 
+/// The routes that are attached to a listener, or to the ports of an IngressClass.
 fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
     let routes = routes.iter().map(|route| &**route);
-    routes.filter(|input| input.attached.parents.iter().any(|parent| parent.outcome.is_ok()))
+    routes.filter(|input| input.attached.listeners().next().is_some())
 }
 
 /// By policy, the backends of attached routes for which the policy counts.
 fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, Uses> {
     let mut uses: BTreeMap<Arc<ObjectKey>, Uses> = BTreeMap::new();
-    for input in attached(routes) {
+    // Messages list the routes, and those of an Ingress have no order in the slab.
+    let mut routes: Vec<&RouteInput> = attached(routes).collect();
+    routes.sort_by_key(|input| (&input.route.key, input.route.part));
+    for input in routes {
         for used in input.rules.iter().flat_map(|rule| &rule.policies) {
             let of_policy = uses.entry(used.policy.clone()).or_default();
             match &used.outcome {
@@ -319,7 +327,11 @@ fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, Uses> {
                     let has_requests = input.route.traffic.has_requests();
                     let Unserved { requests, connections } = &mut of_policy.unserved;
                     let unserved = if has_requests { requests } else { connections };
-                    unserved.push(format!("{} {}", input.route.key, refusal.at));
+                    let reference = format!("{} {}", input.route.key, refusal.at);
+                    // The default backend of an Ingress is a route for each host.
+                    if !unserved.contains(&reference) {
+                        unserved.push(reference);
+                    }
                 }
             }
         }

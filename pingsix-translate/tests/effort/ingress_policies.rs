@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{Secret, SecurityPolicy};
+use pingsix_translate::snapshot::{BackendTrafficPolicy, Secret, SecurityPolicy, TrafficPolicy};
 use pingsix_translate::{IngressSnapshot, ObjectName};
 use serde_json::json;
 
 use super::ingress::{WarmTranslator, ingress, put};
-use super::{object, part, with};
+use super::{ROUTES, object, part, with};
 
 /// SecurityPolicy `team-3/keys` for an Ingress, with the keys of Secret `team-3/keys`.
 fn policy(ingress: &str) -> Arc<SecurityPolicy> {
@@ -96,4 +96,49 @@ fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are
     let (effort, documents) = warm.change(|world| put_policy(world, policy("default")));
     // The default backend and the rest of one host: each other host of the team has a path for everything.
     assert_eq!((effort, documents), (part(2), 3));
+}
+
+/// TrafficPolicy `team-3/keys` for Ingress `team-3/route-3`, with a limit.
+fn limit(requests: u32) -> Arc<TrafficPolicy> {
+    object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
+        "metadata": {"namespace": "team-3", "name": "keys"},
+        "spec": {
+            "targetRefs": [{"group": "networking.k8s.io", "kind": "Ingress", "name": "route-3"}],
+            "rateLimit": {"local": {"limit": {"requests": requests, "unit": "Minute"}}},
+        },
+    }))
+}
+
+#[test]
+fn a_limit_that_comes_or_goes_is_its_ingress_and_one_that_changes_is_one_document() {
+    let mut warm = WarmTranslator::new();
+    let put_limit = |world: &mut IngressSnapshot, requests| {
+        world.traffic_policies.insert(name(), limit(requests));
+    };
+    // Two Routes, and the service.
+    assert_eq!(warm.change(|world| put_limit(world, 3)), (part(1), 3));
+    put_limit(&mut warm.world, 3);
+    warm.change(|_| {});
+    assert_eq!(warm.change(|world| put_limit(world, 4)), (part(0), 1));
+    // Two Routes answer themselves, the service goes, and the upstream for nothing comes.
+    assert_eq!(warm.change(|world| put_limit(world, 0)), (part(1), 4));
+    assert_eq!(warm.change(|world| assert!(world.traffic_policies.remove(&name()))), (part(1), 3));
+}
+
+#[test]
+fn settings_of_a_service_concern_the_ingresses_that_refer_to_it() {
+    let policy: Arc<BackendTrafficPolicy> = object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "BackendTrafficPolicy",
+        "metadata": {"namespace": "team-3", "name": "keys"},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "own"}],
+            "retry": {"numRetries": 2},
+        },
+    }));
+    // Two Routes each, the upstream that goes, and the one that comes.
+    let change = WarmTranslator::new().change(|world| {
+        world.backend_traffic_policies.insert(name(), policy);
+    });
+    assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
 }

@@ -5,7 +5,7 @@ mod generate;
 mod incremental;
 mod oracle;
 mod ownership;
-mod security;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,11 @@ use serde_json::Value;
 
 use self::answer::answer;
 use self::oracle::{Decided, Ingresses, Labels};
+use crate::effect::Way;
 use crate::generate::{hosts, probe};
 use crate::oracle::World;
 use crate::probe::Probe;
-use crate::protection::Protection;
+use crate::protection::{Protection, Treatment};
 use crate::{accepted, case, cases, shrink};
 
 /// The class under test.
@@ -52,7 +53,15 @@ impl Case {
         }
         let snapshot = all.ingress_snapshot(CLASS).expect("every table has the class");
         let is_of_world = |object: &&Value| {
-            let kinds = ["Service", "EndpointSlice", "SecurityPolicy", "Secret", "ReferenceGrant"];
+            let kinds = [
+                "Service",
+                "EndpointSlice",
+                "SecurityPolicy",
+                "TrafficPolicy",
+                "BackendTrafficPolicy",
+                "Secret",
+                "ReferenceGrant",
+            ];
             kinds.contains(&object["kind"].as_str().unwrap())
         };
         let of_world: Vec<Value> = objects.iter().filter(is_of_world).cloned().collect();
@@ -182,12 +191,23 @@ struct Tally {
     defaults: u64,
     as_specified: u64,
     protected: u64,
+    treated: u64,
+    /// Reached a backend, and not as without policies of its Service.
+    tuned: u64,
 }
 
 impl Tally {
     fn count(&mut self, decided: &Decided) {
         self.checks += 1;
-        self.protected += u64::from(decided.protection != Protection::default());
+        let Protection { treatment, .. } = &decided.protection;
+        self.treated += u64::from(*treatment != Treatment::default());
+        self.protected += u64::from(
+            Protection { treatment: Treatment::default(), ..decided.protection.clone() }
+                != Protection::default(),
+        );
+        let is_tuned = |way: &Way| way.retries != 1 || way.timeout.is_some_and(|(connect, ..)| connect != 5);
+        self.tuned +=
+            u64::from(matches!(&decided.target, crate::oracle::Target::Service { way, .. } if is_tuned(way)));
         match decided {
             Decided { origin: None, .. } => self.not_found += 1,
             Decided { target: crate::oracle::Target::Status(_), .. } => self.errors += 1,

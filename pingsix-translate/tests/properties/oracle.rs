@@ -5,6 +5,7 @@
 
 mod attach;
 mod backend;
+mod backend_traffic;
 mod filter;
 mod grpc;
 pub(crate) mod hostname;

@@ -12,6 +12,14 @@ pub(crate) struct Protection {
     pub(crate) treatment: Treatment,
 }
 
+impl Protection {
+    /// The status that every request gets.
+    pub(crate) fn certain_error(&self) -> Option<u16> {
+        let error = self.treatment.error.filter(|(_, share)| *share == 100);
+        error.map(|(status, _)| u16::try_from(status).unwrap())
+    }
+}
+
 /// Treatment of requests and responses beside changes of headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Treatment {

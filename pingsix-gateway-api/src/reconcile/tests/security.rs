@@ -9,7 +9,7 @@ use super::*;
 
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
-fn named(name: &str, version: u32, rest: &Value) -> Value {
+pub(super) fn named(name: &str, version: u32, rest: &Value) -> Value {
     let mut object = rest.clone();
     object["metadata"] = json!({
         "name": name, "namespace": "infra", "resourceVersion": version.to_string(), "generation": version,
@@ -17,7 +17,7 @@ fn named(name: &str, version: u32, rest: &Value) -> Value {
     object
 }
 
-fn plane() -> DataPlaneKey {
+pub(super) fn plane() -> DataPlaneKey {
     DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: None }
 }
 
@@ -26,7 +26,7 @@ fn plane_of_class() -> DataPlaneKey {
 }
 
 /// A Gateway, an IngressClass and a Service, all answered.
-fn follower() -> Follower {
+pub(super) fn follower() -> Follower {
     let mut follower = Follower::new();
     apply(&mut follower, Kind::GatewayClass, class());
     let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
@@ -48,11 +48,11 @@ fn follower() -> Follower {
     follower
 }
 
-/// HTTPRoute `infra/<name>` for the path of its name.
-fn add_route(follower: &mut Follower, name: &str) {
+/// HTTPRoute `infra/<name>` for `a.test` and the path of its name.
+pub(super) fn add_route(follower: &mut Follower, name: &str) {
     let path = json!({"path": {"type": "PathPrefix", "value": format!("/{name}")}});
     let rules = json!([{"matches": [path], "backendRefs": [{"name": "cart", "port": 80}]}]);
-    let spec = json!({"parentRefs": [{"name": "web"}], "rules": rules});
+    let spec = json!({"parentRefs": [{"name": "web"}], "hostnames": ["a.test"], "rules": rules});
     apply(follower, Kind::HttpRoute, named(name, 1, &json!({"spec": spec})));
 }
 
@@ -81,7 +81,7 @@ fn add_secret(follower: &mut Follower, name: &str, key: &str) {
 
 /// The treatment of requests for a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Becomes {
+pub(super) enum Becomes {
     NotFound,
     Open,
     Closed,
@@ -89,7 +89,7 @@ enum Becomes {
     Keys(String),
 }
 
-fn becomes(follower: &Follower, plane: &DataPlaneKey, path: &str) -> Becomes {
+pub(super) fn becomes(follower: &Follower, plane: &DataPlaneKey, path: &str) -> Becomes {
     let held: BTreeMap<&String, Value> =
         follower.held[plane].iter().map(|(key, text)| (key, serde_json::from_str(text).unwrap())).collect();
     let pattern = format!("/{path}");

@@ -228,7 +228,7 @@ fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referr
 }
 
 #[test]
-fn an_ingress_or_a_policy_without_an_answer_counts_as_it_was() {
+fn an_ingress_without_an_answer_counts_as_it_was_and_a_new_policy_fails_closed() {
     let mut follower = Follower::serving(web(1, None, false));
     let controller = json!({"controller": "pingsix.io/gateway-controller"});
     let class = json!({"metadata": {"name": "web", "resourceVersion": "1"}, "spec": controller});
@@ -265,10 +265,10 @@ fn an_ingress_or_a_policy_without_an_answer_counts_as_it_was() {
     });
     apply(&mut follower, Kind::BackendTlsPolicy, named("cart", 1, &policy));
     follower.scale(3);
-    assert!(follower.is_at(3), "a policy that nobody can judge yet counts as not there");
+    let held = |follower: &Follower| follower.held[&self::plane()].values().cloned().collect::<String>();
+    assert!(!held(&follower).contains("10.0.0."), "a backend is reached without its policy");
     follower.lose_patience();
     let key = ObjectKey::new(Kind::BackendTlsPolicy, "infra", "cart");
     assert!(follower.told[&key].contains("It is not known yet"), "{}", follower.told[&key]);
-    let held = follower.held[&self::plane()].values().cloned().collect::<String>();
-    assert!(!held.contains("10.0.0.3"), "then it fails closed: {held}");
+    assert!(!held(&follower).contains("10.0.0."), "{}", held(&follower));
 }

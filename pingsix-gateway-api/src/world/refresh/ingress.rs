@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
     Ingress, IngressSnapshot, class_of_ingress, secrets_of_ingress, services_of_ingress,
-    targets_of_security_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
-use super::{Changed, holds};
+use super::{Changed, holds, is_service_of_policies};
 use crate::world::World;
 use crate::world::edges::Target;
 
@@ -52,8 +51,10 @@ impl World {
                 }
                 // Parameters and policies name Secrets, for which there may be grants, and another default class may have
                 // other Ingresses.
-                Kind::IngressClass | Kind::PingsixProxy | Kind::SecurityPolicy => return false,
-                Kind::ReferenceGrant if !snapshot.security_policies.is_empty() => return false,
+                Kind::IngressClass | Kind::PingsixProxy => return false,
+                kind if kind.is_inherited_policy() => return false,
+                Kind::BackendTrafficPolicy => return false,
+                Kind::ReferenceGrant if may_cross(snapshot) => return false,
                 // The Service of an EndpointSlice determines the update.
                 _ => {}
             }
@@ -67,10 +68,13 @@ impl World {
         if !left.secrets.is_empty() {
             let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
             let mut of_others = self.secrets_of_proxies(&proxies);
-            let of_policies =
-                permitted_references_of_policies(&snapshot.security_policies, &snapshot.referents)
-                    .into_iter();
-            of_others.extend(of_policies.filter(|key| key.kind == Kind::Secret).map(|key| key.name));
+            let of_policies = permitted_references_of_policies(
+                &snapshot.backend_traffic_policies,
+                &snapshot.security_policies,
+                &snapshot.referents,
+            );
+            of_others
+                .extend(of_policies.into_iter().filter(|key| key.kind == Kind::Secret).map(|key| key.name));
             for name in left.secrets {
                 let key = ObjectKey { kind: Kind::Secret, name };
                 if !of_others.contains(&key.name) && !self.refers_from_ingress(snapshot, &key) {
@@ -89,7 +93,7 @@ impl World {
     }
 
     /// Updates an Ingress, and adds its former references to `left`. Returns whether the update is complete: a new or
-    /// deleted Ingress may add or remove SecurityPolicies of the snapshot.
+    /// deleted Ingress, or another Service, may add or remove policies of the snapshot.
     fn refresh_ingress(
         &self,
         snapshot: &mut IngressSnapshot,
@@ -99,7 +103,20 @@ impl World {
     ) -> bool {
         let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
         let comes_or_goes = after.is_some() != snapshot.ingresses.contains_key(name);
-        if comes_or_goes && (self.has_policy(key) || is_target(snapshot, key)) {
+        if comes_or_goes && self.is_target(key, &snapshot.security_policies, &snapshot.traffic_policies) {
+            return false;
+        }
+        let services = |ingress: Option<&Ingress>| -> BTreeSet<ObjectName> {
+            let services = ingress.map(|ingress| services_of_ingress(ingress, &name.namespace));
+            services.into_iter().flatten().collect()
+        };
+        let (before, now) =
+            (services(snapshot.ingresses.get(name).map(AsRef::as_ref)), services(after.as_deref()));
+        let has_policy = |service: &ObjectName| {
+            self.backend_traffic_policies_of(service).next().is_some()
+                || is_service_of_policies(&snapshot.backend_traffic_policies, service)
+        };
+        if before.symmetric_difference(&now).any(has_policy) {
             return false;
         }
         if let Some(before) = snapshot.ingresses.get(name) {
@@ -122,11 +139,6 @@ impl World {
         true
     }
 
-    /// Whether a SecurityPolicy targets an Ingress.
-    fn has_policy(&self, ingress: &ObjectKey) -> bool {
-        self.security_policies_of(&Target::Object(ingress.clone())).next().is_some()
-    }
-
     /// Whether an Ingress of the snapshot refers to a Service or a Secret. The cost is proportional to the referring
     /// Ingresses of all classes.
     fn refers_from_ingress(&self, snapshot: &IngressSnapshot, to: &ObjectKey) -> bool {
@@ -135,10 +147,9 @@ impl World {
     }
 }
 
-/// Whether a SecurityPolicy of a snapshot targets an Ingress.
-fn is_target(snapshot: &IngressSnapshot, ingress: &ObjectKey) -> bool {
-    let mut policies = snapshot.security_policies.iter();
-    policies.any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(ingress))
+/// Whether policies of a snapshot may refer to objects of other namespaces.
+fn may_cross(snapshot: &IngressSnapshot) -> bool {
+    !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty()
 }
 
 /// Whether an Ingress belongs to the class of a snapshot.

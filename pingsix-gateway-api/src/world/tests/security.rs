@@ -1,9 +1,10 @@
-//! SecurityPolicies: which owners they concern, and which Secrets and ConfigMaps are watched for them.
+//! Inherited policies: which owners they concern, and which Secrets and ConfigMaps are watched for them.
 
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    ConfigMap, Gateway, HttpRoute, Ingress, IngressClass, ReferenceGrant, Secret, SecurityPolicy,
+    BackendTrafficPolicy, ConfigMap, Gateway, HttpRoute, Ingress, IngressClass, ReferenceGrant, Secret,
+    SecurityPolicy, TrafficPolicy,
 };
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
@@ -215,6 +216,62 @@ fn an_ingress_that_comes_or_goes_with_its_policy_takes_a_new_extract() {
     extract = world.extract(&class()).unwrap();
     assert_eq!(referenced(&extract), ["Secret shop/keys", "Secret shop/tls"]);
     let effects = world.remove(&ObjectKey::new(Kind::Ingress, "shop", "pay"));
+    assert!(!is_refreshed(&world, &mut extract, &effects));
+    assert_eq!(referenced(&world.extract(&class()).unwrap()), ["Secret shop/tls"]);
+}
+
+#[test]
+fn a_traffic_policy_of_an_ingress_concerns_its_class_and_comes_and_goes_with_the_ingress() {
+    let mut world = world_of_ingresses();
+    let mut extract = world.extract(&class()).unwrap();
+    let policy = |version: u32| {
+        json!({
+            "metadata": {"name": "limit", "namespace": "shop", "resourceVersion": version.to_string()},
+            "spec": {
+                "targetRefs": [{"group": "networking.k8s.io", "kind": "Ingress", "name": "pay"}],
+                "requestID": {"headerName": format!("x-id-{version}")},
+            },
+        })
+    };
+    assert!(owners(&world.apply(applied::<TrafficPolicy>(policy(1)))).is_empty(), "no such Ingress");
+    let policies = |extract: &Extract| {
+        let OwnerSnapshot::Ingress(snapshot) = &extract.snapshot else { panic!("an IngressClass's") };
+        snapshot.traffic_policies.len()
+    };
+    let effects = world.apply(applied::<Ingress>(ingress("pay", "tls", 1)));
+    assert!(!is_refreshed(&world, &mut extract, &effects));
+    extract = world.extract(&class()).unwrap();
+    assert_eq!(policies(&extract), 1);
+    let effects = world.apply(applied::<TrafficPolicy>(policy(2)));
+    assert_eq!(owners(&effects), ["IngressClass pingsix"]);
+    assert!(!is_refreshed(&world, &mut extract, &effects), "a policy takes a new extract");
+    let effects = world.remove(&ObjectKey::new(Kind::Ingress, "shop", "pay"));
+    assert!(!is_refreshed(&world, &mut extract, &effects));
+    assert_eq!(policies(&world.extract(&class()).unwrap()), 0);
+}
+
+#[test]
+fn a_policy_of_a_service_concerns_the_class_of_ingresses_in_front_of_the_service() {
+    let mut world = world_of_ingresses();
+    let mut extract = world.extract(&class()).unwrap();
+    let effects = world.apply(applied::<BackendTrafficPolicy>(json!({
+        "metadata": {"name": "client", "namespace": "shop", "resourceVersion": "1"},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "cart"}],
+            "tls": {"clientCertificateRef": {"name": "client"}},
+        },
+    })));
+    assert_eq!(owners(&effects), ["IngressClass pingsix"]);
+    assert!(!is_refreshed(&world, &mut extract, &effects), "a policy takes a new extract");
+    extract = world.extract(&class()).unwrap();
+    assert_eq!(referenced(&extract), ["Secret shop/client", "Secret shop/tls"]);
+    let key = ObjectKey::new(Kind::Secret, "shop", "client");
+    let policy = ObjectKey::new(Kind::BackendTrafficPolicy, "shop", "client");
+    assert_eq!(world.referrers(&extract.snapshot, &[key].into()), BTreeSet::from([policy]));
+    // The Ingress refers to another Service.
+    let mut other = ingress("cart", "tls", 2);
+    other["spec"]["defaultBackend"]["service"]["name"] = json!("other");
+    let effects = world.apply(applied::<Ingress>(other));
     assert!(!is_refreshed(&world, &mut extract, &effects));
     assert_eq!(referenced(&world.extract(&class()).unwrap()), ["Secret shop/tls"]);
 }

@@ -7,7 +7,6 @@ use super::oracle::Decided;
 use crate::answer::{plugins_of, target_of};
 use crate::evaluate;
 use crate::oracle::{Target, World};
-use crate::protection::Protection;
 
 /// Asks the router model, and finds the way back from its outcome to Ingresses and Services.
 ///
@@ -23,20 +22,24 @@ pub(crate) fn answer(
     match router.outcome(request) {
         // What keeps a host from others is nobody's answer.
         Outcome::NotFound | Outcome::Static { status: 404, .. } => {
-            Ok(Decided::freely(None, Target::Status(404)))
+            Ok(Decided::without_backend(None, Target::Status(404)))
         }
         Outcome::Static { route, status, .. } => {
-            Ok(Decided::freely(Some(origin_of(plane, route)?), Target::Status(status)))
+            Ok(Decided::without_backend(Some(origin_of(plane, route)?), Target::Status(status)))
         }
         Outcome::Forward { route, candidates } => {
             let [candidate] = candidates.as_slice() else {
                 return Err(format!("{route} shares its requests"));
             };
             let plugins = &plugins_of(plane, route)?;
-            let (target, _) = target_of(world, plane, plugins, request, &candidate.upstream)?;
-            let is_backend = matches!(target, Target::Service { .. });
-            let protection = if is_backend { evaluate::protection(plugins)? } else { Protection::default() };
-            Ok(Decided { origin: Some(origin_of(plane, route)?), target, protection })
+            let (target, upstream) = target_of(world, plane, plugins, request, &candidate.upstream)?;
+            let origin = Some(origin_of(plane, route)?);
+            if !matches!(target, Target::Service { .. }) {
+                return Ok(Decided::without_backend(origin, target));
+            }
+            let protection = evaluate::protection(plugins)?;
+            let response = evaluate::effect(plugins, upstream, request)?.response;
+            Ok(Decided { origin, target, protection, response })
         }
         outcome @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => {
             Err(format!("nobody asked for {outcome:?}"))

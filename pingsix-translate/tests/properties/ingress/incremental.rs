@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{CLASS, LAYOUTS, generate, security};
+use super::{CLASS, LAYOUTS, generate, policies};
 use crate::incremental::{Present, change_pending, compare, identity, put};
 
 /// Changes in a history.
@@ -99,7 +99,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let table = |rng: &mut SmallRng| {
         let mut objects = generate::table(rng);
         if has_policies {
-            security::add(rng, &mut objects);
+            policies::add(rng, &mut objects);
         }
         if is_spread {
             spread(rng, &mut objects);
@@ -163,7 +163,7 @@ fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String
     let kinds: &[&str] = match rng.random_range(0..40) {
         0 => &["IngressClass", "PingsixProxy"],
         1..5 => &["Secret"],
-        5..8 => &["SecurityPolicy"],
+        5..8 => &["SecurityPolicy", "TrafficPolicy", "BackendTrafficPolicy"],
         8 => &["ReferenceGrant"],
         9..14 => &["Service", "EndpointSlice"],
         _ => &["Ingress"],
@@ -235,7 +235,14 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
         return;
     }
     let keys: Vec<ObjectKey> = objects.values().map(|(_, object)| object.key()).collect();
-    let kinds = [Kind::Ingress, Kind::Ingress, Kind::Service, Kind::Secret, Kind::SecurityPolicy];
+    let kinds = [
+        Kind::Ingress,
+        Kind::Ingress,
+        Kind::Service,
+        Kind::Secret,
+        Kind::SecurityPolicy,
+        Kind::TrafficPolicy,
+    ];
     let kind = *kinds.choose(rng).expect("there are some");
     let keys: Vec<&ObjectKey> = keys.iter().filter(|key| key.kind == kind).collect();
     let Some(key) = keys.choose(rng) else { return };

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::CLASS;
 use super::generate::CERTIFIED;
-use crate::effect::Way;
+use crate::effect::{Headers, Way};
 use crate::oracle::{BackendProtocol, Target, World};
 use crate::probe::Probe;
 use crate::protection::Protection;
@@ -21,14 +21,16 @@ pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.
     pub(crate) origin: Option<(String, String)>,
     pub(crate) target: Target,
-    /// The demands of a policy, if a backend gets the request.
+    /// The demands of policies, if a backend gets the request.
     pub(crate) protection: Protection,
+    /// The headers of the response; none of an answer without a backend.
+    pub(crate) response: Headers,
 }
 
 impl Decided {
-    /// Without a demand.
-    pub(super) fn freely(origin: Option<(String, String)>, target: Target) -> Self {
-        Self { origin, target, protection: Protection::default() }
+    /// Without a backend.
+    pub(super) fn without_backend(origin: Option<(String, String)>, target: Target) -> Self {
+        Self { origin, target, protection: Protection::default(), response: Headers::new() }
     }
 }
 
@@ -172,17 +174,22 @@ impl Ingresses {
             }
         }
         match best {
-            None => Decided::freely(None, Target::Status(404)),
+            None => Decided::without_backend(None, Target::Status(404)),
             Some(Candidate { origin, namespace, backend, .. }) => {
                 let target = backend.target(world, namespace);
                 if !matches!(target, Target::Service { .. }) {
-                    return Decided::freely(Some(origin), target);
+                    return Decided::without_backend(Some(origin), target);
                 }
                 let name = origin.0.split_once('/').expect("a namespace and a name").1;
-                match world.protection_of_ingress(&(namespace.to_owned(), name.to_owned())) {
-                    Some(protection) => Decided { origin: Some(origin), target, protection },
-                    None => Decided::freely(Some(origin), Target::Status(500)),
+                let answered =
+                    |status| Decided::without_backend(Some(origin.clone()), Target::Status(status));
+                let ingress = (namespace.to_owned(), name.to_owned());
+                let Some(policies) = world.policies_of_ingress(&ingress) else { return answered(500) };
+                if let Some(status) = policies.protection.certain_error() {
+                    return answered(status);
                 }
+                let response = policies.response();
+                Decided { origin: Some(origin), target, protection: policies.protection, response }
             }
         }
     }
@@ -341,8 +348,8 @@ impl Path {
 }
 
 impl Backend {
-    /// The port of the Service that is there, whatever its endpoints, and how it is spoken to.
-    fn port(&self, world: &World, namespace: &str) -> Option<(u16, BackendProtocol)> {
+    /// The port of the Service that is there and its name, whatever its endpoints, and how it is spoken to.
+    fn port<'w>(&self, world: &'w World, namespace: &str) -> Option<(u16, &'w str, BackendProtocol)> {
         let reference = self.service.as_ref()?;
         let service = world.services.get(&(namespace.to_owned(), reference.name.clone()))?;
         if service.spec.r#type.as_deref() == Some("ExternalName") {
@@ -359,23 +366,31 @@ impl Backend {
             Some("kubernetes.io/h2c") => BackendProtocol::H2c,
             Some(_) => return None,
         };
-        Some((port.port, protocol))
+        Some((port.port, &port.name, protocol))
     }
 
-    fn is_usable(&self, world: &World, namespace: &str) -> bool {
-        self.port(world, namespace).is_some()
-    }
-
-    fn target(&self, world: &World, namespace: &str) -> Target {
-        let (Some((port, protocol)), Some(service)) = (self.port(world, namespace), &self.service) else {
-            return Target::Status(500);
-        };
-        if world.nodes(namespace, &service.name, port).is_empty() {
-            return Target::Status(503);
-        }
+    /// How the port is reached; `None` if a policy forbids it.
+    fn way(&self, world: &World, namespace: &str) -> Option<Way> {
+        let (_, port, protocol) = self.port(world, namespace)?;
         // No Ingress asks for another way; streams stay open for a day.
         let idle = (protocol != BackendProtocol::Http1).then_some(86_400);
         let way = Way { timeout: idle.map(|seconds| (5, seconds, seconds)), retries: 1 };
+        let service = (namespace.to_owned(), self.service.as_ref()?.name.clone());
+        world.way_under_policies(&service, port, way)
+    }
+
+    fn is_usable(&self, world: &World, namespace: &str) -> bool {
+        self.way(world, namespace).is_some()
+    }
+
+    fn target(&self, world: &World, namespace: &str) -> Target {
+        let (Some((port, _, protocol)), Some(service)) = (self.port(world, namespace), &self.service) else {
+            return Target::Status(500);
+        };
+        let Some(way) = self.way(world, namespace) else { return Target::Status(500) };
+        if world.nodes(namespace, &service.name, port).is_empty() {
+            return Target::Status(503);
+        }
         let protocol = if protocol == BackendProtocol::WebSocket { BackendProtocol::Http1 } else { protocol };
         Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, protocol, way }
     }

@@ -230,7 +230,7 @@ impl Changes {
         self.remove.extend(other.remove);
     }
 
-    fn apply(&self, headers: &mut Headers) {
+    pub(super) fn apply(&self, headers: &mut Headers) {
         for (name, value) in &self.set {
             headers.insert(name.clone(), vec![value.clone()]);
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::filter::{self, Changes, Cors};
 use super::world::{Grant, Metadata, Name, Owner};
 use super::{Answer, World};
+use crate::effect::{Headers, backend_answer};
 use crate::probe::Probe;
 use crate::protection::{Addresses, Claims, Credential, Place, Protection};
 
@@ -38,6 +39,23 @@ pub(super) struct Inherited {
     /// Whether no filter may replace `cors`.
     overrides_cors: bool,
     pub(super) protection: Protection,
+}
+
+/// The policies of an Ingress.
+pub(crate) struct OfIngress {
+    pub(crate) protection: Protection,
+    headers: Option<Changes>,
+}
+
+impl OfIngress {
+    /// The headers that a client gets.
+    pub(crate) fn response(&self) -> Headers {
+        let mut headers = backend_answer();
+        if let Some(changes) = &self.headers {
+            changes.apply(&mut headers);
+        }
+        headers
+    }
 }
 
 /// A policy that counts and cannot be honoured, or policies that depend on the listener.
@@ -90,9 +108,12 @@ impl World {
     }
 
     fn inherited_by(&self, listener: usize, route: usize, rule: usize) -> Result<Inherited, Unhonoured> {
-        let levels = self.levels(listener, route, rule);
-        let mut inherited = self.secured_by(&levels)?;
-        self.treat(&levels, &mut inherited)?;
+        self.inherited_at(&self.levels(listener, route, rule))
+    }
+
+    fn inherited_at(&self, levels: &[Target<'_>]) -> Result<Inherited, Unhonoured> {
+        let mut inherited = self.secured_by(levels)?;
+        self.treat(levels, &mut inherited)?;
         Ok(inherited)
     }
 
@@ -151,9 +172,7 @@ impl World {
         port: Option<u16>,
         request: &Probe,
     ) -> bool {
-        let policies =
-            if kind == "SecurityPolicy" { &self.security_policies } else { &self.traffic_policies };
-        let Some(policy) = policies.iter().find(|other| other.metadata.key() == *policy) else {
+        let Some(policy) = self.policies_of(kind).iter().find(|other| other.metadata.key() == *policy) else {
             return false;
         };
         let host = request.routing_host();
@@ -197,37 +216,41 @@ impl World {
         levels
     }
 
-    /// The demands on requests that an Ingress takes; `None` if its policy cannot be honoured.
-    pub(crate) fn protection_of_ingress(&self, ingress: &Name) -> Option<Protection> {
-        match oldest_for(&self.security_policies, &("Ingress", ingress.clone(), None)) {
-            None => Some(Protection::default()),
-            Some(policy) => {
-                let mut protection = self.demands(policy)?.protection;
-                if let Some(addresses) = &mut protection.addresses {
-                    addresses.proxies = policy.proxies();
-                }
-                Some(protection)
-            }
-        }
+    /// The policies of requests that an Ingress takes; `None` if these cannot be honoured.
+    pub(crate) fn policies_of_ingress(&self, ingress: &Name) -> Option<OfIngress> {
+        let Inherited { protection, headers, .. } =
+            self.inherited_at(&[("Ingress", ingress.clone(), None)]).ok()?;
+        Some(OfIngress { protection, headers })
     }
 
     /// Whether each policy with one of these Ingresses as a target is honoured and counts for all of them.
-    pub(crate) fn verdicts_on_policies(&self, ingresses: &BTreeSet<Name>) -> BTreeMap<Name, bool> {
+    pub(crate) fn verdicts_on_policies(&self, ingresses: &BTreeSet<Name>) -> BTreeMap<(String, Name), bool> {
         let mut verdicts = BTreeMap::new();
-        for policy in &self.security_policies {
-            let of_ingresses = ingresses.iter().filter(|ingress| policy.targets_object("Ingress", ingress));
-            let counts: Vec<bool> = of_ingresses
-                .map(|ingress| {
-                    let oldest = oldest_for(&self.security_policies, &("Ingress", ingress.clone(), None));
-                    oldest.is_some_and(|oldest| oldest.metadata.key() == policy.metadata.key())
-                })
-                .collect();
-            if !counts.is_empty() {
-                let is_accepted = counts.into_iter().all(|counts| counts) && self.demands(policy).is_some();
-                verdicts.insert(policy.metadata.key(), is_accepted);
+        for kind in ["SecurityPolicy", "TrafficPolicy"] {
+            for policy in self.policies_of(kind) {
+                let of_policy = ingresses.iter().filter(|ingress| policy.targets_object("Ingress", ingress));
+                let counts: Vec<bool> = of_policy
+                    .map(|ingress| {
+                        let oldest = oldest_for(self.policies_of(kind), &("Ingress", ingress.clone(), None));
+                        oldest.is_some_and(|oldest| oldest.metadata.key() == policy.metadata.key())
+                    })
+                    .collect();
+                if !counts.is_empty() {
+                    let is_valid = if kind == "SecurityPolicy" {
+                        self.demands(policy).is_some()
+                    } else {
+                        super::traffic::is_valid(policy)
+                    };
+                    let is_accepted = counts.into_iter().all(|counts| counts) && is_valid;
+                    verdicts.insert((kind.to_owned(), policy.metadata.key()), is_accepted);
+                }
             }
         }
         verdicts
+    }
+
+    fn policies_of(&self, kind: &str) -> &[Policy] {
+        if kind == "SecurityPolicy" { &self.security_policies } else { &self.traffic_policies }
     }
 
     /// The demands of a policy by itself; `None` if they cannot all be met.
@@ -346,7 +369,11 @@ pub(super) fn oldest_for<'p>(
     (kind, (namespace, name), section): &Target<'_>,
 ) -> Option<&'p Policy> {
     let is_ingress = *kind == "Ingress";
-    let group = if is_ingress { "networking.k8s.io" } else { "gateway.networking.k8s.io" };
+    let group = match *kind {
+        "Ingress" => "networking.k8s.io",
+        "Service" => "",
+        _ => "gateway.networking.k8s.io",
+    };
     let is_target = |target: &Value| {
         target["group"] == group
             && target["kind"] == *kind
@@ -382,8 +409,7 @@ impl Inherited {
 
     /// The status that every request gets.
     pub(super) fn certain_error(&self) -> Option<u16> {
-        let error = self.protection.treatment.error.filter(|(_, share)| *share == 100);
-        error.map(|(status, _)| u16::try_from(status).unwrap())
+        self.protection.certain_error()
     }
 }
 

@@ -60,6 +60,18 @@ impl World {
     }
 }
 
+/// Whether a policy can be honoured in full.
+pub(super) fn is_valid(policy: &Policy) -> bool {
+    let fields = policy.spec.as_object().unwrap().keys();
+    policy.has_targets_of_one_class()
+        && has_strategy(policy)
+        && fields.map(String::as_str).all(|field| match field {
+            "targetRefs" | "strategy" => true,
+            "rateLimit" => treatment(policy, field).is_some(),
+            field => OPTIONAL.contains(&field) && treatment(policy, field).is_some(),
+        })
+}
+
 fn has_strategy(policy: &Policy) -> bool {
     policy.spec.get("strategy").is_none_or(|strategy| strategy == "Defaults" || strategy == "Overrides")
 }

@@ -31,6 +31,7 @@ pub(crate) struct World {
     pub(crate) secrets: BTreeSet<Name>,
     pub(crate) security_policies: Vec<Policy>,
     pub(crate) traffic_policies: Vec<Policy>,
+    pub(crate) backend_traffic_policies: Vec<Policy>,
     /// Secrets as written.
     pub(crate) credentials: BTreeMap<Name, Value>,
 }
@@ -55,6 +56,7 @@ impl World {
                 "ReferenceGrant" => world.grants.push(read(object)),
                 "SecurityPolicy" => world.security_policies.push(read(object)),
                 "TrafficPolicy" => world.traffic_policies.push(read(object)),
+                "BackendTrafficPolicy" => world.backend_traffic_policies.push(read(object)),
                 "Service" => {
                     let service: Service = read(object);
                     world.services.insert(service.metadata.key(), service);

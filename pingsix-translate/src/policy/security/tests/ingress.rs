@@ -166,3 +166,25 @@ fn a_policy_of_a_missing_ingress_and_of_a_gateway_has_no_verdict() {
     assert!(translation.verdicts.policies.is_empty());
     assert!(routes(&translation).iter().all(|route| route.service_id.is_none() && status(route).is_none()));
 }
+
+#[test]
+fn policies_of_both_kinds_are_one_service_of_an_ingress_and_a_bad_limit_closes_it() {
+    let limit = |requests: u32| {
+        let limit = json!({"limit": {"requests": requests, "unit": "Minute"}});
+        json!({"targetRefs": [target("web")], "rateLimit": {"local": limit}})
+    };
+    let mut objects = world();
+    add_ingress(&mut objects, "help", "2026-01-01T00:00:00Z", false);
+    add_secret(&mut objects, "keys", &json!({"alice": "k1"}));
+    add_policy(&mut objects, "keys", &[target("web")]);
+    add_policy_of(&mut objects, (Kind::TrafficPolicy, "limit"), &limit(3));
+    let translation = translated(&objects, Layout::Shared);
+    let [plugins] = services(&translation)[..] else { panic!("one service") };
+    assert_eq!(plugins.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["key-auth", "limit-count"]);
+    let under = routes(&translation).iter().filter(|route| route.service_id.is_some()).count();
+    assert_eq!((under, routes(&translation).len()), (2, 3));
+    add_policy_of(&mut objects, (Kind::TrafficPolicy, "limit"), &limit(0));
+    let translation = translated(&objects, Layout::Shared);
+    let closed = routes(&translation).iter().filter(|route| status(route) == Some(500)).count();
+    assert_eq!((closed, services(&translation).len()), (2, 0));
+}

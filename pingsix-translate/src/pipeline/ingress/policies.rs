@@ -1,0 +1,69 @@
+//! The policies of an IngressClass, and their changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::model::ObjectKey;
+use crate::pipeline::diff::{LastObjects, ReferentsDiff};
+use crate::policy::Policies;
+use crate::references::References;
+use crate::snapshot::{BackendTrafficPolicy, IngressSnapshot, SecurityPolicy, TrafficPolicy};
+use crate::status::JudgedPolicies;
+
+/// The policies of Ingresses and their backends.
+#[derive(Debug)]
+pub(super) struct ClassPolicies {
+    backend_traffic: LastObjects<Arc<BackendTrafficPolicy>>,
+    security: LastObjects<Arc<SecurityPolicy>>,
+    traffic: LastObjects<Arc<TrafficPolicy>>,
+    pub(super) policies: Policies,
+    pub(super) judged: JudgedPolicies,
+}
+
+/// The effects of changed policies.
+#[derive(Debug, Default)]
+pub(super) struct ChangedPolicies {
+    /// Inherited policies with other contents.
+    pub(super) contents: BTreeSet<Arc<ObjectKey>>,
+    /// The objects for which other policies count than before.
+    pub(super) targets: BTreeSet<ObjectKey>,
+}
+
+impl ClassPolicies {
+    pub(super) fn new(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
+        Self {
+            backend_traffic: LastObjects::new(&snapshot.backend_traffic_policies),
+            security: LastObjects::new(&snapshot.security_policies),
+            traffic: LastObjects::new(&snapshot.traffic_policies),
+            policies: Policies::of_ingresses(snapshot, references),
+            judged: JudgedPolicies::default(),
+        }
+    }
+
+    /// Replaces the policies if they may differ.
+    pub(super) fn update(
+        &mut self,
+        snapshot: &IngressSnapshot,
+        diff: &ReferentsDiff,
+        references: &References<'_>,
+    ) -> ChangedPolicies {
+        let Self { backend_traffic, security, traffic, policies, judged: _ } = self;
+        let differ = [
+            !backend_traffic.update(&snapshot.backend_traffic_policies).is_empty(),
+            !security.update(&snapshot.security_policies).is_empty(),
+            !traffic.update(&snapshot.traffic_policies).is_empty(),
+            diff.quarantined.iter().any(|key| key.kind.is_inherited_policy()),
+        ];
+        let may_refer_otherwise =
+            diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
+        let refer = !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty();
+        if !differ.contains(&true) && !(may_refer_otherwise && refer) {
+            return ChangedPolicies::default();
+        }
+        let before = std::mem::replace(policies, Policies::of_ingresses(snapshot, references));
+        ChangedPolicies {
+            contents: policies.changed_contents(&before),
+            targets: policies.changed(&before).into_iter().cloned().collect(),
+        }
+    }
+}
