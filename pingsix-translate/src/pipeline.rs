@@ -79,7 +79,6 @@ fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Trans
 ///
 /// Documents are compiled and written in proportion to the difference of the result. Other changes of listeners,
 /// changes that concern most of the routes, and the cases that `lower/change.rs` names take a full translation.
-/// concern most of the routes, and whatever `lower/change.rs` says take a full translation.
 #[derive(Debug)]
 pub struct Translator {
     options: Options,

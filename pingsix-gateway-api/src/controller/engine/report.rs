@@ -317,7 +317,7 @@ impl Report {
         self.tell(view, told.iter().map(|object| &**object));
     }
 
-    /// The time at which held-back reports of an owner are due.
+    /// Forgets the last reported delivery, so that the next report is complete.
     pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
         if let Some(held_back) = self.held_back.get_mut(owner) {
             held_back.before = None;
