@@ -220,7 +220,7 @@ impl Manifests {
     }
 
     /// The place of an object, with its key.
-    pub(crate) fn place(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
+    pub(crate) fn location(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
         self.places.get(key)
     }
 

@@ -27,7 +27,7 @@ use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
 
 fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item = Finding> {
-    problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)))
+    problems.iter().map(|problem| Finding::of(problem, manifests.location(&problem.object)))
 }
 
 /// The fault that prevents publication of an owner's data planes to the sink of its parameters.
@@ -409,7 +409,7 @@ impl Translated {
     fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {
         let Fault { field, reason, message } = fault;
         self.findings.push(Finding {
-            place: manifests.place(object).cloned(),
+            place: manifests.location(object).cloned(),
             object: object.to_string(),
             field,
             severity,

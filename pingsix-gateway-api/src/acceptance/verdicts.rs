@@ -19,14 +19,15 @@ impl Acceptance {
         // The translation has the former version of objects held back here, and the present version of those held back
         // by others.
         let here: Vec<_> =
-            self.held_back().map(|(part, said)| (part, said, verdicts.get(part).cloned())).collect();
-        let elsewhere = self.told_back.iter().flat_map(|told| {
-            let served = told.served.iter().map(|part| (part, &*told.said, verdicts.get(part).cloned()));
-            served.chain(told.absent.iter().map(|part| (part, &*told.said, None)))
+            self.held_back().map(|(part, message)| (part, message, verdicts.get(part).cloned())).collect();
+        let elsewhere = self.remote_held_back.iter().flat_map(|remote| {
+            let served =
+                remote.served.iter().map(|part| (part, &*remote.message, verdicts.get(part).cloned()));
+            served.chain(remote.absent.iter().map(|part| (part, &*remote.message, None)))
         });
-        for (part, said, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
+        for (part, message, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
             let verdict = newest.routes.get(part).filter(|route| route.kind().has_requests());
-            let verdict = verdict.map(|route| verdict_on(newest, route, part, said, before.as_ref()));
+            let verdict = verdict.map(|route| verdict_on(newest, route, part, message, before.as_ref()));
             if let Some(verdict) = verdict {
                 verdicts.insert(verdict.key.clone(), verdict);
             }
@@ -39,7 +40,7 @@ fn verdict_on(
     snapshot: &Snapshot,
     route: &AnyRoute,
     key: &ObjectKey,
-    said: &str,
+    message: &str,
     before: Option<&RouteVerdict>,
 ) -> RouteVerdict {
     let generation = route.metadata().generation;
@@ -67,7 +68,9 @@ fn verdict_on(
             kind,
             status,
             reason: Reason::Quarantined,
-            message: format!("PingSIX refuses what becomes of the route, so {how}, until it changes: {said}"),
+            message: format!(
+                "PingSIX refuses what becomes of the route, so {how}, until it changes: {message}"
+            ),
             observed_generation: generation,
         });
         ParentVerdict { parent_ref: parent_ref.clone(), conditions }

@@ -52,7 +52,7 @@ impl Traces {
             exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
         }
         let exporter = exporter.build().context("cannot send traces (otlp.endpoint)")?;
-        let exporter = Telling { exporter, is_failing: AtomicBool::new(false) };
+        let exporter = LoggingExporter { exporter, is_failing: AtomicBool::new(false) };
         let provider =
             SdkTracerProvider::builder().with_resource(resource()).with_batch_exporter(exporter).build();
         Ok(Self { provider })
@@ -95,12 +95,12 @@ fn resource() -> Resource {
 
 /// Tells when spans cannot be sent any more, and when they can again; not of each attempt.
 #[derive(Debug)]
-struct Telling<E> {
+struct LoggingExporter<E> {
     exporter: E,
     is_failing: AtomicBool,
 }
 
-impl<E: SpanExporter> SpanExporter for Telling<E> {
+impl<E: SpanExporter> SpanExporter for LoggingExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let sent = self.exporter.export(batch).await;
         let was_failing = self.is_failing.swap(sent.is_err(), Ordering::Relaxed);
@@ -201,10 +201,11 @@ mod tests {
         let writer = paper.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
         let _default = tracing::subscriber::set_default(subscriber);
-        let telling = Telling { exporter: Fake(AtomicBool::new(false)), is_failing: AtomicBool::new(false) };
+        let exporter =
+            LoggingExporter { exporter: Fake(AtomicBool::new(false)), is_failing: AtomicBool::new(false) };
         for is_failing in [false, false, true, true, true, false, false, true] {
-            telling.exporter.0.store(is_failing, Ordering::Relaxed);
-            assert_eq!(telling.export(Vec::new()).await.is_err(), is_failing);
+            exporter.exporter.0.store(is_failing, Ordering::Relaxed);
+            assert_eq!(exporter.export(Vec::new()).await.is_err(), is_failing);
         }
         let said = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<_> = said.lines().collect();

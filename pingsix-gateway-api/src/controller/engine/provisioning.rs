@@ -234,15 +234,18 @@ impl Engine {
     pub(super) fn apply_provisioned(&mut self) {
         let Some(provisioning) = &mut self.managed.provisioning else { return };
         let provisioned = provisioning.provisioned.borrow_and_update().clone();
-        let held = std::mem::take(&mut self.managed.provisioned);
-        let known: BTreeSet<&ObjectKey> = held.keys().chain(provisioned.keys()).collect();
-        let changed: Vec<ObjectKey> =
-            known.into_iter().filter(|owner| held.get(*owner) != provisioned.get(*owner)).cloned().collect();
+        let previous = std::mem::take(&mut self.managed.provisioned);
+        let known: BTreeSet<&ObjectKey> = previous.keys().chain(provisioned.keys()).collect();
+        let changed: Vec<ObjectKey> = known
+            .into_iter()
+            .filter(|owner| previous.get(*owner) != provisioned.get(*owner))
+            .cloned()
+            .collect();
         let has_other_keys = |owner: &ObjectKey| {
             let keys = |provisioned: &ProvisionedOwners| {
                 provisioned.get(owner).map(|provisioned_owner| provisioned_owner.keys.clone())
             };
-            keys(&held) != keys(&provisioned)
+            keys(&previous) != keys(&provisioned)
         };
         let world = self.parts.reconciler.world();
         let rekeyed = changed.iter().filter(|owner| {
@@ -256,13 +259,15 @@ impl Engine {
         self.push(rekeyed);
         for owner in changed {
             self.follow_own_addresses(&owner);
-            self.report.tell_later(&owner);
-            self.tell_delivery(&owner);
+            self.report.forget_reported_delivery(&owner);
+            self.update_delivery(&owner);
             if owner.kind == Kind::IngressClass {
                 let ingresses = self.parts.reconciler.world().keys::<Ingress>();
                 let view = self.view();
-                self.report
-                    .tell(view, ingresses.iter().filter(|ingress| view.speaker(ingress) == Some(&owner)));
+                self.report.update_statuses(
+                    view,
+                    ingresses.iter().filter(|ingress| view.judging_owner(ingress) == Some(&owner)),
+                );
             }
         }
     }

@@ -45,7 +45,7 @@ impl Provisioner {
         let (edition, now) = (authorities.edition(), options.clock.now());
         let (mut is_everybody_told, mut blocked) = (true, BTreeMap::new());
         for owner in wanted.needs.keys().chain(&wanted.unclear) {
-            match self.told(owner, &authorities, &edition, now) {
+            match self.rollout_of(owner, &authorities, &edition, now) {
                 AuthorityRollout::Yes => {}
                 AuthorityRollout::Soon => is_everybody_told = false,
                 AuthorityRollout::Blocked(why) => {
@@ -55,21 +55,21 @@ impl Provisioner {
             }
         }
         if is_everybody_told {
-            authority.told(edition);
+            authority.report_edition(edition);
         }
         self.name(&blocked, Some(latest));
     }
 
-    fn told(
+    fn rollout_of(
         &self,
         owner: &ObjectKey,
         authorities: &Authorities,
         edition: &Edition,
         now: Timestamp,
     ) -> AuthorityRollout {
-        let desk = self.desks.get(owner);
+        let state = self.owners.get(owner);
         // The running pass may still write a former edition.
-        if desk.is_some_and(|desk| desk.is_under_way && desk.coming.as_ref() != Some(edition)) {
+        if state.is_some_and(|state| state.is_running && state.running_edition.as_ref() != Some(edition)) {
             return AuthorityRollout::Soon;
         }
         let wanted = self.parts.wanted.borrow();
@@ -93,13 +93,16 @@ impl Provisioner {
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
         let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
         let waits = match self.children.of_owner(&feed, uid) {
-            Some(held) => held.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now)),
+            Some(secret) => {
+                secret.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now))
+            }
             // Without permission to watch Secrets, an unobserved one may exist.
             None => {
-                !self.children.is_seen(&feed) && desk.and_then(|desk| desk.edition.as_ref()) != Some(edition)
+                !self.children.is_watched(&feed)
+                    && state.and_then(|state| state.edition.as_ref()) != Some(edition)
             }
         };
-        match desk.and_then(|desk| desk.fault.clone()).filter(|_| waits) {
+        match state.and_then(|state| state.fault.clone()).filter(|_| waits) {
             Some(fault) => AuthorityRollout::Blocked(fault),
             None if waits => AuthorityRollout::Soon,
             None => AuthorityRollout::Yes,

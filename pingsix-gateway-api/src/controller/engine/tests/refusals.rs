@@ -53,7 +53,7 @@ impl Rig {
         } else {
             refused = revision.map(|revision| (revision, "it is bad".into()));
         }
-        self.engine.hear(&plane(), Some(Reception { accepted: *accepted, refused }));
+        self.engine.record_reception(&plane(), Some(Reception { accepted: *accepted, refused }));
         if let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
@@ -233,7 +233,7 @@ async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_publish
     rig.react(&mut accepted, is_good);
     assert!(rig.is_at_fault());
     // PingSIX reads from another replica now.
-    rig.engine.hear(&plane(), None);
+    rig.engine.record_reception(&plane(), None);
     rig.apply(Kind::HttpRoute, new_route(8, "/fine", 1));
     let mut seconds = 0;
     while rig.is_at_fault() {
