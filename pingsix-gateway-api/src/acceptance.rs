@@ -357,7 +357,8 @@ impl Acceptance {
             severity: Severity::Error,
             reason: Reason::Quarantined,
             message: format!(
-                "PingSIX refuses what becomes of it, so it counts as it was before, until it changes: {message}"
+                "PingSIX refuses the documents of this object. Its previous version stays in force \
+                 until the object changes. PingSIX: {message}"
             ),
         };
         self.held_back().chain(self.remote_held_back()).map(problem).chain(self.waiting_problems()).collect()

@@ -14,8 +14,8 @@ use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
-    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
-    judge_gateway_class, judge_pingsix_proxy,
+    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts,
+    judge_gateway_class, judge_pingsix_proxy, with_delivery,
 };
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::{
@@ -273,7 +273,7 @@ impl Translated {
         translation: Translation,
         options: &Options,
     ) -> Arc<Verdicts> {
-        let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
+        let verdicts = Arc::new(with_delivery(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
         let is_kept = translation.has_unusable_parameters;
         if is_kept {

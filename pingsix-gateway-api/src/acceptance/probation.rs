@@ -133,8 +133,9 @@ impl Acceptance {
             severity: Severity::Error,
             reason: Reason::Quarantined,
             message: format!(
-                "PingSIX has refused objects of namespace {} again and again, so its changes wait for up to a minute, \
-                 and until then this object counts as it was before: {message}",
+                "PingSIX has refused several objects of namespace {}. Changes of the namespace wait \
+                 for up to a minute. The previous version of this object stays in force. PingSIX: \
+                 {message}",
                 part.name.namespace
             ),
         })

@@ -505,7 +505,7 @@ fn quarantined(goal: &Content) -> Content {
 
 /// The message of a source in quarantine during a trial; never shown.
 fn placeholder_message() -> Arc<str> {
-    Arc::from("It is being found out what PingSIX refuses.")
+    Arc::from("The controller is searching for the refused object.")
 }
 
 /// The steps between two contents.

@@ -12,8 +12,7 @@ use super::Acceptance;
 use crate::world::OwnerSnapshot;
 
 impl Acceptance {
-    /// Adds to the verdicts on routes that those which are held back are not what is served: translation has seen them as
-    /// they were before, or not at all.
+    /// Adds the refusals of held-back routes to their verdicts. The translation had their previous versions, or none.
     pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
         let OwnerSnapshot::Gateway(newest) = newest else { return };
         // The translation has the former version of objects held back here, and the present version of those held back
@@ -59,17 +58,23 @@ fn verdict_on(
         let before =
             before.and_then(|before| before.parents.iter().find(|parent| parent.parent_ref == *parent_ref));
         let mut conditions = before.map_or_else(Conditions::default, |before| before.conditions.clone());
-        let (kind, status, how) = if before.is_some() {
-            (ConditionType::PartiallyInvalid, ConditionStatus::True, "it is served as it was before")
+        let (kind, status, version) = if before.is_some() {
+            (
+                ConditionType::PartiallyInvalid,
+                ConditionStatus::True,
+                "The previous version of the \
+             route",
+            )
         } else {
-            (ConditionType::Accepted, ConditionStatus::False, "it is not served")
+            (ConditionType::Accepted, ConditionStatus::False, "No version of the route")
         };
         conditions.set(Condition {
             kind,
             status,
             reason: Reason::Quarantined,
             message: format!(
-                "PingSIX refuses what becomes of the route, so {how}, until it changes: {message}"
+                "PingSIX refuses the documents of the route. {version} is served until the route \
+                 changes. PingSIX: {message}"
             ),
             observed_generation: generation,
         });

@@ -95,7 +95,7 @@ enum WriteError {
 #[non_exhaustive]
 pub enum IdentityError {
     /// The Secret is not read yet, or unusable.
-    #[error("the authority of the feed is not known yet")]
+    #[error("the authority of the feed is still unknown")]
     Unknown,
     /// No certificate can be made.
     #[error(transparent)]

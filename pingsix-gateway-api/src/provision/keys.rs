@@ -58,7 +58,7 @@ pub enum KeyringFault {
         entry: String,
     },
     /// The keys of the processes are unknown, and the next keys depend on them.
-    #[error("It is not known yet which keys its processes have.")]
+    #[error("The keys of its processes are still unknown.")]
     Unknown,
 }
 

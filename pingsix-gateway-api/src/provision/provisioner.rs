@@ -436,11 +436,11 @@ impl Provisioner {
 /// The need of an owner cannot be determined. A condition contains the message for its author.
 #[derive(Debug, Error)]
 enum Unprepared {
-    #[error("The key of status pages is not known yet.")]
+    #[error("The key of status pages is still unknown.")]
     NoKeyOfPages,
     #[error("The feed has TLS, and the controller has no authority for certificates.")]
     NoAuthority,
-    #[error("The authority for certificates is not known yet.")]
+    #[error("The authority for certificates is still unknown.")]
     UnknownAuthority,
     #[error(transparent)]
     Keyring(#[from] KeyringFault),

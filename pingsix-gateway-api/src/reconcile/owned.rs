@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::OwnAddresses;
-use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish};
+use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
 use tokio::time::Instant;
 
@@ -118,7 +118,7 @@ impl Reconciler {
             ingresses: ingresses.clone(),
             problems: Vec::new(),
         };
-        Some(finish(own, delivery))
+        Some(with_delivery(own, delivery))
     }
 
     /// The verdict of all Gateways on a route; `None` without any.

@@ -93,7 +93,7 @@ fn resource() -> Resource {
         .build()
 }
 
-/// Tells when spans cannot be sent any more, and when they can again; not of each attempt.
+/// Logs the begin and the end of export failures, and not each attempt.
 #[derive(Debug)]
 struct LoggingExporter<E> {
     exporter: E,
@@ -106,9 +106,9 @@ impl<E: SpanExporter> SpanExporter for LoggingExporter<E> {
         let was_failing = self.is_failing.swap(sent.is_err(), Ordering::Relaxed);
         match &sent {
             Err(error) if !was_failing => {
-                warn!(%error, "traces cannot be sent; they are lost until they can be");
+                warn!(%error, "cannot export traces; spans are dropped until the collector answers");
             }
-            Ok(()) if was_failing => info!("traces can be sent again"),
+            Ok(()) if was_failing => info!("traces are exported again"),
             Err(_) | Ok(()) => {}
         }
         sent
@@ -210,7 +210,7 @@ mod tests {
         let said = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<_> = said.lines().collect();
         assert_eq!(lines.len(), 3, "{said}");
-        assert!(lines[0].contains("cannot be sent") && lines[0].contains("nobody is there"), "{said}");
-        assert!(lines[1].contains("can be sent again") && lines[2].contains("cannot be sent"), "{said}");
+        assert!(lines[0].contains("cannot export") && lines[0].contains("nobody is there"), "{said}");
+        assert!(lines[1].contains("exported again") && lines[2].contains("cannot export"), "{said}");
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct ManifestCache {
     good: BTreeMap<String, FileObjects>,
 }
 
-const KEPT: &str = " What was there before stays in force.";
+const KEPT: &str = " The previous manifests stay in force.";
 
 impl ManifestCache {
     /// Looks at the paths once, so that a mistake in the command line ends the program.
@@ -63,7 +63,7 @@ impl ManifestCache {
         manifests
     }
 
-    /// What counts of a file.
+    /// The valid content of a file: the new objects, or the last valid ones.
     fn last_good(&mut self, name: String, mut file: FileObjects) -> FileObjects {
         let Some(good) = self.good.get(&name) else {
             if !file.broken {

@@ -15,7 +15,7 @@ pub(super) struct Publisher {
     options: Options,
     /// Data planes that were published, and whether they hold something.
     known: BTreeMap<DataPlaneKey, PlaneState>,
-    /// What was said and still holds.
+    /// The printed lines that still hold.
     said: BTreeSet<String>,
 }
 

@@ -86,7 +86,8 @@ impl Engine {
                 .reconciler
                 .acceptance(owner)
                 .is_some_and(|acceptance| acceptance.trial().is_some());
-            let search = if is_searching { " What is at fault is being searched for." } else { "" };
+            let search =
+                if is_searching { " The controller is searching for the refused object." } else { "" };
             format!("PingSIX refuses the configuration: {}.{search}", refusal.trim_end_matches('.'))
         });
         let acceptance = self.parts.reconciler.acceptance(owner);

@@ -24,7 +24,8 @@ use crate::reconcile::Reconciler;
 use crate::world::World;
 
 /// The message of a Gateway whose parameters cannot be used.
-const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
+const KEPT: &str = "The Gateway is not accepted. Its last publication stays until its parameters are \
+ valid.";
 
 /// The settings of managed data planes.
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Managed {
         }
         let Some(provisioned_owner) = self.provisioned.get(owner) else {
             let service = service_name(infrastructure);
-            let message = format!("It is not known yet whether Service \"{service}\" has an address.");
+            let message = format!("The address of Service \"{service}\" is still unknown.");
             return Some((Reason::AddressNotAssigned, message));
         };
         if let Some(fault) = &provisioned_owner.fault {

@@ -1,8 +1,8 @@
-//! Whom a rotation of the feed's authority waits for.
+//! The owners for which a rotation of the feed's authority waits.
 //!
-//! A step of a rotation waits for the data planes that can be told of it, and for those that cannot be told as long as they
-//! have a feed to lose ([`Authorities::waits_for`]). The latter are named: in an Event of the owner, in a metric, and in an
-//! annotation of the authority's Secret.
+//! A step of a rotation waits for each data plane whose Secret can be written, and for each other data plane that could
+//! lose a feed ([`Authorities::waits_for`]). An Event of the owner, a metric and an annotation of the authority's Secret
+//! name the latter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum AuthorityRollout {
 }
 
 impl Provisioner {
-    /// Tells the authority when all data planes have what it issues now, and who keeps it waiting.
+    /// Reports to the authority when all data planes have the present edition, and the owners for which it waits.
     pub(super) fn acknowledge(&mut self) {
         let Some(authority) = self.parts.authority.clone() else { return };
         let options = authority.options();
@@ -79,7 +79,7 @@ impl Provisioner {
                 .iter()
                 .filter(|(_, child)| child.owner.as_ref().is_some_and(|(of, _)| of == owner));
             let mut identities = of_owner.filter_map(|(_, child)| child.identity.as_ref());
-            let why = "It cannot be said what has to run for it, so that what runs stays as it is.";
+            let why = "The parameters of the owner are invalid, so its running processes stay.";
             return if identities.any(|identity| authorities.waits_for(identity, now)) {
                 AuthorityRollout::Blocked(why.to_owned())
             } else {
@@ -118,8 +118,8 @@ impl Provisioner {
         for (owner, why) in blocked {
             let until = latest.map_or_else(String::new, |latest| format!(" until {latest:.0} at the latest"));
             let message = format!(
-                "The rotation of the feed's certificate authority waits for it{until}, because its data planes cannot be \
-                 told of the next authority: {why}"
+                "The rotation of the feed's certificate authority waits for this owner{until}, \
+                 because the Secrets of its data planes cannot be written: {why}"
             );
             if !self.waited_for.contains(owner) {
                 tracing::warn!(%owner, reason = why, "the rotation of the feed's authority waits for an owner whose Secret cannot be written");

@@ -476,7 +476,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
     rig.confirm(&ends);
     let (short, message, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("False AddressNotAssigned", None));
-    assert!(message.contains("not known yet whether Service \"infra/web-pingsix\""), "{message}");
+    assert!(message.contains("The address of Service \"infra/web-pingsix\""), "{message}");
     // Another process has seen more: what it said stays for a while.
     let mut said = managed_gateway();
     said["metadata"]["resourceVersion"] = json!("2");
@@ -511,7 +511,11 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
     assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
     rig.engine.report.update_class(rig.engine.view(), &class);
     assert_eq!(features(&rig).0, 0);
-    assert!(features(&rig).1.contains("this controller runs none"), "{}", features(&rig).1);
+    assert!(
+        features(&rig).1.contains("this controller was started without feed.endpoint"),
+        "{}",
+        features(&rig).1
+    );
 }
 
 /// Names a Secret with keys.

@@ -131,7 +131,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     rig.react(&mut accepted, is_good);
     let (status, message) = rig.programmed_reason();
     assert_eq!(status, ConditionStatus::False);
-    assert!(message.contains("What is at fault is being searched for."), "{message}");
+    assert!(message.contains("The controller is searching for the refused object."), "{message}");
     let verdict = |rig: &Rig, index| {
         let Some(Wanted::Route(verdict)) = rig.wanted(&new(index)) else { panic!("nothing is said of it") };
         let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
