@@ -404,8 +404,8 @@ impl<'a> Writer<'a, '_> {
             self.refuse(
                 row,
                 &format!(
-                    "This rule needs a responder, and the controller has no responder. Its requests \
-                     get {failure}."
+                    "This rule needs a responder, and none is configured. Requests that the \
+                     responder would decide get {failure}."
                 ),
             );
         }
