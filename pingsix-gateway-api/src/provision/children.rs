@@ -167,7 +167,7 @@ struct Watch {
     /// Whether the last try was forbidden.
     is_forbidden: bool,
     /// The newest delivered version.
-    watch_version: u64,
+    newest: u64,
     /// The last complaint: a lasting fault is logged once.
     complaint: Option<FaultCategory>,
 }
@@ -196,7 +196,7 @@ impl Children {
                     listing: BTreeMap::new(),
                     is_listed: false,
                     is_forbidden: false,
-                    watch_version: 0,
+                    newest: 0,
                     complaint: None,
                 });
             }
@@ -250,7 +250,7 @@ impl Children {
 
     /// The version that the watch of an object has reached.
     fn version_of(&self, key: &ChildKey) -> u64 {
-        self.watch_of(key).map_or(0, |watch| watch.watch_version)
+        self.watch_of(key).map_or(0, |watch| watch.newest)
     }
 
     /// The watch of an object.
@@ -298,7 +298,7 @@ impl Children {
             }
             watcher::Event::InitApply(object) => {
                 let (key, observed) = read(object);
-                watch.watch_version = watch.watch_version.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 watch.listing.insert(key, observed);
                 Vec::new()
             }
@@ -330,7 +330,7 @@ impl Children {
             watcher::Event::Apply(object) => {
                 watch.complaint = None;
                 let (key, observed) = read(object);
-                watch.watch_version = watch.watch_version.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 // The result of a request may be newer.
                 if self.known.get(&key).is_some_and(|known| known.version > observed.version) {
                     return Vec::new();
@@ -343,7 +343,7 @@ impl Children {
             }
             watcher::Event::Delete(object) => {
                 let (key, observed) = read(object);
-                watch.watch_version = watch.watch_version.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 // An object of the same name may have been created since.
                 if self.known.get(&key).is_some_and(|known| known.uid != observed.uid) {
                     return Vec::new();
