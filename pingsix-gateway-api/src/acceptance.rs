@@ -38,7 +38,7 @@ use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use crate::world::OwnerSnapshot;
 use backoff::Backoff;
-use findings::{Adopted, ToldBack};
+use findings::{Adopted, RemoteHeldBack};
 pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 pub(crate) use parts::put;
@@ -119,7 +119,7 @@ pub struct Acceptance {
     /// Findings of other replicas that are in quarantine here as well.
     adopted: BTreeMap<Origin, Adopted>,
     /// Objects that other replicas hold back, in the same version as here.
-    told_back: Vec<ToldBack>,
+    remote_held_back: Vec<RemoteHeldBack>,
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
     /// Namespaces with recent findings.
@@ -133,7 +133,7 @@ pub struct Acceptance {
     /// The publications, the newest last.
     published: VecDeque<Published>,
     last_number: DraftNumber,
-    heard: BTreeMap<DataPlaneKey, Reception>,
+    receptions: BTreeMap<DataPlaneKey, Reception>,
     /// The statuses of an earlier process, until PingSIX accepts a publication.
     recollection: Recollection,
 }
@@ -142,7 +142,7 @@ pub struct Acceptance {
 #[derive(Debug, Default)]
 struct Fault {
     /// The last message of PingSIX.
-    said: Arc<str>,
+    message: Arc<str>,
     /// The number of searches with a finding.
     searches: usize,
     /// The findings.
@@ -158,7 +158,7 @@ struct Fault {
 /// A source in quarantine.
 #[derive(Debug)]
 struct Quarantined {
-    said: Arc<str>,
+    message: Arc<str>,
     retries: Backoff,
     /// The parts of the source in the faulty version.
     parts: BTreeSet<ObjectKey>,
@@ -170,13 +170,13 @@ struct Quarantined {
 /// Parts that stay at the version that PingSIX accepted, or absent.
 #[derive(Debug)]
 struct RefusedParts {
-    said: Arc<str>,
+    message: Arc<str>,
     retries: Backoff,
     parts: BTreeSet<ObjectKey>,
     /// The faulty version.
     version: OwnerSnapshot,
     /// The published version.
-    held: OwnerSnapshot,
+    retained: OwnerSnapshot,
     /// Whether PingSIX has accepted the rest since.
     is_proven: bool,
 }
@@ -229,12 +229,13 @@ impl Acceptance {
     /// The newest content, with faulty objects held back or in quarantine.
     fn wanted(&mut self, newest: &OwnerSnapshot) -> Content {
         let mut snapshot = newest.clone();
-        for RefusedParts { parts, held, .. } in &self.held_back {
-            put(&mut snapshot, held, parts);
+        for RefusedParts { parts, retained, .. } in &self.held_back {
+            put(&mut snapshot, retained, parts);
         }
-        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
+        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.quarantined));
         let quarantined = self.quarantined.iter().chain(adopted);
-        let quarantine = quarantined.map(|(source, held)| (source.clone(), held.said.clone())).collect();
+        let quarantine =
+            quarantined.map(|(source, quarantined)| (source.clone(), quarantined.message.clone())).collect();
         let mut content = Content { snapshot, quarantine };
         self.hold_on_probation(newest, &mut content);
         content
@@ -253,7 +254,7 @@ impl Acceptance {
         }
         self.last_number += 1;
         // Publications without a report are dropped, because memory is bounded.
-        let most = if self.heard.is_empty() { 1 } else { PENDING };
+        let most = if self.receptions.is_empty() { 1 } else { PENDING };
         let number = self.last_number;
         self.published.push_back(Published {
             number,
@@ -271,9 +272,10 @@ impl Acceptance {
         let is_same = |version: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>| {
             differences(&only(newest, parts), version).is_disjoint(parts)
         };
-        self.quarantined.retain(|_, held| is_same(&held.version, &held.parts));
-        self.held_back.retain(|held| is_same(&held.version, &held.parts));
-        self.adopted.retain(|_, Adopted { held, .. }| is_same(&held.version, &held.parts));
+        self.quarantined.retain(|_, quarantined| is_same(&quarantined.version, &quarantined.parts));
+        self.held_back.retain(|refused| is_same(&refused.version, &refused.parts));
+        self.adopted
+            .retain(|_, Adopted { quarantined, .. }| is_same(&quarantined.version, &quarantined.parts));
     }
 
     /// A draft will be published to these data planes. Reports before the publication of all of them do not count.
@@ -306,20 +308,20 @@ impl Acceptance {
 
     /// A data plane is gone.
     pub fn forget(&mut self, data_plane: &DataPlaneKey) {
-        self.heard.remove(data_plane);
+        self.receptions.remove(data_plane);
     }
 
     /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports. `named`
     /// are the sources in the message of PingSIX, as far as they are known.
-    pub fn hears(
+    pub fn record_reception(
         &mut self,
         data_plane: &DataPlaneKey,
         reception: Option<Reception>,
         named: &BTreeSet<Origin>,
     ) -> AcceptanceOutcome {
         match reception {
-            Some(reception) => self.heard.insert(data_plane.clone(), reception),
-            None => self.heard.remove(data_plane),
+            Some(reception) => self.receptions.insert(data_plane.clone(), reception),
+            None => self.receptions.remove(data_plane),
         };
         self.judge(named)
     }
@@ -327,7 +329,7 @@ impl Acceptance {
     /// The reason for which the publication is incomplete during a search; `None` if only objects in quarantine are
     /// missing.
     pub fn fault(&self) -> Option<&str> {
-        Some(&*self.fault.as_ref()?.said)
+        Some(&*self.fault.as_ref()?.message)
     }
 
     /// The running trial.
@@ -338,33 +340,34 @@ impl Acceptance {
 
     /// The sources in quarantine, with the message of PingSIX.
     pub fn quarantined(&self) -> impl Iterator<Item = (&Origin, &str)> {
-        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
-        self.quarantined.iter().chain(adopted).map(|(source, held)| (source, &*held.said))
+        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.quarantined));
+        self.quarantined.iter().chain(adopted).map(|(source, quarantined)| (source, &*quarantined.message))
     }
 
     /// The objects held back, with the message of PingSIX; those of other replicas are left out.
     pub fn held_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
-        self.held_back.iter().flat_map(|held| held.parts.iter().map(|part| (part, &*held.said)))
+        self.held_back.iter().flat_map(|refused| refused.parts.iter().map(|part| (part, &*refused.message)))
     }
 
     /// The problems of objects that are held back. Translation reports those in quarantine.
     pub fn problems(&self) -> Vec<Problem> {
-        let problem = |(part, said): (&ObjectKey, &str)| Problem {
+        let problem = |(part, message): (&ObjectKey, &str)| Problem {
             object: Arc::new(part.clone()),
             field: FieldPath::new("spec"),
             severity: Severity::Error,
             reason: Reason::Quarantined,
             message: format!(
-                "PingSIX refuses what becomes of it, so it counts as it was before, until it changes: {said}"
+                "PingSIX refuses the documents of this object. Its previous version stays in force \
+                 until the object changes. PingSIX: {message}"
             ),
         };
-        self.held_back().chain(self.told_back()).map(problem).chain(self.waiting_problems()).collect()
+        self.held_back().chain(self.remote_held_back()).map(problem).chain(self.waiting_problems()).collect()
     }
 
     /// Ends the search and publishes everything, because no instance reports any more. Returns whether that changes
     /// the publication.
     pub fn give_up(&mut self) -> bool {
-        self.heard.clear();
+        self.receptions.clear();
         self.fault = None;
         self.published.clear();
         // No instance can refuse, so no search holds up other changes.
@@ -391,7 +394,7 @@ impl Acceptance {
         }
         if let Some(search) = &mut self.search {
             let Some(trial) = self.published.back() else { return AcceptanceOutcome::Nothing };
-            let outcome = match verdict(&self.heard, trial) {
+            let outcome = match verdict(&self.receptions, trial) {
                 Verdict::Pending => return AcceptanceOutcome::Nothing,
                 Verdict::Accepted => {
                     let outcome = search.accepted(named);
@@ -400,9 +403,9 @@ impl Acceptance {
                     }
                     outcome
                 }
-                Verdict::Refused(said) => {
+                Verdict::Refused(message) => {
                     if let Some(fault) = &mut self.fault {
-                        fault.said = said;
+                        fault.message = message;
                     }
                     search.refused(named)
                 }
@@ -410,14 +413,14 @@ impl Acceptance {
             self.published.clear();
             return self.take(outcome);
         }
-        let is_accepted = |published: &Published| verdict(&self.heard, published) == Verdict::Accepted;
+        let is_accepted = |published: &Published| verdict(&self.receptions, published) == Verdict::Accepted;
         if let Some(taken) = self.published.iter().rposition(is_accepted) {
             self.published.drain(..taken);
             self.accepted = self.published.front().cloned();
             self.recollection = Recollection::default();
         }
         let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
-        match verdict(&self.heard, last) {
+        match verdict(&self.receptions, last) {
             Verdict::Pending => AcceptanceOutcome::Nothing,
             Verdict::Accepted => {
                 self.prove();
@@ -428,27 +431,28 @@ impl Acceptance {
                     AcceptanceOutcome::Nothing
                 }
             }
-            Verdict::Refused(said) => self.refused(said, named),
+            Verdict::Refused(message) => self.refused(message, named),
         }
     }
 
     /// Begins the search for the fault.
-    fn refused(&mut self, said: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
+    fn refused(&mut self, message: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
         let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
             return AcceptanceOutcome::Nothing;
         };
         self.is_restoring = false;
         let fault = self.fault.get_or_insert_with(Fault::default);
-        fault.said = said;
+        fault.message = message;
         if fault.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
             return AcceptanceOutcome::Nothing;
         }
         let mut named = named.clone();
         // PingSIX repeats the same complaint: the former finding may have a fault that quarantine does not remove.
-        let is_same =
-            |source: &&Origin| self.quarantined.get(*source).is_some_and(|held| held.said == fault.said);
+        let is_same = |source: &&Origin| {
+            self.quarantined.get(*source).is_some_and(|quarantined| quarantined.message == fault.message)
+        };
         named.extend(fault.found.iter().filter(is_same).cloned());
-        let news = if self.accepted.is_some() {
+        let unjudged = if self.accepted.is_some() {
             BTreeSet::new()
         } else {
             let of = |parts: &BTreeSet<ObjectKey>| -> BTreeSet<Origin> {
@@ -469,7 +473,7 @@ impl Acceptance {
         let clues = Clues {
             accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
             named,
-            news,
+            unjudged,
             doubt,
             unproven: fault.found.clone(),
         };
@@ -491,7 +495,7 @@ impl Acceptance {
             self.quarantined.remove(source);
         }
         fault.searches += 1;
-        let said = fault.said.clone();
+        let message = fault.message.clone();
         let retries = Backoff::default();
         match outcome {
             Outcome::Trial => AcceptanceOutcome::Search,
@@ -500,25 +504,25 @@ impl Acceptance {
                 let version = only(&search.goal().snapshot, &parts);
                 self.adopted.remove(&source);
                 fault.found.insert(source.clone());
-                self.charge(&parts, &said);
-                let held = Quarantined { said, retries, parts, version, is_proven: false };
-                self.quarantined.insert(source.clone(), held);
+                self.charge(&parts, &message);
+                let quarantined = Quarantined { message, retries, parts, version, is_proven: false };
+                self.quarantined.insert(source.clone(), quarantined);
                 AcceptanceOutcome::Found(source)
             }
             Outcome::Parts(parts) => {
-                self.charge(&parts, &said);
-                self.quarantined.retain(|_, held| held.parts.is_disjoint(&parts));
-                self.adopted.retain(|_, adopted| adopted.held.parts.is_disjoint(&parts));
-                self.held_back.retain(|held| held.parts.is_disjoint(&parts));
+                self.charge(&parts, &message);
+                self.quarantined.retain(|_, quarantined| quarantined.parts.is_disjoint(&parts));
+                self.adopted.retain(|_, adopted| adopted.quarantined.parts.is_disjoint(&parts));
+                self.held_back.retain(|refused| refused.parts.is_disjoint(&parts));
                 let version = only(&search.goal().snapshot, &parts);
-                let held = only(search.before(), &parts);
+                let retained = only(search.before(), &parts);
                 let is_proven = false;
                 self.held_back.push(RefusedParts {
-                    said,
+                    message,
                     retries,
                     parts: parts.clone(),
                     version,
-                    held,
+                    retained,
                     is_proven,
                 });
                 AcceptanceOutcome::HeldBack(parts)
@@ -545,15 +549,15 @@ enum Verdict {
 }
 
 /// Refused if any data plane refuses; accepted if all data planes with a report accept.
-fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> Verdict {
+fn verdict(receptions: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> Verdict {
     let mut verdict = Verdict::Pending;
     let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));
     for (data_plane, revision) in &published.revisions {
-        let Some(Reception { accepted, refused }) = heard.get(data_plane) else { continue };
+        let Some(Reception { accepted, refused }) = receptions.get(data_plane) else { continue };
         if accepted.is_some_and(|accepted| accepted >= *revision) {
             verdict = Verdict::Accepted;
-        } else if let Some((_, said)) = refused.as_ref().filter(|(at, _)| at >= revision) {
-            return Verdict::Refused(said.clone());
+        } else if let Some((_, message)) = refused.as_ref().filter(|(at, _)| at >= revision) {
+            return Verdict::Refused(message.clone());
         } else {
             is_pending = true;
         }

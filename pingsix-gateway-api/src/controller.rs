@@ -6,7 +6,7 @@
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
 //! readers of the feed ┤                                   ├──► EventBoard  ──► EventWriter  ├──► API server
 //! debug requests ─────┘                                   └──► Wanted ──────► Provisioner ──┤
-//!                                       Keeper (pki): the authority of the feed ────────────┤
+//!                                       AuthorityReconciler (pki): of the feed ─────────────┤
 //!                                                              Elector ──► Leadership ──────┘
 //! ```
 //!
@@ -349,8 +349,8 @@ fn keep_authority(
     leadership: &Leadership,
     (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
 ) -> FeedAuthority {
-    let (keeper, authority) = pki::start(client.clone(), options);
-    tasks.spawn(keeper.run(leadership.clone(), stop.clone()));
+    let (reconciler, authority) = pki::start(client.clone(), options);
+    tasks.spawn(reconciler.run(leadership.clone(), stop.clone()));
     if let Some((etcd, ready)) = served {
         tasks.spawn(pki::serve(authority.clone(), etcd, ready, stop.clone()));
     }

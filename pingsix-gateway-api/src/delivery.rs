@@ -232,7 +232,7 @@ mod tests {
             ..StatusPage::default()
         };
         let url = |index| format!("http://127.0.0.1:{}/status/config", 7000 + index).parse().unwrap();
-        let read = pages.iter().map(|read| read.map(page).map_err(|told| PageFault::Told(told.to_owned())));
+        let read = pages.iter().map(|read| read.map(page).map_err(|told| PageFault::Shown(told.to_owned())));
         Instances::Pages(read.enumerate().map(|(index, read)| (url(index), read)).collect())
     }
 

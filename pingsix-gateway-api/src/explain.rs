@@ -244,7 +244,7 @@ fn answer(
                     .unwrap_or_else(|| Answer::Status {
                         status: 500,
                         by: "the responder",
-                        why: "The request and the redirect do not fit each other.".to_owned(),
+                        why: "The redirect cannot be applied to the request.".to_owned(),
                     }),
                 _ => Answer::Forward { backends },
             }

@@ -107,7 +107,7 @@ impl Fault {
 
     /// Somebody else is faster each time.
     pub(crate) fn conflict() -> Self {
-        Self::new(FaultCategory::Conflict, "somebody else writes all the time")
+        Self::new(FaultCategory::Conflict, "another client writes the object at the same time")
     }
 }
 

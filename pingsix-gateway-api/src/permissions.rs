@@ -86,7 +86,7 @@ impl Wanted {
 
     fn watch(&mut self, resource: &WatchedResource, namespaces: &Namespaces) {
         let kind = resource.kind;
-        let places = if kind.is_namespaced() { places(namespaces) } else { vec![None] };
+        let places = if kind.is_namespaced() { namespace_scopes(namespaces) } else { vec![None] };
         for place in places {
             self.add(place.clone(), (kind.group(), resource.name.clone(), None), READ);
             if resource.has_our_status {
@@ -97,7 +97,7 @@ impl Wanted {
     }
 
     fn events(&mut self, namespaces: &Namespaces) {
-        let mut places = places(namespaces);
+        let mut places = namespace_scopes(namespaces);
         if *namespaces != Namespaces::All {
             places.push(Some(NAMESPACE_OF_CLUSTER_EVENTS.to_owned()));
         }
@@ -133,7 +133,7 @@ impl Wanted {
 
     /// Adds the rules for managed data planes. Objects are read before their first write, so foreign objects stay.
     fn provisioning(&mut self, options: &ProvisioningOptions, namespaces: &Namespaces) {
-        for place in places(namespaces) {
+        for place in namespace_scopes(namespaces) {
             for kind in ChildKind::ALL {
                 let target = (kind.group(), kind.resource().to_owned(), None);
                 self.add(place.clone(), target, &["create", "delete", "get", "list", "patch", "watch"]);
@@ -174,7 +174,7 @@ impl Wanted {
 }
 
 /// The namespaces of namespaced objects.
-fn places(namespaces: &Namespaces) -> Vec<NamespaceScope> {
+fn namespace_scopes(namespaces: &Namespaces) -> Vec<NamespaceScope> {
     match namespaces {
         Namespaces::All => vec![None],
         Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),

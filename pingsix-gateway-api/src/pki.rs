@@ -27,12 +27,12 @@
 //! - **An unusable Secret** changes nothing: an error names the wrong key, all processes keep their certificates, and
 //!   the Secret is not overwritten.
 //!
-//! All modules apart from [`Keeper`] and [`serve`] are pure: they get the time, and need only randomness for keys.
+//! All modules apart from [`AuthorityReconciler`] and [`serve`] are pure: they get the time, and need only randomness for keys.
 
 mod authority;
 mod certificate;
 mod identity;
-mod keeper;
+mod reconciler;
 mod record;
 mod rotation;
 mod server;
@@ -42,7 +42,9 @@ mod tests;
 pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
-pub use keeper::{AuthorityOptions, FeedAuthority, IdentityError, IssuedIdentity, Keeper, start};
+pub use reconciler::{
+    AuthorityOptions, AuthorityReconciler, FeedAuthority, IdentityError, IssuedIdentity, start,
+};
 pub use record::{ROTATE, RecordFault, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};

@@ -46,7 +46,7 @@ use serde_json::{Value, json};
 pub(crate) use addresses::addresses_of_service;
 pub use addresses::{AddressFault, judge_addresses};
 pub use key::{DiagnosticsKey, InstallationKey};
-pub use keys::{HeldKeys, KeyRecord, KeyringFault};
+pub use keys::{DeployedKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};

@@ -137,20 +137,20 @@ impl Replicas {
     pub fn others(&self) -> Vec<Replica> {
         let now = Instant::now();
         let membership = self.0.membership.lock();
-        let others = membership.present().map(|(record, heard)| Replica {
+        let others = membership.present().map(|(record, last_renewal)| Replica {
             identity: record.identity.clone(),
             readers: record.readers.values().fold(0, |all, readers| all.saturating_add(*readers)),
-            silent_for: now.saturating_duration_since(heard),
+            silent_for: now.saturating_duration_since(last_renewal),
         });
         others.collect()
     }
 
     /// Sets the report of this replica.
-    pub(crate) fn say(&self, report: &ReplicaReport) {
-        self.0.report.send_if_modified(|said| {
-            let has_changed = said != report;
+    pub(crate) fn set_report(&self, report: &ReplicaReport) {
+        self.0.report.send_if_modified(|last| {
+            let has_changed = last != report;
             if has_changed {
-                said.clone_from(report);
+                last.clone_from(report);
             }
             has_changed
         });

@@ -132,12 +132,12 @@ impl AdminSink {
         writes: &WriteCache,
     ) -> Result<Plan, SinkError> {
         let listed = self.list().await?;
-        let mut held = Vec::new();
+        let mut current = Vec::new();
         for listed in &listed {
             let wanted = prepared.binary_search_by(|prepared| prepared.sent.key.cmp(&listed.key)).ok();
             let wanted = wanted.and_then(|index| prepared.get(index));
             if listed.is_of(scope) {
-                held.push(listed.target_document(wanted.map(|wanted| &wanted.sent), writes));
+                current.push(listed.target_document(wanted.map(|wanted| &wanted.sent), writes));
             } else if let (Some(wanted), Some(scope)) = (wanted, listed.scope()) {
                 let Document { key, owner, .. } = wanted.sent.clone();
                 return Err(AdminError::OtherScope { key, owner, scope: scope.to_owned() }.into());
@@ -145,7 +145,7 @@ impl AdminSink {
         }
         let sent = DocumentSet::new(prepared.iter().map(|prepared| prepared.sent.clone()))?;
         Ok(Plan {
-            steps: plan(&DocumentSet::new(held)?, &sent),
+            steps: plan(&DocumentSet::new(current)?, &sent),
             latest: listed.iter().map(|listed| listed.revision).max(),
             own: listed.iter().filter(|listed| listed.is_of(scope)).map(|listed| listed.revision).max(),
         })
@@ -257,10 +257,10 @@ impl Sink for AdminSink {
             ledger.admit_alone(scope)?;
         }
         let Plan { steps, mut latest, own } = self.plan(scope, &prepared, writes).await?;
-        let held = ledger.get(scope).map(|(revision, ())| *revision);
+        let published = ledger.get(scope).map(|(revision, ())| *revision);
         if steps.is_empty() {
             // A publication that was dropped before its end leaves newer revisions than the ledger has.
-            let revision = held.max(own).unwrap_or(Revision::MIN);
+            let revision = published.max(own).unwrap_or(Revision::MIN);
             if !is_gone {
                 ledger.record(scope.clone(), revision, ());
             }
@@ -291,7 +291,7 @@ impl Sink for AdminSink {
         if !referenced.is_empty() {
             return Err(AdminError::StillReferenced { keys: referenced }.into());
         }
-        let above = held.and_then(|held| held.checked_add(1));
+        let above = published.and_then(|revision| revision.checked_add(1));
         let revision = latest.max(above).unwrap_or(Revision::MIN);
         if !is_gone {
             ledger.record(scope.clone(), revision, ());

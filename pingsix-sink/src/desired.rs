@@ -20,7 +20,7 @@ pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// The prefix of one data plane, such as `/pingsix/shop/web`.
 ///
-/// It starts with a slash and does not end with one; no segment is empty and none holds a control character.
+/// A scope starts with a slash and does not end with one. Its segments are not empty and have no control characters.
 /// The keys of the scope are those below `<scope>/`, so `/x` and `/xy` have nothing in common while `/x/y` lies inside
 /// `/x`. A sink holds no two scopes of which one lies inside the other.
 ///

@@ -155,12 +155,12 @@ impl Files {
         let body = content::body(&base, &resources)?;
 
         let old = self.read_own(&path, scope)?;
-        let held = ledger.get(scope).map(|(revision, ())| *revision);
+        let published = ledger.get(scope).map(|(revision, ())| *revision);
         if let Some(old) = &old
             && let Some(mark) = Mark::of(old)
             && content::body_of(old) == body
         {
-            let revision = held.unwrap_or(mark.revision).max(mark.revision);
+            let revision = published.unwrap_or(mark.revision).max(mark.revision);
             ledger.record(scope.clone(), revision, ());
             return Ok(Published { revision, changed: crate::Changed::default() });
         }

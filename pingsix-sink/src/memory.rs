@@ -65,22 +65,23 @@ impl MemorySink {
     /// The published documents of `scope`; `None` before its first publication.
     pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
         let target = self.target.lock();
-        let held = target.scopes.get(scope).filter(|held| held.revision.is_some());
-        held.map(|held| held.documents.clone())
+        let published = target.scopes.get(scope).filter(|published| published.revision.is_some());
+        published.map(|published| published.documents.clone())
     }
 
     /// All documents under `scope`, foreign ones included.
     pub fn contents(&self, scope: &Scope) -> BTreeMap<Key, Bytes> {
         let target = self.target.lock();
-        let Some(held) = target.scopes.get(scope) else { return BTreeMap::new() };
-        let documents = held.documents.iter().map(|document| (document.key.clone(), document.value.clone()));
-        documents.chain(held.foreign.clone()).collect()
+        let Some(published) = target.scopes.get(scope) else { return BTreeMap::new() };
+        let documents =
+            published.documents.iter().map(|document| (document.key.clone(), document.value.clone()));
+        documents.chain(published.foreign.clone()).collect()
     }
 
     /// The published scopes in order.
     pub fn scopes(&self) -> Vec<Scope> {
         let target = self.target.lock();
-        let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
+        let published = target.scopes.iter().filter(|(_, published)| published.revision.is_some());
         published.map(|(scope, _)| scope.clone()).collect()
     }
 
@@ -94,17 +95,17 @@ impl MemorySink {
     /// A document that is edited so still belongs to the sink. A new key is foreign until it is desired.
     pub fn write_foreign(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
         let mut target = self.target.lock();
-        let held = target.scopes.entry(scope.clone()).or_default();
-        match (held.documents.get(key).cloned(), value) {
+        let published = target.scopes.entry(scope.clone()).or_default();
+        match (published.documents.get(key).cloned(), value) {
             (Some(document), value) => {
                 let document = value.map(|value| Document { value, ..document });
-                held.documents = held.documents.with_changes([(key.clone(), document)].into());
+                published.documents = published.documents.with_changes([(key.clone(), document)].into());
             }
             (None, Some(value)) => {
-                held.foreign.insert(key.clone(), value);
+                published.foreign.insert(key.clone(), value);
             }
             (None, None) => {
-                held.foreign.remove(key);
+                published.foreign.remove(key);
             }
         }
     }
@@ -133,11 +134,11 @@ impl Sink for MemorySink {
         let mut guard = self.target.lock();
         let target = &mut *guard;
         let scope = desired.scope();
-        let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
-        scope.check_overlap(published.map(|(held, _)| held))?;
-        let held = target.scopes.entry(scope.clone()).or_default();
-        let steps = plan(&held.documents, desired.documents());
-        let revision = match held.revision {
+        let published = target.scopes.iter().filter(|(_, published)| published.revision.is_some());
+        scope.check_overlap(published.map(|(published, _)| published))?;
+        let published = target.scopes.entry(scope.clone()).or_default();
+        let steps = plan(&published.documents, desired.documents());
+        let revision = match published.revision {
             Some(revision) if steps.is_empty() => revision,
             Some(_) | None => {
                 target.last += 1;
@@ -146,7 +147,7 @@ impl Sink for MemorySink {
         };
         let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
         let (taken, rest) = steps.as_slice().split_at(possible);
-        held.apply(taken);
+        published.apply(taken);
         if let Some(writes) = &mut target.writes {
             *writes -= possible;
         }
@@ -154,10 +155,10 @@ impl Sink for MemorySink {
         let changed = taken.changed();
         if is_complete {
             // A clone shares memory with the next publication.
-            held.documents = desired.documents().clone();
+            published.documents = desired.documents().clone();
         }
         if is_complete || !taken.is_empty() {
-            held.revision = Some(revision);
+            published.revision = Some(revision);
         }
         if !taken.is_empty() {
             target.history.push((revision, scope.clone(), taken));

@@ -7,6 +7,6 @@ mod endpoint;
 mod service;
 
 pub(crate) use action::{Action, Target};
-pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
+pub(crate) use backend::{Backend, BackendKey, Backends, ConnectionSettings, ResolvedRule};
 pub(crate) use endpoint::Endpoints;
 pub(crate) use service::AppProtocol;

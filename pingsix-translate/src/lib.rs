@@ -34,7 +34,7 @@ pub use model::{
     PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance,
     Reference, Section, StreamProvenance,
 };
-pub use pipeline::{Effort, Translation, Translator, translate, translate_ingress};
+pub use pipeline::{Translation, TranslationMode, Translator, translate, translate_ingress};
 pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};
 pub use snapshot::{IngressSnapshot, Object, Objects, Quarantine, Snapshot};

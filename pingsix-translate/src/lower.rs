@@ -25,11 +25,11 @@ mod stream;
 mod table;
 mod upstream;
 
-pub(crate) use budget::{Lowered, lower_plane, lower_plane_to_change};
-pub(crate) use change::{Changed, LoweredPlane, RouteChange, Stale};
+pub(crate) use budget::{Lowered, lower_plane, lower_plane_incremental};
+pub(crate) use change::{FullTranslationNeeded, LoweredPlane, LoweringDiff, RouteChange};
 pub use data_plane::{DataPlane, Size, StreamPlane};
 pub(crate) use document::Lowering;
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_planes, planes};
 pub(crate) use rows::{Attachments, RouteInput, ZoneRefusal, ZoneRefusalCause};
-pub(crate) use ssl::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
-pub(crate) use stream::{Listened, LoweredStreams, lower_streams};
+pub(crate) use ssl::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
+pub(crate) use stream::{LoweredStreams, StreamListeners, lower_streams};

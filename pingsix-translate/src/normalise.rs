@@ -6,7 +6,6 @@ mod assemble;
 mod backend;
 mod condition;
 mod conditions;
-mod exchange;
 mod filter;
 mod grpc;
 mod http;
@@ -15,10 +14,10 @@ mod mirror;
 mod path;
 mod rule;
 mod stream;
+mod timeouts;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
-pub(crate) use exchange::{Exchange, MAX_TIMEOUT};
 pub(crate) use filter::{
     Cors, DirectResponse, Extensions, FilterReader, FilterScope, Filters, HeaderChanges, ReadFilters,
     Redirect, header_name, replace_prefix, rooted,
@@ -27,6 +26,7 @@ pub(crate) use ingress::{normalise_ingress, rest_of_host};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule};
+pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 
 use crate::snapshot::AnyRoute;
 

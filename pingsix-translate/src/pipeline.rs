@@ -17,17 +17,17 @@ use std::sync::Arc;
 pub use translation::Translation;
 
 use self::cache::TranslationCache;
-use self::gateway::OfGateway;
+use self::gateway::GatewayOwner;
 use self::ingress::{OfIngressClass, of_another_controller};
-use self::owner::{Owner, Served};
-use self::shared::Shared;
+use self::owner::{Owner, RouteResults};
+use self::shared::Interners;
 #[cfg(doc)]
 use crate::SharedMap;
 use crate::attach::Listener;
 use crate::backends::Backends;
 use crate::lower::{
     DataPlane, Lowered, LoweredStreams, Lowering, Plane, RouteInput, StreamPlane, lower_plane,
-    lower_plane_to_change, lower_streams,
+    lower_plane_incremental, lower_streams,
 };
 use crate::model::{DataPlaneKey, Options, Problem};
 use crate::references::{ReferenceCache, References};
@@ -41,7 +41,7 @@ use crate::status::Refusals;
 /// same bytes. A rule that cannot be honoured answers its requests with an error and is named in the verdicts. All
 /// other rules are served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
-    translate_whole::<OfGateway>(snapshot, options)
+    translate_full::<GatewayOwner>(snapshot, options)
 }
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
@@ -50,11 +50,11 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
     of_another_controller(snapshot, options)
-        .unwrap_or_else(|| translate_whole::<OfIngressClass>(snapshot, options))
+        .unwrap_or_else(|| translate_full::<OfIngressClass>(snapshot, options))
 }
 
-fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
-    let attached = Attached::<O>::new(snapshot, options);
+fn translate_full<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
+    let attached = AttachedRoutes::<O>::new(snapshot, options);
     let planes = attached.owner.planes().iter();
     let lowered = planes.map(|plane| lower_plane(&attached.lowering(plane, options))).collect();
     attached.judge(snapshot, options, lowered).0
@@ -79,28 +79,27 @@ fn translate_whole<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Trans
 ///
 /// Documents are compiled and written in proportion to the difference of the result. Other changes of listeners,
 /// changes that concern most of the routes, and the cases that `lower/change.rs` names take a full translation.
-/// concern most of the routes, and whatever `lower/change.rs` says take a full translation.
 #[derive(Debug)]
 pub struct Translator {
     options: Options,
-    cache: Option<KindOfCache>,
-    effort: Effort,
+    cache: Option<AnyTranslationCache>,
+    mode: TranslationMode,
 }
 
 /// The cache of the last translation, by the kind of its owner.
 #[derive(Debug)]
-enum KindOfCache {
-    Gateway(Box<TranslationCache<OfGateway>>),
+enum AnyTranslationCache {
+    Gateway(Box<TranslationCache<GatewayOwner>>),
     IngressClass(Box<TranslationCache<OfIngressClass>>),
 }
 
-/// The effort of a translation.
+/// The mode of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum TranslationMode {
     /// A full translation.
-    Whole,
+    Full,
     /// An incremental translation.
-    Part {
+    Incremental {
         /// The number of routes that were attached and whose references were resolved.
         routes: usize,
     },
@@ -109,77 +108,77 @@ pub enum Effort {
 impl Translator {
     /// A translator without a last translation.
     pub const fn new(options: Options) -> Self {
-        Self { options, cache: None, effort: Effort::Whole }
+        Self { options, cache: None, mode: TranslationMode::Full }
     }
 
     /// As [`translate`].
     pub fn translate(&mut self, snapshot: &Snapshot) -> Translation {
         let cache = match self.cache.take() {
-            Some(KindOfCache::Gateway(cache)) => Some(cache),
-            Some(KindOfCache::IngressClass(_)) | None => None,
+            Some(AnyTranslationCache::Gateway(cache)) => Some(cache),
+            Some(AnyTranslationCache::IngressClass(_)) | None => None,
         };
-        let (translation, cache, effort) = change_or_begin(cache, snapshot, &self.options);
-        (self.cache, self.effort) = (Some(KindOfCache::Gateway(cache)), effort);
+        let (translation, cache, mode) = translate_incrementally_or_full(cache, snapshot, &self.options);
+        (self.cache, self.mode) = (Some(AnyTranslationCache::Gateway(cache)), mode);
         translation
     }
 
     /// As [`translate_ingress`].
     pub fn translate_ingress(&mut self, snapshot: &IngressSnapshot) -> Translation {
         let cache = match self.cache.take() {
-            Some(KindOfCache::IngressClass(cache)) => Some(cache),
-            Some(KindOfCache::Gateway(_)) | None => None,
+            Some(AnyTranslationCache::IngressClass(cache)) => Some(cache),
+            Some(AnyTranslationCache::Gateway(_)) | None => None,
         };
         if let Some(translation) = of_another_controller(snapshot, &self.options) {
-            self.effort = Effort::Whole;
+            self.mode = TranslationMode::Full;
             return translation;
         }
-        let (translation, cache, effort) = change_or_begin(cache, snapshot, &self.options);
-        (self.cache, self.effort) = (Some(KindOfCache::IngressClass(cache)), effort);
+        let (translation, cache, mode) = translate_incrementally_or_full(cache, snapshot, &self.options);
+        (self.cache, self.mode) = (Some(AnyTranslationCache::IngressClass(cache)), mode);
         translation
     }
 
-    /// The effort of the last translation.
-    pub const fn effort(&self) -> Effort {
-        self.effort
+    /// The mode of the last translation.
+    pub const fn last_mode(&self) -> TranslationMode {
+        self.mode
     }
 
     /// The number of Route documents that the last translation wrote again; 0 after a full translation.
     pub fn routes_written(&self) -> usize {
         match &self.cache {
-            Some(KindOfCache::Gateway(cache)) => cache.routes_written(),
-            Some(KindOfCache::IngressClass(cache)) => cache.routes_written(),
+            Some(AnyTranslationCache::Gateway(cache)) => cache.routes_written(),
+            Some(AnyTranslationCache::IngressClass(cache)) => cache.routes_written(),
             None => 0,
         }
     }
 }
 
 /// Translates incrementally if the cache allows it, and in full otherwise. Returns the new cache.
-fn change_or_begin<O: Owner>(
+fn translate_incrementally_or_full<O: Owner>(
     cache: Option<Box<TranslationCache<O>>>,
     snapshot: &O::Snapshot,
     options: &Options,
-) -> (Translation, Box<TranslationCache<O>>, Effort) {
+) -> (Translation, Box<TranslationCache<O>>, TranslationMode) {
     if let Some(mut cache) = cache
         && let Ok((translation, routes)) = cache.change(snapshot, options)
     {
-        return (translation, cache, Effort::Part { routes });
+        return (translation, cache, TranslationMode::Incremental { routes });
     }
-    let attached = Attached::<O>::new(snapshot, options);
+    let attached = AttachedRoutes::<O>::new(snapshot, options);
     let planes = attached.owner.planes().iter();
-    let lowered = planes.map(|plane| lower_plane_to_change(&attached.lowering(plane, options)));
+    let lowered = planes.map(|plane| lower_plane_incremental(&attached.lowering(plane, options)));
     let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
     let (translation, judged) = attached.judge(snapshot, options, lowered);
     let cache = Box::new(TranslationCache::new(snapshot, judged, planes, &translation));
-    (translation, cache, Effort::Whole)
+    (translation, cache, TranslationMode::Full)
 }
 
 /// The results of all stages before lowering.
 #[derive(Debug)]
-struct Attached<O> {
+struct AttachedRoutes<O> {
     reference_cache: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
-    shared: Shared,
+    shared: Interners,
     /// In the order of the snapshot.
     inputs: Vec<Arc<RouteInput>>,
     /// The problems of each route so far.
@@ -188,27 +187,27 @@ struct Attached<O> {
 
 /// A full translation with the results of its stages.
 #[derive(Debug)]
-struct JudgedRoutes<O> {
-    attached: Attached<O>,
+struct FullTranslation<O> {
+    attached: AttachedRoutes<O>,
     streams: Option<LoweredStreams>,
     /// By route: further problems, and the listeners that count the route.
-    judged: Vec<JudgedRoute>,
+    judged: Vec<RouteOutcome>,
 }
 
 /// The side results of a verdict on a route.
 #[derive(Debug, Default)]
-struct JudgedRoute {
+struct RouteOutcome {
     problems: Vec<Problem>,
     /// The listeners that count the route as attached.
     counted: SmallSet<usize>,
 }
 
-impl<O: Owner> Attached<O> {
+impl<O: Owner> AttachedRoutes<O> {
     fn new(snapshot: &O::Snapshot, options: &Options) -> Self {
         let references = References::new(O::referents(snapshot));
         let mut owner = O::new(snapshot, &references, options);
         let mut backends = Backends::default();
-        let mut shared = Shared::default();
+        let mut shared = Interners::default();
         let (mut inputs, mut problems) = (Vec::new(), Vec::new());
         owner.take_routes(snapshot, |owner, route| {
             let mut of_route = Vec::new();
@@ -237,7 +236,7 @@ impl<O: Owner> Attached<O> {
         snapshot: &O::Snapshot,
         options: &Options,
         lowered: Vec<Lowered>,
-    ) -> (Translation, JudgedRoutes<O>) {
+    ) -> (Translation, FullTranslation<O>) {
         let Self { reference_cache, owner, inputs, backends, shared, problems: of_routes } = &mut self;
         let references = References::with(O::referents(snapshot), reference_cache.clone());
         let is_refused = owner.is_refused();
@@ -257,8 +256,9 @@ impl<O: Owner> Attached<O> {
         }
         let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_planes).collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let listened = owner.listened().filter(|_| options.stream);
-        let streams = listened.map(|listened| lower_streams(&listened, inputs, backends, options));
+        let stream_listeners = owner.stream_listeners().filter(|_| options.stream);
+        let streams = stream_listeners
+            .map(|stream_listeners| lower_streams(&stream_listeners, inputs, backends, options));
         if let Some(streams) = &streams {
             add_streams(&mut refusals, data_planes.len(), streams);
             problems.extend(streams.problems.iter().cloned());
@@ -279,9 +279,9 @@ impl<O: Owner> Attached<O> {
             judged.push(route);
         }
         let verdicts = verdicts.into_iter().collect();
-        let served = Served { data_planes, stream_planes, counts: &counts, verdicts, problems };
+        let served = RouteResults { data_planes, stream_planes, counts: &counts, verdicts, problems };
         let translation = owner.translation(snapshot, &references, served);
-        (translation, JudgedRoutes { attached: self, streams, judged })
+        (translation, FullTranslation { attached: self, streams, judged })
     }
 }
 

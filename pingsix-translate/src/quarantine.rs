@@ -20,7 +20,7 @@ pub(crate) fn message_of<'q>(
     if quarantine.is_empty() {
         return None;
     }
-    quarantine.get(&Origin { object: Arc::new(object.clone()), section }).map(|said| &**said)
+    quarantine.get(&Origin { object: Arc::new(object.clone()), section }).map(|refusal| &**refusal)
 }
 
 /// Refuses the rules that are in quarantine.
@@ -31,9 +31,10 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
     for index in 0..route.rules.len() {
         let rule = &route.rules[index];
         let section = route.part.section_of_rule(rule);
-        let Some(said) = message_of(quarantine, &route.key, section) else { continue };
+        let Some(refusal) = message_of(quarantine, &route.key, section) else { continue };
         let message = format!(
-            "PingSIX refuses what becomes of this rule, so its requests are answered with {} until it changes: {said}",
+            "PingSIX refuses the documents of this rule. Its requests get {} until the rule changes. \
+             PingSIX: {refusal}",
             route.traffic.failure()
         );
         let refusal = Refusal::new(route.field_of(rule), Reason::Quarantined, message);
@@ -45,17 +46,20 @@ pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
 /// The reason why a Secret may not be used.
 pub(crate) fn refuse_secret(quarantine: &Quarantine, secret: &ObjectKey) -> Option<String> {
     debug_assert_eq!(secret.kind, Kind::Secret);
-    let said = message_of(quarantine, secret, Section::Whole)?;
-    Some(format!("PingSIX refuses the certificate of {secret}, so it is not shown until it changes: {said}"))
+    let refusal = message_of(quarantine, secret, Section::Whole)?;
+    Some(format!(
+        "PingSIX refuses the certificate of {secret}. The certificate is not shown until the Secret \
+         changes. PingSIX: {refusal}"
+    ))
 }
 
 /// The reason why a Service may not be used.
 pub(crate) fn refuse_service(quarantine: &Quarantine, service: &ObjectKey) -> Option<String> {
     debug_assert_eq!(service.kind, Kind::Service);
-    let said = message_of(quarantine, service, Section::Whole)?;
+    let refusal = message_of(quarantine, service, Section::Whole)?;
     Some(format!(
-        "PingSIX refuses what becomes of {service}, so its share of requests is answered with an error until the Service \
-         or its endpoints change: {said}"
+        "PingSIX refuses the documents of {service}. Its share of requests gets an error until the \
+         Service or its endpoints change. PingSIX: {refusal}"
     ))
 }
 

@@ -2,7 +2,7 @@
 //! through PingSIX, and what the responder understands of it.
 //!
 //! The responder is an ordinary PingSIX upstream that gives the answers PingSIX cannot give itself.
-//! It keeps no state, so a request has to carry everything it needs to know:
+//! The responder has no state, so a request carries the complete instruction:
 //!
 //! | asked for | carried by | why it can be believed |
 //! |---|---|---|

@@ -1,11 +1,10 @@
 //! Status: the second output of translation, verdicts for the authors of objects.
 //!
-//! Verdicts have no times and no delivery state. [`finish()`] adds the delivery state, and the status writer adds times.
+//! Verdicts have no times and no delivery state. [`with_delivery()`] adds the delivery state, and the status writer adds times.
 
 mod affected;
 mod bundle;
 mod condition;
-mod finish;
 mod gateway;
 mod gateway_class;
 mod ingress_class;
@@ -16,6 +15,7 @@ mod merge;
 mod merge_status;
 mod pingsix_proxy;
 mod policy;
+mod programmed;
 mod route;
 mod to_status;
 
@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
-pub use finish::{Delivery, finish};
 pub(crate) use gateway::{is_usable_address, judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
 pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
@@ -32,6 +31,7 @@ pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
 pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
 pub(crate) use policy::{JudgedPolicies, judge_policies, judge_policies_of_ingresses};
+pub use programmed::{Delivery, with_delivery};
 pub(crate) use route::{Refusals, judge_route};
 
 pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};

@@ -14,8 +14,8 @@ use pingsix_translate::snapshot::{
     AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents, TrafficPolicy,
 };
 use pingsix_translate::{
-    Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, Translator,
-    translate,
+    Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, TranslationMode,
+    Translator, translate,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -148,28 +148,28 @@ impl WarmTranslator {
     fn new() -> Self {
         let (world, mut translator) = (world(), Translator::new(options()));
         let before = translator.translate(&world);
-        assert_eq!(translator.effort(), Effort::Whole);
+        assert_eq!(translator.last_mode(), TranslationMode::Full);
         Self { world, before, translator }
     }
 
     /// Changes the world, and back: what the change took, and how many documents came out different.
-    fn change(&mut self, change: impl FnOnce(&mut Snapshot)) -> (Effort, usize) {
+    fn change(&mut self, change: impl FnOnce(&mut Snapshot)) -> (TranslationMode, usize) {
         let mut world = self.world.clone();
         change(&mut world);
         let got = self.translator.translate(&world);
-        let effort = self.translator.effort();
+        let last_mode = self.translator.last_mode();
         let fresh = translate(&world, &options());
         assert_same(&got, &fresh);
         let different = difference(&got, &self.before);
         self.before = self.translator.translate(&self.world);
         let fresh = translate(&self.world, &options());
         assert_same(&self.before, &fresh);
-        (effort, different)
+        (last_mode, different)
     }
 }
 
-const fn part(routes: usize) -> Effort {
-    Effort::Part { routes }
+const fn part(routes: usize) -> TranslationMode {
+    TranslationMode::Incremental { routes }
 }
 
 fn slices(snapshot: &mut Snapshot, service: &ObjectName, endpoints: Value) {
@@ -245,7 +245,7 @@ fn a_certificate_that_cannot_be_used_any_more_takes_its_listener_with_it() {
     let change = WarmTranslator::new().change(|world| {
         assert!(world.referents.secrets.remove(&ObjectName::new("infra", "team-3")));
     });
-    assert_eq!(change.0, Effort::Whole);
+    assert_eq!(change.0, TranslationMode::Full);
 }
 
 fn relabel(world: &mut Snapshot, label: &str) {
@@ -361,6 +361,6 @@ fn what_routes_do_not_see_of_a_gateway_concerns_none() {
     let newer = with(&*warm.world.gateway, "/metadata/generation", json!(2));
     assert_eq!(warm.change(|world| world.gateway = newer), (part(0), 0));
     let other = with(&*warm.world.gateway, "/spec/listeners/1/hostname", json!("other.test"));
-    assert_eq!(warm.change(|world| world.gateway = other).0, Effort::Whole);
+    assert_eq!(warm.change(|world| world.gateway = other).0, TranslationMode::Full);
     assert_eq!(warm.change(|_| {}), (part(0), 0));
 }

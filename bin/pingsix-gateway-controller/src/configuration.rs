@@ -19,7 +19,7 @@ use crate::values::{
     StatusTarget, address, count, switch, value,
 };
 
-/// What the controller does, and how. Holds no secrets: they are in files that it names.
+/// The configuration of the controller. Secrets are in files that the configuration names.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Translation")]
@@ -128,7 +128,7 @@ pub(crate) struct Configuration {
     pub(crate) shutdown_grace: Span,
 }
 
-/// How large the configuration of one data plane may be.
+/// The budget of one data plane.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct BudgetOf {
@@ -150,7 +150,7 @@ pub(crate) struct BudgetOf {
     pub(crate) namespace_share: u8,
 }
 
-/// What is watched.
+/// The options of the watch.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Watching")]
@@ -195,7 +195,7 @@ pub(crate) struct Publish {
     pub(crate) service: Option<ServiceName>,
 }
 
-/// How it becomes known what PingSIX has taken over.
+/// The sources of confirmations by PingSIX.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Status {
@@ -214,7 +214,7 @@ pub(crate) struct Status {
     pub(crate) api_key_file: Option<PathBuf>,
 }
 
-/// What PingSIX reads its configuration from.
+/// The feed, from which PingSIX reads its configuration.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Feed")]
@@ -399,7 +399,7 @@ pub(crate) struct Leader {
     pub(crate) retry: Span,
 }
 
-/// How often one Gateway or IngressClass is reconsidered.
+/// The rate of translations of one Gateway or IngressClass.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Pace")]
@@ -426,7 +426,7 @@ pub(crate) struct PaceOf {
     pub(crate) longest_retry: Span,
 }
 
-/// How the API server is reached.
+/// The API server.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Kubernetes")]

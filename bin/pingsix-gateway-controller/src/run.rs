@@ -104,7 +104,8 @@ async fn connect(kube: &Kube) -> anyhow::Result<(Client, String)> {
             Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig (kube.context)")
         }
         (None, None) => Config::infer().await.context(
-            "there is no API server to connect to: no kubeconfig is found, and this is no Pod (kube.config)",
+            "cannot find the API server: the program has no kubeconfig and runs outside of a Pod \
+             (kube.config)",
         ),
     }?;
     info!(server = %config.cluster_url, "using the API server");

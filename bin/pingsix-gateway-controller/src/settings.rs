@@ -241,7 +241,7 @@ fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fau
                 .arg(without_sources(arg.clone()));
             if let Err(error) = alone.try_get_matches_from([flag(arg, text)]) {
                 let reason = error.source().map_or_else(|| "is no value".to_owned(), ToString::to_string);
-                faults.push(Fault { name: key.name.clone(), message: told(text, &reason) });
+                faults.push(Fault { name: key.name.clone(), message: described(text, &reason) });
             }
         }
         if faults.len() > before {
@@ -252,9 +252,9 @@ fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fau
 }
 
 /// The message about a text. User information and the parameters of a URL are not repeated.
-fn told(text: &str, reason: &str) -> String {
+fn described(text: &str, reason: &str) -> String {
     if let Some((url, _)) = text.split_once('?').filter(|_| text.contains(':')) {
-        return told(url, reason);
+        return described(url, reason);
     }
     if text.contains('@') { reason.to_owned() } else { format!("\"{}\": {reason}", text.escape_debug()) }
 }

@@ -153,7 +153,7 @@ macro_rules! words {
 }
 
 words! {
-    /// How listeners are spread over PingSIX fleets.
+    /// The distribution of listeners over PingSIX fleets.
     LayoutName {
         Shared = "shared",
         PerPort = "perPort" | "per-port",
@@ -182,7 +182,7 @@ words! {
 }
 
 words! {
-    /// How the log is written.
+    /// The format of the log.
     LogFormat {
         Text = "text",
         Json = "json",

@@ -167,7 +167,7 @@ fn addresses(publish: &Publish) -> PublishedAddresses {
     PublishedAddresses::Fixed(publish.address.iter().map(read).collect())
 }
 
-/// The key of status pages. What is wrong with it is said without it.
+/// The key of status pages. Errors do not show the key.
 fn api_key(file: &Path) -> anyhow::Result<HeaderValue> {
     let text = fs::read_to_string(file)?;
     let key = text.trim();

@@ -40,7 +40,7 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=86_400), default_value_t = Options::default().shutdown_grace.as_secs())]
     shutdown_grace: u64,
 
-    /// How to write the log, on standard error; the variable `RUST_LOG` chooses what.
+    /// The format of the log on standard error; the variable `RUST_LOG` selects its lines.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
 }

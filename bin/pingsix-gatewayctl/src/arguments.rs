@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
 }
 
-/// How manifests are translated.
+/// The options of the translation.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TranslationArguments {
     /// The PingSIX fleets of a Gateway or an IngressClass: one for all ports, or one per port.
@@ -332,7 +332,7 @@ pub(crate) struct ServeArguments {
     pub(crate) translation: TranslationArguments,
 }
 
-/// How the etcd port is secured. The files are read again when they change.
+/// TLS of the etcd port. Changed files are read again.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TlsArguments {
     /// The certificate chain of the etcd port, PEM, for TLS on any address. PingSIX verifies the chain with

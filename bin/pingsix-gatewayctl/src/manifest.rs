@@ -115,7 +115,7 @@ impl FileObjects {
                 self.findings.extend(ignored.into_iter().map(|field| Finding {
                     place: Some(place.clone()),
                     object: name.clone(),
-                    message: format!("The API has no field {field}, so it says nothing."),
+                    message: format!("The API has no field {field}, so the field has no effect."),
                     field,
                     severity: Level::Warning,
                     reason: reason::UNKNOWN_FIELD.to_owned(),
@@ -220,7 +220,7 @@ impl Manifests {
     }
 
     /// The place of an object, with its key.
-    pub(crate) fn place(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
+    pub(crate) fn location(&self, key: &ObjectKey) -> Option<&DocumentLocation> {
         self.places.get(key)
     }
 

@@ -14,8 +14,8 @@ use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
-    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
-    judge_gateway_class, judge_pingsix_proxy,
+    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts,
+    judge_gateway_class, judge_pingsix_proxy, with_delivery,
 };
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::{
@@ -27,7 +27,7 @@ use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
 
 fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item = Finding> {
-    problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)))
+    problems.iter().map(|problem| Finding::of(problem, manifests.location(&problem.object)))
 }
 
 /// The fault that prevents publication of an owner's data planes to the sink of its parameters.
@@ -273,7 +273,7 @@ impl Translated {
         translation: Translation,
         options: &Options,
     ) -> Arc<Verdicts> {
-        let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
+        let verdicts = Arc::new(with_delivery(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
         let is_kept = translation.has_unusable_parameters;
         if is_kept {
@@ -414,7 +414,7 @@ impl Translated {
     fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {
         let Fault { field, reason, message } = fault;
         self.findings.push(Finding {
-            place: manifests.place(object).cloned(),
+            place: manifests.location(object).cloned(),
             object: object.to_string(),
             field,
             severity,

@@ -1,7 +1,7 @@
 //! `serve`: manifests to PingSIX over the etcd protocol, again and again.
 
 mod explainer;
-mod keeper;
+mod manifest_cache;
 mod publisher;
 mod state;
 mod watcher;
@@ -24,7 +24,7 @@ use tracing_subscriber::EnvFilter;
 use crate::Exit;
 use crate::arguments::{ResponderArgument, ServeArguments};
 use crate::plane::Translated;
-use keeper::Keeper;
+use manifest_cache::ManifestCache;
 use publisher::Publisher;
 use watcher::Watcher;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
 }
 
 /// Prints a line at once: whoever reads it acts on it.
-fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+fn print_line(line: impl std::fmt::Display) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -55,7 +55,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     // First of all, so that no signal finds the default action in place.
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
-    let mut keeper = Keeper::new(arguments.paths.clone(), arguments.translation.endpoints.clone())?;
+    let mut manifests = ManifestCache::new(arguments.paths.clone(), arguments.translation.endpoints.clone())?;
     let mut watcher = Watcher::new(arguments);
 
     let stop = CancellationToken::new();
@@ -65,7 +65,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         let responder = bind_responder(address, arguments).await?;
         let address = responder.local_addr()?;
         options.responder = Some(address);
-        say(format_args!("responder on {address}"))?;
+        print_line(format_args!("responder on {address}"))?;
         let stop = stop.clone();
         tasks.spawn(async move {
             responder.run(stop.cancelled_owned()).await;
@@ -78,23 +78,23 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
         .with_context(|| format!("cannot listen on {} (--listen)", arguments.listen))?;
     // Plaintext goes without saying, as it does with etcd.
     let scheme = if arguments.tls.tls_cert.is_some() { "https://" } else { "" };
-    say(format_args!("etcd on {scheme}{}", listener.local_addr()?))?;
+    print_line(format_args!("etcd on {scheme}{}", listener.local_addr()?))?;
     {
         let (etcd, stop) = (etcd.clone(), stop.clone());
         tasks.spawn(async move { Ok(etcd.serve(listener, stop).await?) });
     }
 
     let mut publisher = Publisher::new(etcd.clone(), options);
-    let translated = Arc::new(block_in_place(|| Translated::new(&keeper.load(), publisher.options())));
+    let translated = Arc::new(block_in_place(|| Translated::new(&manifests.load(), publisher.options())));
     let (current, latest) = watch::channel(translated.clone());
     if let Some(address) = arguments.explain {
         let listener = bind_explainer(address, arguments).await?;
-        say(format_args!("explaining on http://{}", listener.local_addr()?))?;
+        print_line(format_args!("explaining on http://{}", listener.local_addr()?))?;
         tasks.spawn(explainer::run(listener, latest, stop.clone()));
     }
     publisher.publish(&translated).await?;
     etcd.open();
-    say("ready")?;
+    print_line("ready")?;
 
     let ended = loop {
         tokio::select! {
@@ -102,7 +102,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
             _ = interrupt.recv() => break Ok(()),
             Some(task) = tasks.join_next() => break task.map_err(anyhow::Error::from).flatten(),
             () = watcher.changed() => {
-                let translated = Arc::new(block_in_place(|| Translated::new(&keeper.load(), publisher.options())));
+                let translated = Arc::new(block_in_place(|| Translated::new(&manifests.load(), publisher.options())));
                 current.send_replace(translated.clone());
                 publisher.publish(&translated).await?;
             }

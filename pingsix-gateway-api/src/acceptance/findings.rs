@@ -29,7 +29,7 @@ pub struct Finding {
     /// The culprit.
     pub culprit: Culprit,
     /// The message of PingSIX.
-    pub said: Arc<str>,
+    pub message: Arc<str>,
     /// The digest of the faulty objects.
     pub version: String,
 }
@@ -54,15 +54,15 @@ pub type Findings = BTreeMap<String, BTreeMap<ObjectKey, Vec<Finding>>>;
 /// A finding of another replica that is in quarantine here as well.
 #[derive(Debug)]
 pub(super) struct Adopted {
-    pub(super) held: Quarantined,
+    pub(super) quarantined: Quarantined,
     /// The replica.
     from: String,
 }
 
 /// The objects that another replica holds back.
 #[derive(Debug)]
-pub(super) struct ToldBack {
-    pub(super) said: Arc<str>,
+pub(super) struct RemoteHeldBack {
+    pub(super) message: Arc<str>,
     pub(super) served: BTreeSet<ObjectKey>,
     pub(super) absent: BTreeSet<ObjectKey>,
 }
@@ -71,59 +71,64 @@ impl Acceptance {
     /// The findings of this replica, for others. Empty until PingSIX has accepted the rest, because PingSIX may refuse
     /// any publication at the moment.
     pub fn findings(&self) -> Vec<Finding> {
-        let quarantined = self.quarantined.iter().filter(|(_, held)| held.is_proven);
-        let quarantined = quarantined.map(|(source, held)| Finding {
+        let quarantined = self.quarantined.iter().filter(|(_, quarantined)| quarantined.is_proven);
+        let quarantined = quarantined.map(|(source, quarantined)| Finding {
             culprit: Culprit::Source(source.clone()),
-            said: held.said.clone(),
-            version: version(&held.version, &held.parts),
+            message: quarantined.message.clone(),
+            version: version(&quarantined.version, &quarantined.parts),
         });
-        let held_back = self.held_back.iter().filter(|held| held.is_proven).map(|held| {
-            let (served, absent) = held.parts.iter().cloned().partition(|part| has(&held.held, part));
-            let version = version(&held.version, &held.parts);
-            Finding { culprit: Culprit::Parts { served, absent }, said: held.said.clone(), version }
+        let held_back = self.held_back.iter().filter(|refused| refused.is_proven).map(|refused| {
+            let (served, absent) =
+                refused.parts.iter().cloned().partition(|part| has(&refused.retained, part));
+            let version = version(&refused.version, &refused.parts);
+            Finding { culprit: Culprit::Parts { served, absent }, message: refused.message.clone(), version }
         });
         quarantined.chain(held_back).collect()
     }
 
     /// Takes in what other replicas have found of an owner, of which this is the newest.
     pub fn learn(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
-        self.told_back.clear();
+        self.remote_held_back.clear();
         // A running search here finds the fault itself.
         if self.search.is_some() {
             return;
         }
         self.release_what_changed(newest);
-        let mut told: BTreeMap<&Origin, Vec<(&String, &Finding)>> = BTreeMap::new();
+        let mut remote: BTreeMap<&Origin, Vec<(&String, &Finding)>> = BTreeMap::new();
         let of_owner = findings.iter().filter_map(|(replica, of)| Some((replica, of.get(owner)?)));
         for (replica, finding) in of_owner.flat_map(|(replica, of)| of.iter().map(move |one| (replica, one)))
         {
             match &finding.culprit {
                 Culprit::Source(source) => {
-                    told.entry(source).or_default().push((replica, finding));
+                    remote.entry(source).or_default().push((replica, finding));
                 }
                 Culprit::Parts { served, absent } => {
                     let parts = served.union(absent).cloned().collect();
                     if version(newest, &parts) == finding.version {
                         let (served, absent) = (served.clone(), absent.clone());
-                        self.told_back.push(ToldBack { said: finding.said.clone(), served, absent });
+                        self.remote_held_back.push(RemoteHeldBack {
+                            message: finding.message.clone(),
+                            served,
+                            absent,
+                        });
                     }
                 }
             }
         }
         for (source, adopted) in std::mem::take(&mut self.adopted) {
-            if let Some([(replica, _), ..]) = told.get(&source).map(Vec::as_slice) {
+            if let Some([(replica, _), ..]) = remote.get(&source).map(Vec::as_slice) {
                 // Of which version is not asked: this replica may be behind.
                 self.adopted.insert(source, Adopted { from: (*replica).clone(), ..adopted });
             } else if !findings.contains_key(&adopted.from) {
                 // No other replica has the finding any more.
-                self.quarantined.entry(source).or_insert(adopted.held);
+                self.quarantined.entry(source).or_insert(adopted.quarantined);
             }
         }
         for (source, (replica, finding)) in
-            told.into_iter().flat_map(|(source, by)| by.into_iter().map(move |by| (source, by)))
+            remote.into_iter().flat_map(|(source, by)| by.into_iter().map(move |by| (source, by)))
         {
-            if let Some(held) = self.adopt(source, finding, newest) {
-                self.adopted.insert(source.clone(), Adopted { held, from: replica.clone() });
+            if let Some(quarantined) = self.adopt(source, finding, newest) {
+                self.adopted.insert(source.clone(), Adopted { quarantined, from: replica.clone() });
             }
         }
     }
@@ -132,24 +137,26 @@ impl Acceptance {
         let parts = parts_of(source);
         let is_known = self.quarantined.contains_key(source)
             || self.adopted.contains_key(source)
-            || self.held_back.iter().any(|held| !held.parts.is_disjoint(&parts));
+            || self.held_back.iter().any(|refused| !refused.parts.is_disjoint(&parts));
         let is_there = || parts.iter().any(|part| sources(newest, part).contains(source));
         if is_known || !is_there() || version(newest, &parts) != finding.version {
             return None;
         }
         let version = only(newest, &parts);
-        let (said, retries) = (finding.said.clone(), Backoff::default());
-        Some(Quarantined { said, retries, parts, version, is_proven: true })
+        let (message, retries) = (finding.message.clone(), Backoff::default());
+        Some(Quarantined { message, retries, parts, version, is_proven: true })
     }
 
     /// The objects that other replicas hold back, with the message of PingSIX.
-    pub(super) fn told_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
-        self.told_back.iter().flat_map(|told| told.served.union(&told.absent).map(|part| (part, &*told.said)))
+    pub(super) fn remote_held_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
+        self.remote_held_back
+            .iter()
+            .flat_map(|remote| remote.served.union(&remote.absent).map(|part| (part, &*remote.message)))
     }
 
     /// PingSIX has taken everything but what is at fault.
     pub(super) fn prove(&mut self) {
-        self.quarantined.values_mut().for_each(|held| held.is_proven = true);
-        self.held_back.iter_mut().for_each(|held| held.is_proven = true);
+        self.quarantined.values_mut().for_each(|quarantined| quarantined.is_proven = true);
+        self.held_back.iter_mut().for_each(|refused| refused.is_proven = true);
     }
 }

@@ -7,8 +7,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::world::OwnerSnapshot;
 
-/// Puts parts together that must not be separated: a route in its old version does not go with its Services in their new
-/// ones, nor the other way round.
+/// Groups parts that belong together: a route and its Services have versions of the same time.
 pub(super) fn groups(
     parts: &BTreeSet<ObjectKey>,
     now: &OwnerSnapshot,
@@ -70,7 +69,7 @@ fn has_slices(snapshot: &OwnerSnapshot, service: &ObjectName) -> bool {
     referents.endpoint_slices.contains_key(service)
 }
 
-/// Whether routes of all kinds are judged by it.
+/// Whether the verdicts of all routes depend on objects of a kind.
 pub(super) const fn concerns_all(kind: Kind) -> bool {
     let concerns_some =
         matches!(kind, Kind::Ingress | Kind::Service | Kind::EndpointSlice | Kind::Secret | Kind::Namespace);

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
 use pingsix_translate::{CertificateReference, DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
 
-/// The sources of the documents that a complaint names: PingSIX mentions the ids of some of what it refuses, in whatever
-/// words. They are a hint and no proof.
-pub(crate) fn named_sources(said: &str, plane: &DataPlane) -> BTreeSet<Origin> {
+/// The sources of the documents that a message of PingSIX names. The ids in the message are a hint and no proof.
+pub(crate) fn named_sources(message: &str, plane: &DataPlane) -> BTreeSet<Origin> {
     let is_of_id = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    let words = said.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
+    let words = message.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
     let keys = words.filter(|word| !word.is_empty()).flat_map(|word| {
         [
             ResourceKind::Route,

@@ -50,7 +50,7 @@ pub(super) struct Record {
 struct OnProbation {
     /// The last snapshot that PingSIX accepted at its begin.
     content: Content,
-    said: Arc<str>,
+    message: Arc<str>,
     /// The end; `None` until the next beat.
     end: Option<Instant>,
 }
@@ -73,7 +73,7 @@ fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
 
 impl Acceptance {
     /// Charges a finding in these parts.
-    pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, said: &Arc<str>) {
+    pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, message: &Arc<str>) {
         let Some(accepted) = &self.accepted else { return };
         for namespace in charged(parts) {
             let record = self.records.entry(namespace).or_default();
@@ -81,7 +81,7 @@ impl Acceptance {
             record.last = None;
             if record.findings > FREE {
                 let content = accepted.content.clone();
-                record.held = Some(OnProbation { content, said: said.clone(), end: None });
+                record.held = Some(OnProbation { content, message: message.clone(), end: None });
             }
         }
     }
@@ -108,7 +108,7 @@ impl Acceptance {
         for record in
             self.records.iter().filter_map(|(namespace, record)| Some((namespace, record.held.as_ref()?)))
         {
-            let (namespace, OnProbation { content: before, said, .. }) = record;
+            let (namespace, OnProbation { content: before, message, .. }) = record;
             let mut parts = differences(newest, &before.snapshot);
             parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
             put(&mut content.snapshot, &before.snapshot, &parts);
@@ -117,24 +117,25 @@ impl Acceptance {
             for source in sources {
                 content.quarantine.remove(&source);
             }
-            for (source, said) in before.quarantine.iter().filter(|(source, _)| is_of_them(source)) {
-                content.quarantine.insert(source.clone(), said.clone());
+            for (source, message) in before.quarantine.iter().filter(|(source, _)| is_of_them(source)) {
+                content.quarantine.insert(source.clone(), message.clone());
             }
-            waiting.extend(parts.into_iter().map(|part| (part, said.clone())));
+            waiting.extend(parts.into_iter().map(|part| (part, message.clone())));
         }
         self.waiting_parts = waiting;
     }
 
     /// The message about objects that wait.
     pub(super) fn waiting_problems(&self) -> impl Iterator<Item = Problem> {
-        self.waiting_parts.iter().map(|(part, said)| Problem {
+        self.waiting_parts.iter().map(|(part, message)| Problem {
             object: Arc::new(part.clone()),
             field: FieldPath::new("spec"),
             severity: Severity::Error,
             reason: Reason::Quarantined,
             message: format!(
-                "PingSIX has refused objects of namespace {} again and again, so its changes wait for up to a minute, \
-                 and until then this object counts as it was before: {said}",
+                "PingSIX has refused several objects of namespace {}. Changes of the namespace wait \
+                 for up to a minute. The previous version of this object stays in force. PingSIX: \
+                 {message}",
                 part.name.namespace
             ),
         })

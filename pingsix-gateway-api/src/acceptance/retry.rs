@@ -36,14 +36,15 @@ impl Acceptance {
     /// Tries something again, if it is time and all is quiet.
     pub(super) fn retry(&mut self, now: Instant) -> AcceptanceOutcome {
         let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
-        if self.is_restoring || verdict(&self.heard, last) != Verdict::Accepted {
+        if self.is_restoring || verdict(&self.receptions, last) != Verdict::Accepted {
             return AcceptanceOutcome::Nothing;
         }
         let sources = self.quarantined.iter_mut();
-        let mut sources = sources.filter_map(|(source, held)| held.retries.is_due(now).then_some(source));
+        let mut sources =
+            sources.filter_map(|(source, quarantined)| quarantined.retries.is_due(now).then_some(source));
         let what = sources.next().map(|source| Tried::Source(source.clone())).or_else(|| {
             let parts = self.held_back.iter_mut();
-            let mut parts = parts.filter_map(|held| held.retries.is_due(now).then_some(&held.parts));
+            let mut parts = parts.filter_map(|refused| refused.retries.is_due(now).then_some(&refused.parts));
             parts.next().map(|parts| Tried::Parts(parts.clone()))
         });
         let Some(what) = what else { return AcceptanceOutcome::Nothing };
@@ -66,7 +67,7 @@ impl Acceptance {
                     content.quarantine.remove(source);
                     Some(content)
                 }
-                Tried::Parts(parts) if self.held_back.iter().any(|held| held.parts == *parts) => {
+                Tried::Parts(parts) if self.held_back.iter().any(|refused| refused.parts == *parts) => {
                     let mut snapshot = wanted.snapshot.clone();
                     super::put(&mut snapshot, newest, parts);
                     Some(Content { snapshot, quarantine: wanted.quarantine.clone() })
@@ -98,7 +99,7 @@ impl Acceptance {
         let Some(trial) = self.published.back().filter(|last| Some(last.number) == number) else {
             return AcceptanceOutcome::Nothing;
         };
-        match (verdict(&self.heard, trial), self.retry.take()) {
+        match (verdict(&self.receptions, trial), self.retry.take()) {
             (Verdict::Accepted, Some(retry)) => {
                 self.accepted = self.published.back().cloned();
                 let objects = match &retry.what {
@@ -107,7 +108,7 @@ impl Acceptance {
                         vec![(*source.object).clone()]
                     }
                     Tried::Parts(parts) => {
-                        self.held_back.retain(|held| held.parts != *parts);
+                        self.held_back.retain(|refused| refused.parts != *parts);
                         parts.iter().cloned().collect()
                     }
                 };
@@ -138,11 +139,13 @@ impl Acceptance {
 
     fn retries_of(&mut self, what: &Tried) -> Option<&mut Backoff> {
         match what {
-            Tried::Source(source) => self.quarantined.get_mut(source).map(|held| &mut held.retries),
+            Tried::Source(source) => {
+                self.quarantined.get_mut(source).map(|quarantined| &mut quarantined.retries)
+            }
             Tried::Parts(parts) => {
-                let mut held =
-                    self.held_back.iter_mut().filter(|held: &&mut RefusedParts| held.parts == *parts);
-                held.next().map(|held| &mut held.retries)
+                let mut refused =
+                    self.held_back.iter_mut().filter(|refused: &&mut RefusedParts| refused.parts == *parts);
+                refused.next().map(|refused| &mut refused.retries)
             }
         }
     }

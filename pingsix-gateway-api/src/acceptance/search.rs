@@ -88,7 +88,7 @@ pub(super) struct Search {
     before: Option<Content>,
     /// The known facts.
     named: BTreeSet<Origin>,
-    news: BTreeSet<Origin>,
+    unjudged: BTreeSet<Origin>,
     /// Whether the base is a fallback without known accepted content: first everything in quarantine, then nothing at
     /// all.
     bottom: Option<Bottom>,
@@ -134,7 +134,7 @@ pub(super) struct Clues<'c> {
     /// Probable sources: the message of PingSIX names their documents, or an earlier search found them.
     pub(super) named: BTreeSet<Origin>,
     /// Sources that seem to be new since the last publisher.
-    pub(super) news: BTreeSet<Origin>,
+    pub(super) unjudged: BTreeSet<Origin>,
     pub(super) doubt: Doubt,
     /// Sources in quarantine that were found by mistake if the base is refused.
     pub(super) unproven: BTreeSet<Origin>,
@@ -162,7 +162,7 @@ impl Search {
             group: None,
             before: None,
             named: clues.named,
-            news: clues.news,
+            unjudged: clues.unjudged,
             unproven: clues.unproven,
             disproved: BTreeSet::new(),
             bottom,
@@ -190,12 +190,12 @@ impl Search {
     /// Begins without known accepted content.
     fn among_everything(&mut self) -> Outcome {
         self.bottom = Some(Bottom::Quarantined);
-        let (named, news) = (self.named.clone(), self.news.clone());
-        let all: BTreeSet<Origin> = named.union(&news).cloned().collect();
+        let (named, unjudged) = (self.named.clone(), self.unjudged.clone());
+        let all: BTreeSet<Origin> = named.union(&unjudged).cloned().collect();
         let none = BTreeSet::new;
         for (quarantined, absent) in [
             (none(), all.clone()),
-            (named.clone(), news),
+            (named.clone(), unjudged),
             (all, none()),
             (none(), named.clone()),
             (named, none()),
@@ -325,7 +325,7 @@ impl Search {
             let mut base = self.goal.clone();
             for source in &guess.quarantined {
                 if !base.quarantine.contains_key(source) {
-                    base.quarantine.insert(source.clone(), held());
+                    base.quarantine.insert(source.clone(), placeholder_message());
                 }
             }
             let is_route = |key: &&ObjectKey| key.kind.has_requests();
@@ -394,7 +394,7 @@ impl Search {
                     let whole = self.with(&[Step::Put(group.clone())]);
                     self.before = Some(std::mem::replace(&mut self.base, whole));
                     for source in &of_group {
-                        self.base.quarantine.insert(source.clone(), held());
+                        self.base.quarantine.insert(source.clone(), placeholder_message());
                     }
                     self.suspects = of_group.into_iter().map(Step::Release).collect();
                     self.group = Some(group);
@@ -478,9 +478,9 @@ impl Search {
         }
         // The fault is known for the version of the goal, and not for a former one.
         let others = differences(&self.goal.snapshot, &snapshot);
-        for (source, said) in &self.goal.quarantine {
+        for (source, message) in &self.goal.quarantine {
             if parts_of(source).is_disjoint(&others) {
-                quarantine.insert(source.clone(), said.clone());
+                quarantine.insert(source.clone(), message.clone());
             }
         }
         Content { snapshot, quarantine }
@@ -497,15 +497,15 @@ fn quarantined(goal: &Content) -> Content {
     let mut quarantine = goal.quarantine.clone();
     for source in all_sources(&goal.snapshot) {
         if !quarantine.contains_key(&source) {
-            quarantine.insert(source, held());
+            quarantine.insert(source, placeholder_message());
         }
     }
     Content { snapshot: goal.snapshot.clone(), quarantine }
 }
 
 /// The message of a source in quarantine during a trial; never shown.
-fn held() -> Arc<str> {
-    Arc::from("It is being found out what PingSIX refuses.")
+fn placeholder_message() -> Arc<str> {
+    Arc::from("The controller is searching for the refused object.")
 }
 
 /// The steps between two contents.

@@ -253,8 +253,8 @@ impl Simulation {
             self.in_force = Some((content, self.revision));
             self.refused = None;
         } else {
-            let said = if self.is_chatty { poison.first().cloned() } else { None };
-            self.refused = Some((self.revision, said.unwrap_or_else(|| "it is poison".to_owned())));
+            let message = if self.is_chatty { poison.first().cloned() } else { None };
+            self.refused = Some((self.revision, message.unwrap_or_else(|| "it is poison".to_owned())));
         }
     }
 
@@ -271,15 +271,15 @@ impl Simulation {
     fn say(&mut self) -> AcceptanceOutcome {
         let accepted = self.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
         let refused = self.refused.clone().filter(|_| !self.is_paused);
-        let refused = refused.map(|(at, said)| (Revision::new(at).unwrap(), said.into()));
+        let refused = refused.map(|(at, message)| (Revision::new(at).unwrap(), message.into()));
         let mut named = BTreeSet::new();
-        if let (true, Some((_, said))) = (self.is_chatty, &self.refused)
-            && let Some((route, rule)) = said.split_once(' ')
+        if let (true, Some((_, message))) = (self.is_chatty, &self.refused)
+            && let Some((route, rule)) = message.split_once(' ')
             && let Ok(rule) = rule.parse()
         {
             named.insert(rule_of(route, rule));
         }
-        self.acceptance.hears(&plane(), Some(Reception { accepted, refused }), &named)
+        self.acceptance.record_reception(&plane(), Some(Reception { accepted, refused }), &named)
     }
 
     /// Content in force harms only objects with poison.
@@ -327,7 +327,7 @@ impl Simulation {
         }
     }
 
-    fn held(&self) -> BTreeSet<Origin> {
+    fn quarantined(&self) -> BTreeSet<Origin> {
         self.acceptance.quarantined().map(|(source, _)| source.clone()).collect()
     }
 
@@ -417,7 +417,7 @@ fn in_any_history_what_is_found_is_what_is_poisoned() {
                 }
             }
             let publications = simulation.settle();
-            assert_eq!(simulation.held(), simulation.poisoned(), "seed {seed}\n{}", simulation.log);
+            assert_eq!(simulation.quarantined(), simulation.poisoned(), "seed {seed}\n{}", simulation.log);
             assert_eq!(simulation.acceptance.held_back().count(), 0);
             assert!(simulation.acceptance.fault().is_none());
             if !is_disturbed && had_accepted {

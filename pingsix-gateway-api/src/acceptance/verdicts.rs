@@ -12,21 +12,21 @@ use super::Acceptance;
 use crate::world::OwnerSnapshot;
 
 impl Acceptance {
-    /// Adds to the verdicts on routes that those which are held back are not what is served: translation has seen them as
-    /// they were before, or not at all.
+    /// Adds the refusals of held-back routes to their verdicts. The translation had their previous versions, or none.
     pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
         let OwnerSnapshot::Gateway(newest) = newest else { return };
         // The translation has the former version of objects held back here, and the present version of those held back
         // by others.
         let here: Vec<_> =
-            self.held_back().map(|(part, said)| (part, said, verdicts.get(part).cloned())).collect();
-        let elsewhere = self.told_back.iter().flat_map(|told| {
-            let served = told.served.iter().map(|part| (part, &*told.said, verdicts.get(part).cloned()));
-            served.chain(told.absent.iter().map(|part| (part, &*told.said, None)))
+            self.held_back().map(|(part, message)| (part, message, verdicts.get(part).cloned())).collect();
+        let elsewhere = self.remote_held_back.iter().flat_map(|remote| {
+            let served =
+                remote.served.iter().map(|part| (part, &*remote.message, verdicts.get(part).cloned()));
+            served.chain(remote.absent.iter().map(|part| (part, &*remote.message, None)))
         });
-        for (part, said, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
+        for (part, message, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
             let verdict = newest.routes.get(part).filter(|route| route.kind().has_requests());
-            let verdict = verdict.map(|route| verdict_on(newest, route, part, said, before.as_ref()));
+            let verdict = verdict.map(|route| verdict_on(newest, route, part, message, before.as_ref()));
             if let Some(verdict) = verdict {
                 verdicts.insert(verdict.key.clone(), verdict);
             }
@@ -39,7 +39,7 @@ fn verdict_on(
     snapshot: &Snapshot,
     route: &AnyRoute,
     key: &ObjectKey,
-    said: &str,
+    message: &str,
     before: Option<&RouteVerdict>,
 ) -> RouteVerdict {
     let generation = route.metadata().generation;
@@ -58,16 +58,24 @@ fn verdict_on(
         let before =
             before.and_then(|before| before.parents.iter().find(|parent| parent.parent_ref == *parent_ref));
         let mut conditions = before.map_or_else(Conditions::default, |before| before.conditions.clone());
-        let (kind, status, how) = if before.is_some() {
-            (ConditionType::PartiallyInvalid, ConditionStatus::True, "it is served as it was before")
+        let (kind, status, version) = if before.is_some() {
+            (
+                ConditionType::PartiallyInvalid,
+                ConditionStatus::True,
+                "The previous version of the \
+             route",
+            )
         } else {
-            (ConditionType::Accepted, ConditionStatus::False, "it is not served")
+            (ConditionType::Accepted, ConditionStatus::False, "No version of the route")
         };
         conditions.set(Condition {
             kind,
             status,
             reason: Reason::Quarantined,
-            message: format!("PingSIX refuses what becomes of the route, so {how}, until it changes: {said}"),
+            message: format!(
+                "PingSIX refuses the documents of the route. {version} is served until the route \
+                 changes. PingSIX: {message}"
+            ),
             observed_generation: generation,
         });
         ParentVerdict { parent_ref: parent_ref.clone(), conditions }

@@ -39,7 +39,7 @@ impl Acceptance {
         let trial = (self.last_number, self.is_restoring);
         let waiting = self.waiting.filter(|waiting| waiting.trial == trial);
         let waiting = waiting.unwrap_or(Waiting { trial, since: now, alone_since: None });
-        let alone_since = self.heard.is_empty().then(|| waiting.alone_since.unwrap_or(now));
+        let alone_since = self.receptions.is_empty().then(|| waiting.alone_since.unwrap_or(now));
         self.waiting = Some(Waiting { alone_since, ..waiting });
         // A retry does not wait, and an instance that connects during its publication begins with its content.
         let (alone, unanswered) =

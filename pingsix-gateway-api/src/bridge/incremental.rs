@@ -99,7 +99,7 @@ impl LastConversion {
             let (key, document) = match change {
                 Change::Added(key, _) | Change::Replaced(key, ..) => {
                     inspected.detach(key);
-                    (key, inspected.held(key))
+                    (key, inspected.get_lazy(key))
                 }
                 Change::Removed(key, _) => (key, None),
             };

@@ -188,7 +188,7 @@ impl Engine {
                 Ok(()) = bundles.changed() => {
                     // An absent kind may have come with the new definitions.
                     watches.rediscover();
-                    self.report.tell_classes(self.view());
+                    self.report.update_classes(self.view());
                 }
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
@@ -220,10 +220,10 @@ impl Engine {
             self.record_decode_problem(key, None);
         }
         for class in &classes {
-            self.report.tell_class(self.view(), class);
+            self.report.update_class(self.view(), class);
         }
         for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
-            self.report.tell_proxy(self.view(), key);
+            self.report.update_proxy(self.view(), key);
         }
         for key in &touched {
             self.record_decode_problem(key, undecodable.remove(key));
@@ -321,8 +321,8 @@ impl Engine {
         for data_plane in self.parts.reconciler.data_planes(owner) {
             self.deliveries.failed(&data_plane, PANICKED.to_owned());
         }
-        self.report.tell_later(owner);
-        self.tell_delivery(owner);
+        self.report.forget_reported_delivery(owner);
+        self.update_delivery(owner);
         let now = Instant::now();
         self.ingest.queue.rest(owner, now, took);
         self.ingest.queue.retry(owner.clone(), now);
@@ -357,8 +357,8 @@ impl Engine {
     }
 
     /// Reports the delivery of an owner's data planes.
-    fn tell_delivery(&self, owner: &ObjectKey) {
-        self.report.tell_delivery(self.view(), owner);
+    fn update_delivery(&self, owner: &ObjectKey) {
+        self.report.update_delivery(self.view(), owner);
     }
 
     fn answer(&self, request: DebugRequest) {
@@ -378,7 +378,7 @@ impl Engine {
         let leads = self.parts.leadership.is_held();
         self.report.settle(view!(self), leads, now);
         self.catch_up();
-        self.stop_listening();
+        self.stop_searches();
         self.advance_trials(now);
         self.ingest.end_waits(&mut self.parts.reconciler, now);
         self.explain_delays(now);

@@ -99,14 +99,14 @@ impl Polls {
     fn poll(&mut self, data_plane: DataPlaneKey, target: PollTarget) -> Poll {
         let PollTarget { pages: StatusPages { urls, coming, key }, published } = target;
         let owner = data_plane.owner();
-        let (client, turn, is_told) = match key {
+        let (client, turn, shows_cause) = match key {
             PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
             PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
             PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
         };
-        let options = PollOptions { client, turn, is_told };
+        let options = PollOptions { client, turn, shows_cause };
         let answers = self.answers.clone();
-        Poll { data_plane, urls, coming, options, heard: BTreeMap::new(), published, answers }
+        Poll { data_plane, urls, coming, options, results: BTreeMap::new(), published, answers }
     }
 }
 
@@ -115,7 +115,7 @@ struct PollOptions {
     client: StatusClient,
     turn: Turn,
     /// Whether faults contain the cause.
-    is_told: bool,
+    shows_cause: bool,
 }
 
 impl PollOptions {
@@ -126,7 +126,7 @@ impl PollOptions {
     }
 
     fn fault(&self, error: &StatusPageError) -> PageFault {
-        if self.is_told { PageFault::Told(error.to_string()) } else { PageFault::Withheld }
+        if self.shows_cause { PageFault::Shown(error.to_string()) } else { PageFault::Withheld }
     }
 }
 
@@ -154,7 +154,7 @@ struct Poll {
     urls: BTreeSet<StatusUrl>,
     coming: BTreeSet<StatusUrl>,
     options: PollOptions,
-    heard: BTreeMap<StatusUrl, InstanceState>,
+    results: BTreeMap<StatusUrl, InstanceState>,
     published: watch::Receiver<Option<i64>>,
     answers: mpsc::Sender<Pages>,
 }
@@ -173,8 +173,9 @@ impl Poll {
             let counts = |url: &StatusUrl, page: &Result<StatusPage, PageFault>| {
                 self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
             };
-            let heard = self.heard.iter().filter(|(url, heard)| counts(url, &heard.page));
-            let read: InstancePages = heard.map(|(url, heard)| (url.clone(), heard.page.clone())).collect();
+            let results = self.results.iter().filter(|(url, result)| counts(url, &result.page));
+            let read: InstancePages =
+                results.map(|(url, result)| (url.clone(), result.page.clone())).collect();
             let is_behind = |page: &StatusPage| Some(page.published_revision) < revision;
             let (now, is_confirmed) =
                 (Instant::now(), read.values().all(|page| page.as_ref().is_ok_and(|page| !is_behind(page))));
@@ -184,8 +185,8 @@ impl Poll {
                 impatience(now - since)
             } else {
                 // Only unreadable pages are awaited.
-                let failed = self.heard.values().filter(|heard| heard.failures > 0);
-                failed.map(|heard| heard.due - now).fold(IDLE_POLL_INTERVAL, Duration::min)
+                let failed = self.results.values().filter(|result| result.failures > 0);
+                failed.map(|result| result.due - now).fold(IDLE_POLL_INTERVAL, Duration::min)
             };
             let instances = Instances::Pages(read);
             if self.answers.send((self.data_plane.clone(), instances)).await.is_err() {
@@ -204,14 +205,14 @@ impl Poll {
     /// Polls the instances that are due.
     async fn ask(&mut self) {
         let now = Instant::now();
-        let is_due = |url: &&StatusUrl| self.heard.get(*url).is_none_or(|heard| heard.due <= now);
+        let is_due = |url: &&StatusUrl| self.results.get(*url).is_none_or(|result| result.due <= now);
         let due: Vec<&StatusUrl> = self.urls.union(&self.coming).filter(is_due).collect();
         let pages = join_all(due.iter().map(|url| self.options.read(url))).await;
         let now = Instant::now();
         for (url, page) in due.into_iter().cloned().zip(pages) {
-            let before = self.heard.get(&url).map_or(0, |heard| heard.failures);
+            let before = self.results.get(&url).map_or(0, |result| result.failures);
             let failures = if page.is_ok() { 0 } else { before.saturating_add(1) };
-            self.heard.insert(url, InstanceState { page, failures, due: now + back_off(failures) });
+            self.results.insert(url, InstanceState { page, failures, due: now + back_off(failures) });
         }
     }
 }
@@ -298,9 +299,9 @@ mod tests {
             publish(&targets, "a", 1);
             timeout(Duration::from_secs(10), async {
                 loop {
-                    let (_, said) = answers.recv().await.unwrap();
-                    let Instances::Pages(said) = said else { panic!("pages were asked") };
-                    if said.contains_key(url) {
+                    let (_, answer) = answers.recv().await.unwrap();
+                    let Instances::Pages(answer) = answer else { panic!("pages were asked") };
+                    if answer.contains_key(url) {
                         return;
                     }
                 }
@@ -341,25 +342,25 @@ mod tests {
         let mut targets = PollTargets::default();
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        let mut heard = async |asked: StatusPages, count: usize, revision: i64| {
+        let mut await_pages = async |asked: StatusPages, count: usize, revision: i64| {
             ask(&mut targets, "a", asked);
             publish(&targets, "a", 7);
-            let heard = async {
+            let awaited = async {
                 loop {
-                    let (_, said) = answers.recv().await.unwrap();
-                    let is_all = matches!(&said, Instances::Pages(pages) if pages.len() == count);
-                    if is_all && is_at(&said, revision) {
+                    let (_, answer) = answers.recv().await.unwrap();
+                    let is_all = matches!(&answer, Instances::Pages(pages) if pages.len() == count);
+                    if is_all && is_at(&answer, revision) {
                         return;
                     }
                 }
             };
-            timeout(Duration::from_secs(10), heard).await.unwrap();
+            timeout(Duration::from_secs(10), awaited).await.unwrap();
         };
         // That there is none is said as well.
-        heard(asked([]), 0, 7).await;
-        heard(StatusPages { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
+        await_pages(asked([]), 0, 7).await;
+        await_pages(StatusPages { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
         new.revision.store(7, Ordering::Relaxed);
-        heard(asked([old_url, new_url]), 2, 7).await;
+        await_pages(asked([old_url, new_url]), 2, 7).await;
     }
 
     fn is_at(pages: &Instances, revision: i64) -> bool {
@@ -438,17 +439,17 @@ mod tests {
         };
         timeout(Duration::from_secs(10), bound).await.unwrap();
         assert_eq!(silent.taken.load(Ordering::SeqCst), PER_NAMESPACE, "the others wait for their turn");
-        let (mut heard, mut first) = (BTreeSet::new(), None);
+        let (mut planes, mut first) = (BTreeSet::new(), None);
         let all = async {
-            while heard.len() < 5 {
-                let (plane, said) = answers.recv().await.unwrap();
-                let Instances::Pages(said) = said else { panic!("pages were asked") };
+            while planes.len() < 5 {
+                let (plane, answer) = answers.recv().await.unwrap();
+                let Instances::Pages(answer) = answer else { panic!("pages were asked") };
                 first.get_or_insert(plane.clone());
                 if plane != beside {
                     let is_withheld = |page: Result<_, _>| page == Err(PageFault::Withheld);
-                    assert!(said.into_values().all(is_withheld), "one message for all");
+                    assert!(answer.into_values().all(is_withheld), "one message for all");
                 }
-                heard.insert(plane);
+                planes.insert(plane);
             }
         };
         timeout(Duration::from_mins(1), all).await.unwrap();

@@ -82,7 +82,7 @@ impl PollTargets {
     /// Sets the revision of a data plane after a publication.
     pub(super) fn publish(&self, data_plane: &DataPlaneKey, revision: Revision) {
         if let Some(published) = self.published.get(data_plane) {
-            published.send_if_modified(|held| held.replace(revision.get()) != Some(revision.get()));
+            published.send_if_modified(|last| last.replace(revision.get()) != Some(revision.get()));
         }
     }
 
@@ -91,10 +91,10 @@ impl PollTargets {
     pub(super) fn set(&mut self, owner: &ObjectKey, pages: PagesByPlane) -> Option<BTreeSet<DataPlaneKey>> {
         let mut gone = BTreeSet::new();
         let is_changed = self.targets.send_if_modified(|targets| {
-            let held = targets.get(owner);
-            let held_pages =
-                held.into_iter().flatten().map(|(data_plane, target)| (data_plane, &target.pages));
-            if held_pages.eq(&pages) {
+            let known = targets.get(owner);
+            let known_pages =
+                known.into_iter().flatten().map(|(data_plane, target)| (data_plane, &target.pages));
+            if known_pages.eq(&pages) {
                 return false;
             }
             for data_plane in targets.remove(owner).unwrap_or_default().into_keys() {
@@ -132,8 +132,8 @@ mod tests {
             assert_eq!(targets.set(&owner(name), pages(name)), Some(BTreeSet::new()));
         }
         assert_eq!(targets.set(&owner("a"), pages("a")), None, "nothing has changed");
-        let held = wanted.borrow_and_update().clone();
-        let [a, b] = ["a", "b"].map(|name| held[&owner(name)][&plane(name)].published.clone());
+        let current = wanted.borrow_and_update().clone();
+        let [a, b] = ["a", "b"].map(|name| current[&owner(name)][&plane(name)].published.clone());
         targets.publish(&plane("a"), Revision::new(7).unwrap());
         assert_eq!((a.has_changed().unwrap(), b.has_changed().unwrap()), (true, false));
         assert!(!wanted.has_changed().unwrap(), "the same data planes are asked");

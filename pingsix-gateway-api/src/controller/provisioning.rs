@@ -52,7 +52,7 @@ pub(super) fn start(start: Start<'_>) -> Provisioning {
     // With a selector, another installation may serve the Gateways of this name that it does not select.
     let wanted = Wanted { is_partial: options.watch.labels.is_some(), ..Wanted::default() };
     let (wanted, states) = (watch::Sender::new(wanted), watch::Sender::new(ProvisionedOwners::new()));
-    let told = states.subscribe();
+    let outcome = states.subscribe();
     let provisioner = Provisioner::new(Parts {
         client: client.clone(),
         installation: installation.clone(),
@@ -66,5 +66,5 @@ pub(super) fn start(start: Start<'_>) -> Provisioning {
         metrics,
     });
     tasks.spawn(provisioner.run(leadership.clone(), stop.clone()));
-    Provisioning { installation, wanted, provisioned: told, key }
+    Provisioning { installation, wanted, provisioned: outcome, key }
 }

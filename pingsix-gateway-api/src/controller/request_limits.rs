@@ -24,14 +24,14 @@ const ALL: usize = 64;
 pub(super) struct RequestLimits {
     all: Arc<Semaphore>,
     of_administrators: Arc<Semaphore>,
-    namespaces: Places<Arc<str>>,
-    owners: Places<ObjectKey>,
+    namespaces: SemaphoreMap<Arc<str>>,
+    owners: SemaphoreMap<ObjectKey>,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
         let [all, of_administrators] = [(); 2].map(|()| Arc::new(Semaphore::new(ALL)));
-        Self { all, of_administrators, namespaces: Places::default(), owners: Places::default() }
+        Self { all, of_administrators, namespaces: SemaphoreMap::default(), owners: SemaphoreMap::default() }
     }
 }
 
@@ -50,23 +50,23 @@ impl RequestLimits {
 
 /// A semaphore for each key with a turn.
 #[derive(Debug)]
-struct Places<K>(BTreeMap<K, Weak<Semaphore>>);
+struct SemaphoreMap<K>(BTreeMap<K, Weak<Semaphore>>);
 
-impl<K> Default for Places<K> {
+impl<K> Default for SemaphoreMap<K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Ord + Clone> Places<K> {
+impl<K: Ord + Clone> SemaphoreMap<K> {
     fn of(&mut self, key: &K, count: usize) -> Arc<Semaphore> {
-        if let Some(places) = self.0.get(key).and_then(Weak::upgrade) {
-            return places;
+        if let Some(semaphore) = self.0.get(key).and_then(Weak::upgrade) {
+            return semaphore;
         }
-        self.0.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(count));
-        self.0.insert(key.clone(), Arc::downgrade(&places));
-        places
+        self.0.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(count));
+        self.0.insert(key.clone(), Arc::downgrade(&semaphore));
+        semaphore
     }
 }
 
@@ -79,9 +79,9 @@ impl Turn {
     /// Waits for a permit of each semaphore. Dropping the result releases them.
     pub(super) async fn take(&self) -> Vec<OwnedSemaphorePermit> {
         let mut taken = Vec::with_capacity(self.0.len());
-        for places in &self.0 {
+        for semaphore in &self.0 {
             // The semaphores are never closed.
-            taken.extend(places.clone().acquire_owned().await);
+            taken.extend(semaphore.clone().acquire_owned().await);
         }
         taken
     }

@@ -16,17 +16,17 @@ use super::{Feed, SinkHandle, SinkRouter};
 /// The fate of publications to a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// They are made at once.
+    /// Publications end at once.
     Quick,
-    /// They take a while.
+    /// Publications take a while.
     Slow(Duration),
-    /// They never end.
+    /// Publications never end.
     Stuck,
-    /// They fail, after a while.
+    /// Publications fail after a while.
     Failing(Duration),
-    /// They fail, and always will.
+    /// Publications fail for good.
     Refused,
-    /// They fail, for another scope is held there.
+    /// Publications fail, because the target belongs to another scope.
     Elsewhere,
 }
 

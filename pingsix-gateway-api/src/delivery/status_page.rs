@@ -139,7 +139,7 @@ pub enum PageFault {
     Withheld,
     /// The cause, for a page that an administrator has named.
     #[error("{0}")]
-    Told(String),
+    Shown(String),
 }
 
 /// The last status page of each instance of a data plane.

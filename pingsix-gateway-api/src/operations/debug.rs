@@ -1,7 +1,7 @@
-//! Dumps of what the controller holds, for people who look for a fault.
+//! Dumps of the state of the controller, for the diagnosis of faults.
 //!
-//! The task that holds everything answers, when it is its turn: nothing is locked, and a dump is of one moment. What
-//! would be large is shown for one object only, and asked for by name.
+//! The task that owns the state answers without locks, so a dump shows one moment. Large parts are shown for one named
+//! object only.
 //!
 //! Secrets never appear: the values of Secrets and ConfigMaps, what could not be decoded of them, and the private keys of
 //! documents are replaced, and of what a sink holds only sizes and digests are shown.

@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, read_certificate};
-use super::rotation::{Authorities, Pace, Phase};
+use super::rotation::{Authorities, Phase, PhaseProgress};
 
 /// The annotation of the Secret that asks for a rotation: each other value asks for another one.
 pub const ROTATE: &str = "pingsix.io/rotate";
@@ -39,12 +39,12 @@ pub struct RecordFault {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rotation {
+    #[serde(default, rename = "heard", skip_serializing_if = "Option::is_none")]
+    last_request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    heard: Option<String>,
+    introducing: Option<PhaseProgress>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    introducing: Option<Pace>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retiring: Option<Pace>,
+    retiring: Option<PhaseProgress>,
 }
 
 impl Authorities {
@@ -59,17 +59,20 @@ impl Authorities {
             put(of_key, authority.key_pem());
         };
         put_authority(SIGNING, self.signing());
-        let mut rotation =
-            Rotation { heard: self.heard().map(str::to_owned), introducing: None, retiring: None };
+        let mut rotation = Rotation {
+            last_request: self.last_request().map(str::to_owned),
+            introducing: None,
+            retiring: None,
+        };
         match self.phase() {
             Phase::Settled => {}
-            Phase::Introducing { next, pace } => {
+            Phase::Introducing { next, progress } => {
                 put_authority(NEXT, next);
-                rotation.introducing = Some(*pace);
+                rotation.introducing = Some(*progress);
             }
-            Phase::Retiring { previous, pace } => {
+            Phase::Retiring { previous, progress } => {
                 put(PREVIOUS, previous.pem().to_owned());
-                rotation.retiring = Some(*pace);
+                rotation.retiring = Some(*progress);
             }
         }
         put(BUNDLE, self.bundle());
@@ -93,12 +96,12 @@ impl Authorities {
         let signing = authority(SIGNING)?;
         let phase = match (rotation.introducing, rotation.retiring) {
             (None, None) => Phase::Settled,
-            (Some(pace), None) => Phase::Introducing { next: authority(NEXT)?, pace },
-            (None, Some(pace)) => {
-                Phase::Retiring { previous: read_certificate(text(PREVIOUS)?, PREVIOUS)?, pace }
+            (Some(progress), None) => Phase::Introducing { next: authority(NEXT)?, progress },
+            (None, Some(progress)) => {
+                Phase::Retiring { previous: read_certificate(text(PREVIOUS)?, PREVIOUS)?, progress }
             }
             (Some(_), Some(_)) => return Err(unclear),
         };
-        Ok(Self::of(signing, phase, rotation.heard))
+        Ok(Self::of(signing, phase, rotation.last_request))
     }
 }

@@ -128,36 +128,36 @@ pub struct Authorities {
     signing: Authority,
     phase: Phase,
     /// The last handled request for a rotation.
-    heard: Option<String>,
+    last_request: Option<String>,
 }
 
 /// The phase of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Settled,
-    Introducing { next: Authority, pace: Pace },
-    Retiring { previous: Certificate, pace: Pace },
+    Introducing { next: Authority, progress: PhaseProgress },
+    Retiring { previous: Certificate, progress: PhaseProgress },
 }
 
 /// The progress of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pace {
+pub(super) struct PhaseProgress {
     /// The time of its begin.
     pub(super) since: Timestamp,
     /// The time of the first report that every data plane has the edition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<Timestamp>,
+    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    pub(super) confirmed_at: Option<Timestamp>,
 }
 
-impl Pace {
+impl PhaseProgress {
     const fn begin(now: Timestamp) -> Self {
-        Self { since: now, told: None }
+        Self { since: now, confirmed_at: None }
     }
 
     /// The time at which all processes have the edition, or hold no valid certificate from before.
     fn end(&self, lifetimes: &Lifetimes) -> Timestamp {
         let latest = self.latest(lifetimes);
-        self.told.map_or(latest, |told| latest.min(later(told, lifetimes.overlap)))
+        self.confirmed_at.map_or(latest, |confirmed| latest.min(later(confirmed, lifetimes.overlap)))
     }
 
     /// The time at which all certificates from before the phase have expired.
@@ -176,8 +176,8 @@ impl Authorities {
         Ok(Self::of(signing, Phase::Settled, request.map(str::to_owned)))
     }
 
-    pub(super) const fn of(signing: Authority, phase: Phase, heard: Option<String>) -> Self {
-        Self { signing, phase, heard }
+    pub(super) const fn of(signing: Authority, phase: Phase, last_request: Option<String>) -> Self {
+        Self { signing, phase, last_request }
     }
 
     /// The authority that signs.
@@ -198,8 +198,8 @@ impl Authorities {
         }
     }
 
-    pub(super) fn heard(&self) -> Option<&str> {
-        self.heard.as_deref()
+    pub(super) fn last_request(&self) -> Option<&str> {
+        self.last_request.as_deref()
     }
 
     /// The trusted authorities, the signing one first.
@@ -236,7 +236,9 @@ impl Authorities {
     pub fn latest_step(&self, lifetimes: &Lifetimes) -> Option<Timestamp> {
         match &self.phase {
             Phase::Settled => None,
-            Phase::Introducing { pace, .. } | Phase::Retiring { pace, .. } => Some(pace.latest(lifetimes)),
+            Phase::Introducing { progress, .. } | Phase::Retiring { progress, .. } => {
+                Some(progress.latest(lifetimes))
+            }
         }
     }
 
@@ -259,41 +261,40 @@ impl Authorities {
         if self.signing.certificate().has_expired(now) {
             return Self::new(now, request, lifetimes).map(Some);
         }
-        let heard = self.heard.clone();
+        let last_request = self.last_request.clone();
         Ok(match &self.phase {
             Phase::Settled => {
-                let is_asked = request.is_some() && request != self.heard();
+                let is_asked = request.is_some() && request != self.last_request();
                 if !is_asked && !self.signing.certificate().needs_renewal(now) {
                     return Ok(None);
                 }
                 let next = Authority::new(now, lifetimes.authority)?;
-                let phase = Phase::Introducing { next, pace: Pace::begin(now) };
-                Some(Self::of(self.signing.clone(), phase, request.map(str::to_owned).or(heard)))
+                let phase = Phase::Introducing { next, progress: PhaseProgress::begin(now) };
+                Some(Self::of(self.signing.clone(), phase, request.map(str::to_owned).or(last_request)))
             }
-            Phase::Introducing { next, pace } => (now >= pace.end(lifetimes)).then(|| {
+            Phase::Introducing { next, progress } => (now >= progress.end(lifetimes)).then(|| {
                 let previous = self.signing.certificate().clone();
-                let phase = Phase::Retiring { previous, pace: Pace::begin(now) };
-                Self::of(next.clone(), phase, heard)
+                let phase = Phase::Retiring { previous, progress: PhaseProgress::begin(now) };
+                Self::of(next.clone(), phase, last_request)
             }),
-            Phase::Retiring { pace, .. } => {
-                (now >= pace.end(lifetimes)).then(|| Self::of(self.signing.clone(), Phase::Settled, heard))
-            }
+            Phase::Retiring { progress, .. } => (now >= progress.end(lifetimes))
+                .then(|| Self::of(self.signing.clone(), Phase::Settled, last_request)),
         })
     }
 
     /// Records that every data plane has an edition; `None` if that was known.
     #[must_use]
-    pub fn told(&self, edition: &Edition, now: Timestamp) -> Option<Self> {
+    pub fn confirm_edition(&self, edition: &Edition, now: Timestamp) -> Option<Self> {
         if *edition != self.edition() {
             return None;
         }
-        let noted = |pace: &Pace| Pace { told: Some(now), ..*pace };
+        let noted = |progress: &PhaseProgress| PhaseProgress { confirmed_at: Some(now), ..*progress };
         let phase = match &self.phase {
-            Phase::Introducing { next, pace } if pace.told.is_none() => {
-                Phase::Introducing { next: next.clone(), pace: noted(pace) }
+            Phase::Introducing { next, progress } if progress.confirmed_at.is_none() => {
+                Phase::Introducing { next: next.clone(), progress: noted(progress) }
             }
-            Phase::Retiring { previous, pace } if pace.told.is_none() => {
-                Phase::Retiring { previous: previous.clone(), pace: noted(pace) }
+            Phase::Retiring { previous, progress } if progress.confirmed_at.is_none() => {
+                Phase::Retiring { previous: previous.clone(), progress: noted(progress) }
             }
             Phase::Settled | Phase::Introducing { .. } | Phase::Retiring { .. } => return None,
         };

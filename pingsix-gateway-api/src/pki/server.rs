@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::IssueError;
 use super::authority::Purpose;
 use super::certificate::Certificate;
-use super::keeper::{AuthorityOptions, FeedAuthority};
+use super::reconciler::{AuthorityOptions, FeedAuthority};
 use super::rotation::{Authorities, Edition, Lifetimes};
 use crate::health::Gate;
 

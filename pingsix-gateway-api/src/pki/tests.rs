@@ -248,13 +248,13 @@ fn a_rotation_waits_for_everybody_or_for_certificates_to_expire() {
     assert_eq!(step(&introducing, plus(now, lifetimes.overlap()), Some("after")), None, "nobody was told");
 
     // A report about a former edition does not count.
-    assert_eq!(introducing.told(&settled.edition(), now), None);
+    assert_eq!(introducing.confirm_edition(&settled.edition(), now), None);
     let later = plus(now, Duration::from_hours(5));
-    let told = introducing.told(&introducing.edition(), later).unwrap();
-    assert_eq!(told.told(&told.edition(), later), None, "the first time counts");
-    assert_eq!(step(&told, plus(later, lifetimes.overlap() / 2), Some("after")), None);
+    let confirmed = introducing.confirm_edition(&introducing.edition(), later).unwrap();
+    assert_eq!(confirmed.confirm_edition(&confirmed.edition(), later), None, "the first time counts");
+    assert_eq!(step(&confirmed, plus(later, lifetimes.overlap() / 2), Some("after")), None);
     let now = plus(later, lifetimes.overlap());
-    let retiring = step(&told, now, Some("after")).unwrap();
+    let retiring = step(&confirmed, now, Some("after")).unwrap();
     assert_ne!(retiring.signing(), settled.signing());
     assert_eq!(retiring.trusted().last(), Some(settled.signing().certificate()));
     assert_ne!(retiring.edition(), introducing.edition());
@@ -280,10 +280,10 @@ fn a_rotation_waits_for_everybody_or_for_certificates_to_expire() {
 fn authorities_are_the_same_after_they_were_written_and_read() {
     let settled = Authorities::new(start(), None, &lifetimes()).unwrap();
     let introducing = settled.step(start(), Some("now"), &lifetimes()).unwrap().unwrap();
-    let told = introducing.told(&introducing.edition(), start()).unwrap();
-    let retiring = told.step(plus(start(), lifetimes().overlap()), None, &lifetimes()).unwrap().unwrap();
+    let confirmed = introducing.confirm_edition(&introducing.edition(), start()).unwrap();
+    let retiring = confirmed.step(plus(start(), lifetimes().overlap()), None, &lifetimes()).unwrap().unwrap();
     let held = written(&settled, None, start());
-    for authorities in [&settled, &introducing, &told, &retiring] {
+    for authorities in [&settled, &introducing, &confirmed, &retiring] {
         let read = Authorities::from_data(&authorities.to_data()).unwrap();
         assert_eq!(&read, authorities);
         assert_eq!(read.edition(), authorities.edition());
@@ -367,12 +367,12 @@ fn keys_are_never_shown() {
 async fn data_planes_are_told_what_to_hold_and_what_they_hold_is_kept() {
     let server = crate::fixture::api_server::ApiServer::default();
     let name = pingsix_translate::ObjectName::new("home", "feed-authority");
-    let (keeper, authority) = super::start(server.client(), AuthorityOptions::new(name, "feed"));
+    let (reconciler, authority) = super::start(server.client(), AuthorityOptions::new(name, "feed"));
     let prefixes = prefixes(&["/p/web"]);
     assert!(matches!(authority.issue("web", &prefixes, None), Err(IdentityError::Unknown)));
     let stop = tokio_util::sync::CancellationToken::new();
     let mut changes = authority.changes();
-    let running = tokio::spawn(keeper.run(crate::leader::Leadership::always(), stop.clone()));
+    let running = tokio::spawn(reconciler.run(crate::leader::Leadership::always(), stop.clone()));
     changes.changed().await.unwrap();
     let held = authority.issue("web", &prefixes, None).unwrap();
     assert!(held.renewal.is_some() && held.edition == authority.authorities().unwrap().edition());
@@ -465,9 +465,9 @@ impl Simulation {
             }
         }
         if !self.planes.iter().any(|plane| self.authorities.waits_for(&plane.secret, self.now))
-            && let Some(told) = self.authorities.told(&self.authorities.edition(), self.now)
+            && let Some(confirmed) = self.authorities.confirm_edition(&self.authorities.edition(), self.now)
         {
-            self.become_(told);
+            self.become_(confirmed);
         }
     }
 

@@ -108,13 +108,17 @@ impl fmt::Display for PassFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign { kind, name, .. } => {
-                write!(f, "{kind} \"{name}\" exists and belongs to somebody else; it is left alone.")
+                write!(
+                    f,
+                    "{kind} \"{name}\" exists and belongs to another owner. The controller \
+                 does not change the object."
+                )
             }
             Self::Request { verb, kind, name, fault } if fault.category == FaultCategory::Forbidden => {
                 write!(
                     f,
-                    "The controller is not allowed to {verb} {kind} \"{name}\": {}. The manifests in deploy/data-planes grant \
-                     what running data planes takes.",
+                    "The controller is not allowed to {verb} {kind} \"{name}\": {}. The manifests in \
+                     deploy/data-planes grant the permission.",
                     sentence(fault)
                 )
             }

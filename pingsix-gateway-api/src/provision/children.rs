@@ -167,7 +167,7 @@ struct Watch {
     /// Whether the last try was forbidden.
     is_forbidden: bool,
     /// The newest delivered version.
-    seen: u64,
+    newest: u64,
     /// The last complaint: a lasting fault is logged once.
     complaint: Option<FaultCategory>,
 }
@@ -196,7 +196,7 @@ impl Children {
                     listing: BTreeMap::new(),
                     is_listed: false,
                     is_forbidden: false,
-                    seen: 0,
+                    newest: 0,
                     complaint: None,
                 });
             }
@@ -215,11 +215,11 @@ impl Children {
 
     /// An object of an owner.
     pub(super) fn of_owner(&self, key: &ChildKey, uid: &str) -> Option<&Observed> {
-        self.known.get(key).filter(|held| held.is_owned_by(uid))
+        self.known.get(key).filter(|child| child.is_owned_by(uid))
     }
 
     /// Whether the watch of an object is permitted.
-    pub(super) fn is_seen(&self, key: &ChildKey) -> bool {
+    pub(super) fn is_watched(&self, key: &ChildKey) -> bool {
         self.watch_of(key).is_some_and(|watch| !watch.is_forbidden)
     }
 
@@ -234,7 +234,7 @@ impl Children {
                 let is_news = match self.known.get(&key) {
                     Some(known) => known.version < observed.version,
                     // A watch that has passed this version has delivered the deletion as well.
-                    None => self.seen(&key) < observed.version,
+                    None => self.version_of(&key) < observed.version,
                 };
                 if is_news {
                     self.known.insert(key, *observed);
@@ -249,8 +249,8 @@ impl Children {
     }
 
     /// The version that the watch of an object has reached.
-    fn seen(&self, key: &ChildKey) -> u64 {
-        self.watch_of(key).map_or(0, |watch| watch.seen)
+    fn version_of(&self, key: &ChildKey) -> u64 {
+        self.watch_of(key).map_or(0, |watch| watch.newest)
     }
 
     /// The watch of an object.
@@ -298,7 +298,7 @@ impl Children {
             }
             watcher::Event::InitApply(object) => {
                 let (key, observed) = read(object);
-                watch.seen = watch.seen.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 watch.listing.insert(key, observed);
                 Vec::new()
             }
@@ -330,7 +330,7 @@ impl Children {
             watcher::Event::Apply(object) => {
                 watch.complaint = None;
                 let (key, observed) = read(object);
-                watch.seen = watch.seen.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 // The result of a request may be newer.
                 if self.known.get(&key).is_some_and(|known| known.version > observed.version) {
                     return Vec::new();
@@ -343,7 +343,7 @@ impl Children {
             }
             watcher::Event::Delete(object) => {
                 let (key, observed) = read(object);
-                watch.seen = watch.seen.max(observed.version);
+                watch.newest = watch.newest.max(observed.version);
                 // An object of the same name may have been created since.
                 if self.known.get(&key).is_some_and(|known| known.uid != observed.uid) {
                     return Vec::new();
@@ -415,7 +415,7 @@ mod tests {
             Self(Children::watch(&client, &Namespaces::All, "us"), (ChildKind::Service, name))
         }
 
-        fn hear(&mut self, event: watcher::Event<DynamicObject>) {
+        fn apply(&mut self, event: watcher::Event<DynamicObject>) {
             let index = ChildKind::ALL.iter().position(|kind| *kind == ChildKind::Service).unwrap();
             self.0.take(index, Ok(event));
         }
@@ -435,20 +435,20 @@ mod tests {
         let mut known = Known::new();
         known.note(noted("1", 5));
         assert_eq!(known.is(), Some(("1", 5, 0)), "before the watch tells of it");
-        known.hear(watcher::Event::Apply(service("1", 5, None)));
-        known.hear(watcher::Event::Apply(service("1", 7, Some("192.0.2.1"))));
+        known.apply(watcher::Event::Apply(service("1", 5, None)));
+        known.apply(watcher::Event::Apply(service("1", 7, Some("192.0.2.1"))));
         known.note(noted("1", 5));
         assert_eq!(known.is(), Some(("1", 7, 1)), "the address stays");
         known.note(noted("1", 9));
-        known.hear(watcher::Event::Apply(service("1", 8, Some("192.0.2.1"))));
+        known.apply(watcher::Event::Apply(service("1", 8, Some("192.0.2.1"))));
         assert_eq!(known.is(), Some(("1", 9, 0)), "nor does a watch that is behind");
 
-        known.hear(watcher::Event::Delete(service("1", 11, None)));
+        known.apply(watcher::Event::Delete(service("1", 11, None)));
         known.note(noted("1", 9));
         assert_eq!(known.is(), None, "what is gone stays so");
         known.note(noted("2", 13));
         known.note(ChildChange::Deleted { uid: "1".to_owned() });
-        known.hear(watcher::Event::Delete(service("1", 11, None)));
+        known.apply(watcher::Event::Delete(service("1", 11, None)));
         assert_eq!(known.is(), Some(("2", 13, 0)), "another one of its name");
         known.note(ChildChange::Deleted { uid: "2".to_owned() });
         assert_eq!(known.is(), None);

@@ -34,10 +34,10 @@ const USUAL_GRACE: u64 = 30;
 
 /// The keys that all processes of an owner have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum HeldKeys {
+pub enum DeployedKeys {
     /// No process exists.
     #[default]
-    Nobody,
+    NoProcess,
     /// Each process has these keys; empty if a process may have none.
     All(Keyring),
 }
@@ -58,7 +58,7 @@ pub enum KeyringFault {
         entry: String,
     },
     /// The keys of the processes are unknown, and the next keys depend on them.
-    #[error("It is not known yet which keys its processes have.")]
+    #[error("The keys of its processes are still unknown.")]
     Unknown,
 }
 
@@ -74,11 +74,11 @@ pub(crate) struct KeyPlan {
 impl KeyPlan {
     /// Whether the keys of processes are being replaced, so that a process may be unable to read the documents for a
     /// moment.
-    pub(crate) fn is_under_way(&self, held: &HeldKeys) -> bool {
+    pub(crate) fn is_under_way(&self, deployed: &DeployedKeys) -> bool {
         let set = |keyring: &Keyring| keyring.0.iter().cloned().collect::<BTreeSet<String>>();
-        match (&self.processes, held) {
-            (Ok(next), HeldKeys::All(held)) => set(next) != set(held),
-            (Ok(_), HeldKeys::Nobody) | (Err(_), _) => false,
+        match (&self.processes, deployed) {
+            (Ok(next), DeployedKeys::All(deployed)) => set(next) != set(deployed),
+            (Ok(_), DeployedKeys::NoProcess) | (Err(_), _) => false,
         }
     }
 }
@@ -92,23 +92,23 @@ impl KeyPlan {
 /// - If processes have no key at all, they read plaintext until all of them have one.
 /// - Without encryption, documents are plaintext at once, before the processes lose their keys.
 /// - While the requested keys are not available, processes keep their keys, and documents their encryption.
-pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, held: &HeldKeys) -> KeyPlan {
-    let nobodys = Keyring::default();
-    let (has_processes, held) = match held {
-        HeldKeys::Nobody => (false, &nobodys),
-        HeldKeys::All(held) => (true, held),
+pub(crate) fn plan(asked: Option<&Result<Keyring, KeyringFault>>, deployed: &DeployedKeys) -> KeyPlan {
+    let none = Keyring::default();
+    let (has_processes, deployed) = match deployed {
+        DeployedKeys::NoProcess => (false, &none),
+        DeployedKeys::All(deployed) => (true, deployed),
     };
     match asked {
         None => KeyPlan { seal: Ok(None), processes: Ok(Keyring::default()) },
         Some(Err(why)) if has_processes => {
-            KeyPlan { seal: Ok(held.0.first().cloned()), processes: Err(why.clone()) }
+            KeyPlan { seal: Ok(deployed.0.first().cloned()), processes: Err(why.clone()) }
         }
         Some(Err(why)) => KeyPlan { seal: Err(why.clone()), processes: Err(why.clone()) },
         Some(Ok(asked)) if has_processes => {
-            if let Some(key) = asked.0.iter().find(|key| held.0.contains(*key)) {
+            if let Some(key) = asked.0.iter().find(|key| deployed.0.contains(*key)) {
                 return KeyPlan { seal: Ok(Some(key.clone())), processes: Ok(asked.clone()) };
             }
-            let before = held.0.first();
+            let before = deployed.0.first();
             let next = asked.0.iter().chain(before).cloned().collect();
             KeyPlan { seal: Ok(before.cloned()), processes: Ok(Keyring(next)) }
         }
@@ -124,32 +124,32 @@ pub struct KeyRecord {
     /// The keyring at the start of processes.
     pub keyring: Keyring,
     /// The keys of it that all running processes have.
-    pub held: Keyring,
+    pub deployed: Keyring,
 }
 
 impl KeyRecord {
     /// The next record for processes that start with these keys.
-    pub(super) fn next(&self, rollout: Option<&Rollout>, keyring: Keyring, held: &HeldKeys) -> Self {
+    pub(super) fn next(&self, rollout: Option<&Rollout>, keyring: Keyring, deployed: &DeployedKeys) -> Self {
         let last = rollout.map_or(0, |rollout| rollout.edition).max(self.edition);
         let edition = if keyring == self.keyring { self.edition } else { last + 1 };
-        let held = match held {
-            HeldKeys::Nobody => keyring.clone(),
-            HeldKeys::All(held) => {
-                Keyring(keyring.0.iter().filter(|key| held.0.contains(key)).cloned().collect())
+        let deployed = match deployed {
+            DeployedKeys::NoProcess => keyring.clone(),
+            DeployedKeys::All(deployed) => {
+                Keyring(keyring.0.iter().filter(|key| deployed.0.contains(key)).cloned().collect())
             }
         };
-        Self { edition, keyring, held }
+        Self { edition, keyring, deployed }
     }
 
     /// The keys that all processes have; `is_over`: all Pods are of the template of the Deployment.
-    pub(super) fn held(&self, rollout: &Rollout, is_over: bool) -> &Keyring {
-        if is_over && rollout.edition == self.edition { &self.keyring } else { &self.held }
+    pub(super) fn deployed(&self, rollout: &Rollout, is_over: bool) -> &Keyring {
+        if is_over && rollout.edition == self.edition { &self.keyring } else { &self.deployed }
     }
 
     /// The text in the Secret; `None` if nothing was ever encrypted.
     pub(super) fn to_text(&self) -> Option<String> {
-        let Self { edition, keyring, held } = self;
-        let text = json!({ "edition": edition, "keyring": keyring.0, "held": held.0 });
+        let Self { edition, keyring, deployed } = self;
+        let text = json!({ "edition": edition, "keyring": keyring.0, "held": deployed.0 });
         (*edition > 0).then(|| text.to_string())
     }
 
@@ -163,7 +163,7 @@ impl KeyRecord {
             Keyring(keys.filter_map(|key| Some(key.as_str()?.to_owned())).collect())
         };
         let edition = record.get("edition").and_then(Value::as_u64).unwrap_or_default();
-        Self { edition, keyring: keys("keyring"), held: keys("held") }
+        Self { edition, keyring: keys("keyring"), deployed: keys("held") }
     }
 }
 
@@ -199,7 +199,7 @@ impl Rollout {
 
     /// Whether Pods of the template may have unrecorded keys.
     pub(super) fn may_add_to(&self, record: &KeyRecord) -> bool {
-        self.edition == record.edition && record.held != record.keyring
+        self.edition == record.edition && record.deployed != record.keyring
     }
 }
 

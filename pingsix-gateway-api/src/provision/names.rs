@@ -1,7 +1,7 @@
-//! Names and label values of what is made for an owner.
+//! Names and label values of the objects of an owner.
 //!
-//! They follow from the owner alone, so that they never change, and no two owners of a namespace share one. What is longer
-//! than Kubernetes allows is cut and ends with a digest of all of it.
+//! They follow from the owner alone, so they never change, and no two owners of a namespace share one. A longer
+//! name than Kubernetes allows is cut and ends with a digest of the complete name.
 
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
@@ -50,8 +50,8 @@ pub(super) fn config_secret(infrastructure: &Infrastructure) -> ObjectName {
     ObjectName::new(infrastructure.namespace.clone(), Names::of(&infrastructure.owner).config)
 }
 
-/// A DNS label that begins with a letter, as the name of a Service has to, of at most `limit` characters. What is one
-/// already stays as it is.
+/// A DNS label that begins with a letter, as the name of a Service has to, of at most `limit` characters. A valid
+/// label stays as it is.
 fn label(name: &str, limit: usize) -> String {
     let is_label = name.starts_with(|first: char| first.is_ascii_lowercase()) && !name.contains('.');
     if is_label && name.len() <= limit {

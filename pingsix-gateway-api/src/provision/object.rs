@@ -74,7 +74,7 @@ impl fmt::Display for ChildKind {
     }
 }
 
-/// An object as it is applied. What nobody says is left to Kubernetes, and to others.
+/// An object for server-side apply. Absent fields belong to Kubernetes or to other clients.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Child {

@@ -48,7 +48,7 @@ pub(super) fn budget(plan: &Plan<'_>) -> Value {
     } })
 }
 
-/// The template, with the patch in it. What the Deployment and the Service know Pods by stays whatever the patch says.
+/// The template with the patch. The patch cannot change the labels by which the Deployment and the Service select Pods.
 fn template(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
     let mut labels = plan.labels();
     labels.insert(DATA_PLANE.to_owned(), "true".to_owned());

@@ -27,7 +27,7 @@ use super::apply::{ApiWriter, Applied, Outcome, PassFault, Work};
 use super::children::{ChildKey, Children};
 use super::keys::{KeyringFault, Rollout};
 use super::{
-    ChildKind, HeldKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
+    ChildKind, DeployedKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
     ProvisionedOwners, Wanted, names, objects, service_name,
 };
 use crate::leader::Leadership;
@@ -66,7 +66,7 @@ pub(crate) struct Parts {
 pub(crate) struct Provisioner {
     parts: Parts,
     children: Children,
-    desks: BTreeMap<ObjectKey, OwnerState>,
+    owners: BTreeMap<ObjectKey, OwnerState>,
     leads: bool,
     /// Owners that a rotation of the feed's authority waits for, because their Secrets cannot be written.
     waited_for: BTreeSet<ObjectKey>,
@@ -78,7 +78,7 @@ struct OwnerState {
     /// The need at the last pass.
     need: Option<Need>,
     is_due: bool,
-    is_under_way: bool,
+    is_running: bool,
     pace: Pace,
     applied: BTreeMap<ChildKey, Applied>,
     fault: Option<String>,
@@ -87,7 +87,7 @@ struct OwnerState {
     /// The time since which all Pods have the template, and the generation of the Deployment.
     settled: Option<(i64, Instant)>,
     /// The edition of the running pass, and the edition of the last successful one.
-    coming: Option<Edition>,
+    running_edition: Option<Edition>,
     edition: Option<Edition>,
 }
 
@@ -98,7 +98,7 @@ impl Provisioner {
     pub(crate) fn new(parts: Parts) -> Self {
         let managed_by = parts.installation.managed_by();
         let children = Children::watch(&parts.client, &parts.namespaces, &managed_by);
-        Self { parts, children, desks: BTreeMap::new(), leads: false, waited_for: BTreeSet::new() }
+        Self { parts, children, owners: BTreeMap::new(), leads: false, waited_for: BTreeSet::new() }
     }
 
     /// Runs until it is stopped. The loss of leadership cancels running passes.
@@ -120,8 +120,8 @@ impl Provisioner {
                     self.leads = false;
                     passes.clear();
                     // The outcome of requests in progress is unknown.
-                    self.desks.clear();
-                    self.tell();
+                    self.owners.clear();
+                    self.report();
                 }
                 owners = self.children.next() => owners.into_iter().for_each(|owner| self.mark_due(owner)),
                 Ok(()) = wanted.changed() => self.compare(),
@@ -136,7 +136,7 @@ impl Provisioner {
                 }
             }
             self.begin(&mut passes, &leadership);
-            self.tell();
+            self.report();
             self.acknowledge();
         }
     }
@@ -146,24 +146,24 @@ impl Provisioner {
         if !self.leads || !self.children.is_listed() {
             return None;
         }
-        let waiting = self.desks.values().filter(|desk| !desk.is_under_way);
-        let due = waiting.filter_map(|desk| match (desk.is_due, desk.pace.next()) {
+        let waiting = self.owners.values().filter(|state| !state.is_running);
+        let due = waiting.filter_map(|state| match (state.is_due, state.pace.next()) {
             (true, next) => next,
-            (false, _) => desk.renewal,
+            (false, _) => state.renewal,
         });
         due.min()
     }
 
     fn mark_due(&mut self, owner: ObjectKey) {
         if self.leads {
-            self.desks.entry(owner).or_default().is_due = true;
+            self.owners.entry(owner).or_default().is_due = true;
         }
     }
 
     fn mark_all_due(&mut self) {
         let wanted: BTreeSet<ObjectKey> = self.parts.wanted.borrow().needs.keys().cloned().collect();
-        let held = self.children.iter().filter_map(|(_, child)| Some(child.owner.as_ref()?.0.clone()));
-        let owners: BTreeSet<ObjectKey> = held.chain(wanted).chain(self.desks.keys().cloned()).collect();
+        let present = self.children.iter().filter_map(|(_, child)| Some(child.owner.as_ref()?.0.clone()));
+        let owners: BTreeSet<ObjectKey> = present.chain(wanted).chain(self.owners.keys().cloned()).collect();
         for owner in owners {
             self.mark_due(owner);
         }
@@ -175,12 +175,12 @@ impl Provisioner {
         let wanted = wanted.borrow();
         let mut others: Vec<ObjectKey> = Vec::new();
         for (owner, need) in &wanted.needs {
-            if self.desks.get(owner).and_then(|desk| desk.need.as_ref()) != Some(need) {
+            if self.owners.get(owner).and_then(|state| state.need.as_ref()) != Some(need) {
                 others.push(owner.clone());
             }
         }
-        let held = self.children.iter().filter_map(|(_, child)| Some(&child.owner.as_ref()?.0));
-        let unwanted = held.chain(self.desks.keys()).filter(|owner| !wanted.needs.contains_key(owner));
+        let present = self.children.iter().filter_map(|(_, child)| Some(&child.owner.as_ref()?.0));
+        let unwanted = present.chain(self.owners.keys()).filter(|owner| !wanted.needs.contains_key(owner));
         others.extend(unwanted.cloned());
         drop(wanted);
         for owner in others {
@@ -194,23 +194,23 @@ impl Provisioner {
             return;
         }
         let now = Instant::now();
-        let is_due = |desk: &OwnerState| {
-            let may = desk.pace.next().is_none_or(|next| next <= now);
-            !desk.is_under_way && (desk.is_due && may || desk.renewal.is_some_and(|renewal| renewal <= now))
+        let is_due = |state: &OwnerState| {
+            let may = state.pace.next().is_none_or(|next| next <= now);
+            !state.is_running && (state.is_due && may || state.renewal.is_some_and(|renewal| renewal <= now))
         };
         let due: Vec<ObjectKey> =
-            self.desks.iter().filter(|(_, desk)| is_due(desk)).map(|(owner, _)| owner.clone()).collect();
+            self.owners.iter().filter(|(_, state)| is_due(state)).map(|(owner, _)| owner.clone()).collect();
         for owner in due {
             if passes.len() >= CONCURRENCY {
                 return;
             }
             let work = self.work(&owner);
-            let Some(desk) = self.desks.get_mut(&owner) else { continue };
-            (desk.is_due, desk.renewal) = (false, desk.renewal.filter(|renewal| *renewal > now));
+            let Some(state) = self.owners.get_mut(&owner) else { continue };
+            (state.is_due, state.renewal) = (false, state.renewal.filter(|renewal| *renewal > now));
             match work {
                 Ok(Some(prepared)) => {
-                    (desk.is_under_way, desk.renewal) = (true, prepared.renewal);
-                    desk.coming.clone_from(&prepared.edition);
+                    (state.is_running, state.renewal) = (true, prepared.renewal);
+                    state.running_edition.clone_from(&prepared.edition);
                     let hand = ApiWriter {
                         client: self.parts.client.clone(),
                         field_manager: self.parts.field_manager.clone(),
@@ -228,20 +228,20 @@ impl Provisioner {
                     }));
                 }
                 Ok(None) => {
-                    desk.fault = None;
-                    desk.pace.settled();
-                    if desk.need.is_none() {
-                        self.desks.remove(&owner);
+                    state.fault = None;
+                    state.pace.settled();
+                    if state.need.is_none() {
+                        self.owners.remove(&owner);
                     }
                 }
                 Err(fault) => {
                     // A fact that is unknown at the start, or while a Secret follows its reference, is usually known a
                     // moment later. The status must not change for that moment.
-                    if desk.pace.has_failed() {
-                        desk.fault = Some(fault.to_string());
+                    if state.pace.has_failed() {
+                        state.fault = Some(fault.to_string());
                     }
-                    desk.pace.failed(now, None, &Pacing::default());
-                    desk.is_due = true;
+                    state.pace.failed(now, None, &Pacing::default());
+                    state.is_due = true;
                 }
             }
         }
@@ -252,9 +252,9 @@ impl Provisioner {
         let wanted = self.parts.wanted.borrow();
         let (need, is_unwanted) = (wanted.needs.get(owner).cloned(), wanted.is_unwanted(owner));
         drop(wanted);
-        let Some(desk) = self.desks.get_mut(owner) else { return Ok(None) };
-        desk.need.clone_from(&need);
-        let applied = desk.applied.clone();
+        let Some(state) = self.owners.get_mut(owner) else { return Ok(None) };
+        state.need.clone_from(&need);
+        let applied = state.applied.clone();
         let of_owner =
             self.children.iter().filter(|(_, child)| child.owner.as_ref().is_some_and(|(of, _)| of == owner));
         let mut observed: BTreeMap<_, _> =
@@ -304,32 +304,32 @@ impl Provisioner {
         let (record, rollout) = self.keys(infrastructure);
         let (record, rollout) = (record.clone(), rollout.cloned());
         let mut look_again = None;
-        let held = match &rollout {
-            None => self.held(infrastructure),
+        let deployed = match &rollout {
+            None => self.deployed_keys(infrastructure),
             Some(rollout) => {
                 let over_at = self.outlast(owner, rollout);
                 let is_over = over_at.is_some_and(|at| at <= Instant::now());
                 look_again = over_at.filter(|_| !is_over && rollout.may_add_to(&record));
-                HeldKeys::All(record.held(rollout, is_over).clone())
+                DeployedKeys::All(record.deployed(rollout, is_over).clone())
             }
         };
-        (record.next(rollout.as_ref(), keyring, &held), look_again)
+        (record.next(rollout.as_ref(), keyring, &deployed), look_again)
     }
 
     /// The time at which all Pods of former templates have ended, if no event comes. Terminating Pods are not counted
     /// by a Deployment, and still read.
     fn outlast(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
-        let desk = self.desks.get_mut(owner)?;
-        let before = desk.settled.filter(|(generation, _)| *generation == rollout.generation);
-        desk.settled =
+        let state = self.owners.get_mut(owner)?;
+        let before = state.settled.filter(|(generation, _)| *generation == rollout.generation);
+        state.settled =
             rollout.is_complete.then(|| before.unwrap_or_else(|| (rollout.generation, Instant::now())));
-        desk.settled.map(|(_, since)| since + rollout.grace)
+        state.settled.map(|(_, since)| since + rollout.grace)
     }
 
     /// The record of an owner's keys, and the rollout of its Deployment, if it exists.
     fn keys(&self, infrastructure: &Infrastructure) -> (&KeyRecord, Option<&Rollout>) {
         static NONE: KeyRecord =
-            KeyRecord { edition: 0, keyring: Keyring(Vec::new()), held: Keyring(Vec::new()) };
+            KeyRecord { edition: 0, keyring: Keyring(Vec::new()), deployed: Keyring(Vec::new()) };
         let uid = infrastructure.uid.as_deref().unwrap_or_default();
         let config = (ChildKind::Secret, names::config_secret(infrastructure));
         let deployment = (ChildKind::Deployment, service_name(infrastructure));
@@ -339,13 +339,13 @@ impl Provisioner {
     }
 
     /// The recorded keys that all processes of an owner have. Only the record knows them.
-    fn held(&self, infrastructure: &Infrastructure) -> HeldKeys {
+    fn deployed_keys(&self, infrastructure: &Infrastructure) -> DeployedKeys {
         let deployment = (ChildKind::Deployment, service_name(infrastructure));
         match self.keys(infrastructure) {
-            (record, Some(_)) => HeldKeys::All(record.held.clone()),
-            (_, None) if self.children.is_seen(&deployment) => HeldKeys::Nobody,
+            (record, Some(_)) => DeployedKeys::All(record.deployed.clone()),
+            (_, None) if self.children.is_watched(&deployment) => DeployedKeys::NoProcess,
             // Unobserved processes may exist, with any keys.
-            (_, None) => HeldKeys::All(Keyring::default()),
+            (_, None) => DeployedKeys::All(Keyring::default()),
         }
     }
 
@@ -366,10 +366,10 @@ impl Provisioner {
         let uris = uris.collect::<Result<BTreeSet<_>, _>>()?;
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
         let uid = uid.unwrap_or_default();
-        let held = self.children.get(&feed).filter(|held| held.is_owned_by(uid));
-        let held = held.and_then(|held| held.identity.as_ref());
-        match authority.issue(&owner.name.to_string(), &uris, held) {
-            Ok(held) => Ok(Some(held)),
+        let identity = self.children.get(&feed).filter(|child| child.is_owned_by(uid));
+        let identity = identity.and_then(|child| child.identity.as_ref());
+        match authority.issue(&owner.name.to_string(), &uris, identity) {
+            Ok(identity) => Ok(Some(identity)),
             Err(IdentityError::Unknown) => Err(Unprepared::UnknownAuthority),
             Err(IdentityError::Issue(error)) => Err(error.into()),
         }
@@ -381,27 +381,27 @@ impl Provisioner {
             self.children.note(key, observed);
         }
         let now = Instant::now();
-        let Some(desk) = self.desks.get_mut(owner) else { return };
-        desk.is_under_way = false;
-        desk.applied = applied;
+        let Some(state) = self.owners.get_mut(owner) else { return };
+        state.is_running = false;
+        state.applied = applied;
         match &fault {
             None => {
-                if desk.fault.take().is_some() {
+                if state.fault.take().is_some() {
                     tracing::info!(%owner, "data planes are provisioned now");
                 }
-                desk.edition = desk.coming.take();
-                desk.pace.wrote(now, &Pacing::default());
-                if desk.need.is_none() && !desk.is_due {
-                    self.desks.remove(owner);
+                state.edition = state.running_edition.take();
+                state.pace.wrote(now, &Pacing::default());
+                if state.need.is_none() && !state.is_due {
+                    self.owners.remove(owner);
                 }
             }
             Some(fault) => {
                 let (message, category) = (fault.to_string(), fault.category());
-                if desk.fault.as_ref() != Some(&message) {
+                if state.fault.as_ref() != Some(&message) {
                     tracing::warn!(%owner, category, error = message, "data planes cannot be provisioned; retrying");
                 }
-                desk.pace.failed(now, fault.retry_after(), &Pacing::default());
-                (desk.is_due, desk.fault) = (true, Some(message));
+                state.pace.failed(now, fault.retry_after(), &Pacing::default());
+                (state.is_due, state.fault) = (true, Some(message));
             }
         }
         if let Some(PassFault::Foreign { uid, .. }) = fault {
@@ -410,7 +410,7 @@ impl Provisioner {
     }
 
     /// Reports the outcome of all owners.
-    fn tell(&self) {
+    fn report(&self) {
         if !self.children.is_listed() {
             return;
         }
@@ -418,16 +418,16 @@ impl Provisioner {
         let provisioned = |(owner, need): (&ObjectKey, &Need)| {
             let service = (ChildKind::Service, service_name(&need.infrastructure));
             let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
-            let held = self.children.get(&service).filter(|held| held.is_owned_by(uid));
-            let addresses = held.map(|held| held.addresses.clone()).unwrap_or_default();
-            let fault = self.desks.get(owner).and_then(|desk| desk.fault.clone());
-            let keys = self.held(&need.infrastructure);
+            let child = self.children.get(&service).filter(|child| child.is_owned_by(uid));
+            let addresses = child.map(|child| child.addresses.clone()).unwrap_or_default();
+            let fault = self.owners.get(owner).and_then(|state| state.fault.clone());
+            let keys = self.deployed_keys(&need.infrastructure);
             (owner.clone(), Provisioned { addresses, fault, keys })
         };
         let provisioned: ProvisionedOwners = wanted.needs.iter().map(provisioned).collect();
-        self.parts.provisioned.send_if_modified(|held| {
-            let is_other = *held != provisioned;
-            *held = provisioned;
+        self.parts.provisioned.send_if_modified(|last| {
+            let is_other = *last != provisioned;
+            *last = provisioned;
             is_other
         });
     }
@@ -436,11 +436,11 @@ impl Provisioner {
 /// The need of an owner cannot be determined. A condition contains the message for its author.
 #[derive(Debug, Error)]
 enum Unprepared {
-    #[error("The key of status pages is not known yet.")]
+    #[error("The key of status pages is still unknown.")]
     NoKeyOfPages,
     #[error("The feed has TLS, and the controller has no authority for certificates.")]
     NoAuthority,
-    #[error("The authority for certificates is not known yet.")]
+    #[error("The authority for certificates is still unknown.")]
     UnknownAuthority,
     #[error(transparent)]
     Keyring(#[from] KeyringFault),

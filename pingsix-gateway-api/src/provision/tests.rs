@@ -56,7 +56,7 @@ pub(crate) fn material(owner: &ObjectKey) -> Material {
 /// Processes are to have these keys, and have all of them.
 fn with_keys(material: Material, keys: &[&str]) -> Material {
     let keyring = Keyring(keys.iter().map(|key| (*key).to_owned()).collect());
-    Material { keys: KeyRecord { edition: 1, held: keyring.clone(), keyring }, ..material }
+    Material { keys: KeyRecord { edition: 1, deployed: keyring.clone(), keyring }, ..material }
 }
 
 fn identity(ca: &str, certificate: &str, key: &str) -> FeedIdentity {
@@ -255,7 +255,7 @@ fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
     assert_eq!(template(&usual), template(&rotated), "certificates are read when a process connects");
     let mut encrypted = with_keys(usual.clone(), &["CANARY"]);
     assert_ne!(template(&usual), template(&encrypted));
-    encrypted.keys.held = Keyring::default();
+    encrypted.keys.deployed = Keyring::default();
     assert_eq!(template(&encrypted), template(&with_keys(usual, &["CANARY"])), "that others have it too");
     assert!(!template(&encrypted).to_string().contains("CANARY"), "digests alone are shown");
 }

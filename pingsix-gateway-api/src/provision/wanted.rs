@@ -7,7 +7,7 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::status::Address;
 
-use super::{HeldKeys, Keyring, KeyringFault};
+use super::{DeployedKeys, Keyring, KeyringFault};
 
 /// The wanted infrastructure of an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +89,7 @@ pub struct Provisioned {
     /// Why not everything is as it should be, one or more full sentences. The replica that leads alone knows.
     pub fault: Option<String>,
     /// The keys that its processes have.
-    pub keys: HeldKeys,
+    pub keys: DeployedKeys,
 }
 
 /// The states by owner. The state of a missing owner is unknown.

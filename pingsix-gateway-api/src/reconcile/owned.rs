@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::OwnAddresses;
-use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish};
+use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, with_delivery};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ pub(super) struct Owned {
     /// The Secrets and ConfigMaps it refers to.
     pub(super) referenced: BTreeSet<ObjectKey>,
     /// The snapshot that was translated last; `None` before the first translation.
-    pub(super) seen: Option<OwnerSnapshot>,
+    pub(super) translated_snapshot: Option<OwnerSnapshot>,
     /// The objects that wait for their references; the owner itself before the first translation.
     pub(super) waits: Waits,
     /// The objects that it could use at the last translation.
@@ -64,19 +64,24 @@ impl Reconciler {
     }
 
     /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports.
-    pub fn hears(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) -> AcceptanceOutcome {
+    pub fn record_reception(
+        &mut self,
+        data_plane: &DataPlaneKey,
+        reception: Option<Reception>,
+    ) -> AcceptanceOutcome {
         let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
-        let said = reception.as_ref().and_then(|reception| reception.refused.as_ref());
+        let refused = reception.as_ref().and_then(|reception| reception.refused.as_ref());
         let plane = made.tried.get(data_plane).or_else(|| made.planes.get(data_plane));
-        let named = said.zip(plane).map(|((_, said), plane)| named_sources(said, plane)).unwrap_or_default();
-        made.acceptance.hears(data_plane, reception, &named)
+        let named =
+            refused.zip(plane).map(|((_, refused), plane)| named_sources(refused, plane)).unwrap_or_default();
+        made.acceptance.record_reception(data_plane, reception, &named)
     }
 
     /// Advances the time of acceptance. Returns the owners with another publication.
     pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
         let owners = self.owners.iter_mut();
-        let heard = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
-        heard.filter(|(_, heard)| *heard != AcceptanceOutcome::Nothing).collect()
+        let outcomes = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
+        outcomes.filter(|(_, outcome)| *outcome != AcceptanceOutcome::Nothing).collect()
     }
 
     /// The acceptance of an owner's publications by PingSIX.
@@ -113,7 +118,7 @@ impl Reconciler {
             ingresses: ingresses.clone(),
             problems: Vec::new(),
         };
-        Some(finish(own, delivery))
+        Some(with_delivery(own, delivery))
     }
 
     /// The verdict of all Gateways on a route; `None` without any.
@@ -127,8 +132,8 @@ impl Reconciler {
     }
 
     /// The owners whose translation judges a Gateway, ListenerSet or Ingress; empty if none serves it.
-    pub fn owners_that_speak_of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.speakers.of(object)
+    pub fn judging_owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.owner_index.of(object)
     }
 
     /// The verdict of each Gateway and IngressClass on a policy.
@@ -138,7 +143,7 @@ impl Reconciler {
 
     /// The verdict of each owner on an object.
     fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
-        self.speakers.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
+        self.owner_index.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
     }
 
     /// The infrastructure of an owner with managed data planes.

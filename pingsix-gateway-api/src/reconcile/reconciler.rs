@@ -25,7 +25,7 @@ pub struct Reconciler {
     pub(super) options: Arc<Options>,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
     pub(super) owners: BTreeMap<ObjectKey, Owned>,
-    pub(super) speakers: OwnerIndex,
+    pub(super) owner_index: OwnerIndex,
     /// Referenced objects whose existence is known.
     pub(super) answered: BTreeSet<ObjectKey>,
     /// Whether the references have changed since the last call.
@@ -42,7 +42,7 @@ impl Reconciler {
             options: Arc::new(options),
             classes: BTreeMap::new(),
             owners: BTreeMap::new(),
-            speakers: OwnerIndex::default(),
+            owner_index: OwnerIndex::default(),
             answered: BTreeSet::new(),
             references_changed: false,
             findings: Findings::new(),

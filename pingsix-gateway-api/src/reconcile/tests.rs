@@ -143,7 +143,7 @@ impl Follower {
             });
             self.held.insert(publication.data_plane, texts.collect());
         }
-        for object in reconciled.told {
+        for object in reconciled.changed_verdicts {
             let said = self.said(&object);
             self.told.insert((*object).clone(), said);
         }
@@ -165,11 +165,11 @@ impl Follower {
             }
             // Of an Ingress, whether anybody serves it.
             Kind::Ingress => {
-                let owners: Vec<_> = self.reconciler.owners_that_speak_of(object).collect();
+                let owners: Vec<_> = self.reconciler.judging_owners(object).collect();
                 if owners.is_empty() { String::new() } else { format!("{owners:?}") }
             }
             _ => {
-                let owner = self.reconciler.owners_that_speak_of(object).next();
+                let owner = self.reconciler.judging_owners(object).next();
                 let verdicts = owner.and_then(|owner| self.reconciler.verdicts(owner, &BTreeMap::from([])));
                 let said = verdicts.and_then(|verdicts| match verdicts.listener_sets.get(object) {
                     Some(set) => Some(format!("{set:?}")),
@@ -198,7 +198,7 @@ impl Follower {
         let is_kept = |key: &DataPlaneKey| self.reconciler.is_kept(&key.owner());
         let held = self.held.iter().filter(|(key, documents)| !documents.is_empty() && !is_kept(key));
         let is_of_kept = |object: &ObjectKey| {
-            let mut owners = self.reconciler.owners_that_speak_of(object);
+            let mut owners = self.reconciler.judging_owners(object);
             object.kind == Kind::Ingress && owners.any(|owner| self.reconciler.is_kept(owner))
         };
         let told = self.told.iter().filter(|(object, said)| !said.is_empty() && !is_of_kept(object));
@@ -311,7 +311,7 @@ fn a_gateway_whose_class_goes_is_withdrawn() {
         reconciled.publications.iter().map(|publication| publication.data_plane.to_string()).collect();
     assert_eq!(planes, ["infra/web", "stream/infra/web"]);
     assert!(reconciled.publications.iter().all(|publication| publication.desired.documents().is_empty()));
-    assert!(reconciled.told.iter().any(|told| **told == key));
+    assert!(reconciled.changed_verdicts.iter().any(|told| **told == key));
     assert_eq!(follower.reconciler.verdicts(&key, &BTreeMap::<DataPlaneKey, Delivery>::new()), None);
 }
 

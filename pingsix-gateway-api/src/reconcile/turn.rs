@@ -46,7 +46,7 @@ pub struct Reconciled {
     /// Data planes that keep their documents, because the new ones cannot be published.
     pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
     /// Objects with a changed verdict.
-    pub told: BTreeSet<Arc<ObjectKey>>,
+    pub changed_verdicts: BTreeSet<Arc<ObjectKey>>,
     /// The draft that [`Acceptance`](crate::acceptance::Acceptance) follows by the revisions of these publications.
     pub draft: Option<DraftNumber>,
     /// Set for a trial after a refusal by PingSIX. A trial changes no report.
@@ -89,7 +89,7 @@ impl Reconciler {
             made.waits.end(BTreeSet::new());
         } else {
             let referrers = self.world.referrers(&snapshot, &missing);
-            match &made.seen {
+            match &made.translated_snapshot {
                 Some(before) => {
                     let held = made.waits.set(referrers);
                     hold_back(&self.world, &mut snapshot, before, &held);
@@ -120,7 +120,7 @@ impl Reconciler {
             made.acceptance.recall(recollection);
         }
         made.acceptance.learn(owner, &self.findings, &snapshot);
-        let draft = made.acceptance.draft(made.seen.insert(snapshot));
+        let draft = made.acceptance.draft(made.translated_snapshot.insert(snapshot));
         Job {
             owner: owner.clone(),
             draft,
@@ -195,12 +195,12 @@ impl Reconciler {
             made.acceptance.forget(key);
         }
         bridged.withdraw(gone, &self.options);
-        let mut told =
-            self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
+        let mut changed_verdicts =
+            self.owner_index.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
         if made.attached != attached || made.infrastructure.is_some() != infrastructure.is_some() {
             // The addresses of its data planes may have changed.
             let gateway = (owner.kind == Kind::Gateway).then(|| Arc::new(owner.clone()));
-            told.extend(gateway.into_iter().chain(verdicts.ingresses.keys().cloned()));
+            changed_verdicts.extend(gateway.into_iter().chain(verdicts.ingresses.keys().cloned()));
         }
         made.infrastructure = infrastructure;
         made.attached = attached;
@@ -210,7 +210,7 @@ impl Reconciler {
         made.streams = stream_planes.into_keys().collect();
         made.tried.clear();
         made.is_kept = false;
-        Reconciled { told, ..bridged.reconciled() }
+        Reconciled { changed_verdicts, ..bridged.reconciled() }
     }
 
     /// Keeps the publications and processes of an owner whose parameters cannot be used, because its documents are
@@ -221,12 +221,13 @@ impl Reconciler {
         if let Some(before) = &made.verdicts {
             verdicts.ingresses.clone_from(&before.ingresses);
         }
-        let told = self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
+        let changed_verdicts =
+            self.owner_index.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
         made.problems.clone_from(&verdicts.problems);
         made.verdicts = Some(verdicts);
         made.tried.clear();
         made.is_kept = true;
-        Reconciled { told, ..bridged.reconciled() }
+        Reconciled { changed_verdicts, ..bridged.reconciled() }
     }
 
     /// Empties the data planes of an owner that is deleted or not ours, and ends its reports.
@@ -235,8 +236,9 @@ impl Reconciler {
         self.references_changed |= !made.referenced.is_empty();
         let mut bridged = Bridged::default();
         bridged.withdraw(made.planes.keys().chain(&made.streams), &self.options);
-        let told = self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), None);
-        Reconciled { told, ..bridged.reconciled() }
+        let changed_verdicts =
+            self.owner_index.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), None);
+        Reconciled { changed_verdicts, ..bridged.reconciled() }
     }
 }
 

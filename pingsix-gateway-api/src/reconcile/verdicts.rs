@@ -149,8 +149,7 @@ impl OwnerIndex {
     }
 }
 
-/// The Gateway and its ListenerSets. How far delivery has come is part of what is said of them as well, and no part of
-/// this.
+/// The Gateway and its ListenerSets. Delivery is not part of these verdicts.
 fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = &Arc<ObjectKey>> {
     let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
     let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());

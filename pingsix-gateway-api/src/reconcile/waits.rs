@@ -1,4 +1,4 @@
-//! For how long references are waited for about which the API server has not answered.
+//! Time limits of waits for referenced objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

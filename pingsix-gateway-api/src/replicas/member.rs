@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::membership::RENEW;
-use super::record::{Record, annotation, told};
+use super::record::{Record, annotation, encoded_readers};
 use super::report::{ReplicaReport, confirmed, found};
 use super::{Inner, Replicas, follow};
 use crate::digest::short_digest;
@@ -49,8 +49,8 @@ impl Replicas {
         let live = async {
             tokio::join!(
                 inner.reservations.follow(),
-                follow(&inner.api, &inner.name, |lease| inner.see(lease)),
-                inner.tell(readers, changed, &leadership),
+                follow(&inner.api, &inner.name, |lease| inner.observe(lease)),
+                inner.publish_record(readers, changed, &leadership),
             )
         };
         stop.run_until_cancelled(Box::pin(live)).await;
@@ -64,31 +64,31 @@ impl Inner {
         annotation(&short_digest(&self.identity))
     }
 
-    fn see(&self, lease: Option<Lease>) {
+    fn observe(&self, lease: Option<Lease>) {
         let annotations = lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default();
-        let (seen, is_alone) = {
+        let (change, is_alone) = {
             let mut membership = self.membership.lock();
             let is_known = membership.is_alone();
-            (membership.see(&annotations), membership.is_alone() && !is_known)
+            (membership.observe(&annotations), membership.is_alone() && !is_known)
         };
-        if let Some(told) = seen.time {
+        if let Some(reported) = change.time {
             let time = self.reservations.time();
             // The report of a new replica may be from any earlier time.
-            if seen.is_new { time.raise(told) } else { time.observe(told) }
+            if change.is_new { time.raise(reported) } else { time.observe(reported) }
         }
         if is_alone {
             self.reservations.go_by_the_clock();
         }
-        if seen.is_new {
+        if change.is_new {
             self.newcomers.send_modify(|count| *count += 1);
         }
-        if seen.is_change {
+        if change.is_change {
             self.changes.send_modify(|count| *count += 1);
         }
     }
 
     /// Writes the record of this replica for as long as the future lives.
-    async fn tell<R: Fn() -> BTreeMap<Scope, usize>>(
+    async fn publish_record<R: Fn() -> BTreeMap<Scope, usize>>(
         &self,
         current: R,
         mut changed: Option<watch::Receiver<u64>>,
@@ -144,8 +144,8 @@ impl Inner {
         Record {
             identity: self.identity.clone(),
             time: self.reservations.time().now().map(Revision::get),
-            told: times,
-            readers: told(readers),
+            renewals: times,
+            readers: encoded_readers(readers),
             confirmed: confirmed(report),
             found: found(report),
         }
@@ -199,14 +199,14 @@ impl Inner {
 #[cfg(test)]
 impl Replicas {
     /// In tests: another replica reads the record of this one repeatedly, or `None` once it is removed.
-    pub(crate) fn tell(&self, other: &Self, is_there: bool) {
+    pub(crate) fn deliver(&self, other: &Self, is_there: bool) {
         let report = self.0.report.borrow().clone();
         for times in 0..2 {
             let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &report);
             let annotations = is_there.then(|| (self.0.own(), serde_json::to_string(&record).unwrap()));
             let metadata =
                 ObjectMeta { annotations: Some(annotations.into_iter().collect()), ..ObjectMeta::default() };
-            other.0.see(Some(Lease { metadata, ..Lease::default() }));
+            other.0.observe(Some(Lease { metadata, ..Lease::default() }));
         }
     }
 }

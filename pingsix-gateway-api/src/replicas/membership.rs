@@ -34,7 +34,7 @@ struct Other {
     text: String,
     /// The record; `None` if another program wrote the annotation.
     record: Option<Record>,
-    heard: Instant,
+    last_renewal: Instant,
     /// The number of our own observed renewals at that time.
     beats: u64,
     /// Whether the replica has renewed since our first observation.
@@ -58,9 +58,9 @@ impl Membership {
     }
 
     /// Applies the annotations of the Lease.
-    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> MembershipChange {
+    pub(super) fn observe(&mut self, annotations: &BTreeMap<String, String>) -> MembershipChange {
         let now = Instant::now();
-        let mut seen = MembershipChange::default();
+        let mut change = MembershipChange::default();
         let present = self.present_names();
         let records: BTreeMap<&str, &String> =
             annotations.iter().filter_map(|(name, text)| Some((replica(name)?, text))).collect();
@@ -82,22 +82,22 @@ impl Membership {
             }
             let record: Option<Record> = serde_json::from_str(text).ok();
             let time = record.as_ref().and_then(Record::time);
-            seen.time = seen.time.max(time);
-            seen.is_new |= known.is_none();
-            let said = known.and_then(|known| known.record.as_ref());
-            seen.is_change |= match (said, &record) {
-                (Some(said), Some(record)) => !record.has_equal_content(said),
+            change.time = change.time.max(time);
+            change.is_new |= known.is_none();
+            let last = known.and_then(|known| known.record.as_ref());
+            change.is_change |= match (last, &record) {
+                (Some(last), Some(record)) => !record.has_equal_content(last),
                 (None, None) => false,
                 (Some(_), None) | (None, Some(_)) => true,
             };
             // The findings of the replica count from now on.
-            seen.is_change |= known.is_some_and(|known| !known.is_live);
+            change.is_change |= known.is_some_and(|known| !known.is_live);
             let is_live = known.is_some();
-            let other = Other { text: text.clone(), record, heard: now, beats: self.beats, is_live };
+            let other = Other { text: text.clone(), record, last_renewal: now, beats: self.beats, is_live };
             self.others.insert(name.to_owned(), other);
         }
-        seen.is_change |= present != self.present_names();
-        seen
+        change.is_change |= present != self.present_names();
+        change
     }
 
     fn is_present(&self, other: &Other) -> bool {
@@ -112,7 +112,7 @@ impl Membership {
     /// The other live replicas, each with the time of its last record.
     pub(super) fn present(&self) -> impl Iterator<Item = (&Record, Instant)> {
         let present = self.others.values().filter(|other| self.is_present(other));
-        present.filter_map(|other| Some((other.record.as_ref()?, other.heard)))
+        present.filter_map(|other| Some((other.record.as_ref()?, other.last_renewal)))
     }
 
     /// The names of the records of live replicas that have renewed since our first observation. A record of an ended
@@ -145,46 +145,46 @@ mod tests {
     use super::super::record::annotation;
     use super::*;
 
-    fn record(identity: &str, told: u64, readers: usize) -> (String, String) {
+    fn record(identity: &str, renewals: u64, readers: usize) -> (String, String) {
         let readers = BTreeMap::from([("plane".to_owned(), readers)]);
-        let time = i64::try_from(told).ok().map(|told| told + 1);
+        let time = i64::try_from(renewals).ok().map(|renewals| renewals + 1);
         let (confirmed, found) = (BTreeMap::new(), Vec::new());
-        let record = Record { identity: identity.to_owned(), time, told, readers, confirmed, found };
+        let record = Record { identity: identity.to_owned(), time, renewals, readers, confirmed, found };
         (annotation(identity), serde_json::to_string(&record).unwrap())
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_renews_no_more_is_gone_after_several_renewals_of_ours_and_not_before() {
         let mut membership = Membership::new("own".to_owned());
-        let seen = membership.see(&[record("own", 1, 5), record("other", 1, 2)].into());
-        assert_eq!(seen, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
+        let change = membership.observe(&[record("own", 1, 5), record("other", 1, 2)].into());
+        assert_eq!(change, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
         assert_eq!(membership.readers_of("plane"), 2, "our own are counted elsewhere");
-        for told in 2..4 {
+        for renewals in 2..4 {
             tokio::time::advance(RENEW).await;
-            let seen = membership.see(&[record("own", told, 5), record("other", 1, 2)].into());
-            assert_eq!((seen, membership.readers_of("plane")), (MembershipChange::default(), 2));
+            let change = membership.observe(&[record("own", renewals, 5), record("other", 1, 2)].into());
+            assert_eq!((change, membership.readers_of("plane")), (MembershipChange::default(), 2));
         }
         // A pause of our own renewals takes no replica for gone.
         tokio::time::advance(RENEW * 1_000).await;
         assert_eq!(
-            membership.see(&[record("own", 3, 5), record("other", 1, 2)].into()),
+            membership.observe(&[record("own", 3, 5), record("other", 1, 2)].into()),
             MembershipChange::default()
         );
         // Neither does a change of our readers.
         tokio::time::advance(RENEW).await;
-        let seen = membership.see(&[record("own", 4, 5), record("other", 1, 2)].into());
-        assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 0));
+        let change = membership.observe(&[record("own", 4, 5), record("other", 1, 2)].into());
+        assert_eq!((change.is_change, membership.readers_of("plane")), (true, 0));
         assert!(membership.forgotten().is_empty() && membership.present().next().is_none());
         // The replica may come back.
-        let seen = membership.see(&[record("own", 4, 5), record("other", 2, 3)].into());
-        assert_eq!((seen.is_change, membership.readers_of("plane")), (true, 3));
+        let change = membership.observe(&[record("own", 4, 5), record("other", 2, 3)].into());
+        assert_eq!((change.is_change, membership.readers_of("plane")), (true, 3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_told_between_renewals_takes_nobody_for_gone() {
         let mut membership = Membership::new("own".to_owned());
-        for told in 1..100 {
-            membership.see(&[record("own", told, 5), record("other", 1, 2)].into());
+        for renewals in 1..100 {
+            membership.observe(&[record("own", renewals, 5), record("other", 1, 2)].into());
             tokio::time::advance(Duration::from_millis(50)).await;
         }
         assert_eq!(membership.readers_of("plane"), 2);
@@ -194,28 +194,29 @@ mod tests {
     async fn what_the_dead_have_left_is_forgotten_and_nonsense_too() {
         let mut membership = Membership::new("own".to_owned());
         let nonsense = (annotation("odd"), "nonsense".to_owned());
-        for told in 1..14 {
+        for renewals in 1..14 {
             assert!(membership.forgotten().is_empty());
             let elsewhere = ("another.example/other".to_owned(), String::new());
-            membership
-                .see(&[record("own", told, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into());
-            assert_eq!(membership.is_alone(), told >= 2);
+            membership.observe(
+                &[record("own", renewals, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into(),
+            );
+            assert_eq!(membership.is_alone(), renewals >= 2);
             tokio::time::advance(RENEW).await;
         }
         assert_eq!(membership.forgotten(), ["odd", "other"]);
-        let seen = membership.see(&[record("own", 14, 0)].into());
-        assert!(!seen.is_change && membership.forgotten().is_empty());
+        let change = membership.observe(&[record("own", 14, 0)].into());
+        assert!(!change.is_change && membership.forgotten().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_renews_keeps_us_from_being_alone() {
         let mut membership = Membership::new("own".to_owned());
-        for told in 1..4 {
-            membership.see(&[record("own", told, 0), record("other", told, 2)].into());
+        for renewals in 1..4 {
+            membership.observe(&[record("own", renewals, 0), record("other", renewals, 2)].into());
             tokio::time::advance(RENEW).await;
             assert!(!membership.is_alone());
         }
-        let seen = membership.see(&[record("own", 4, 0)].into());
-        assert!(seen.is_change && !seen.is_new, "it has taken its record away");
+        let change = membership.observe(&[record("own", 4, 0)].into());
+        assert!(change.is_change && !change.is_new, "it has taken its record away");
     }
 }

@@ -25,7 +25,8 @@ pub(super) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time: Option<i64>,
     /// The number of records so far.
-    pub(super) told: u64,
+    #[serde(rename = "told")]
+    pub(super) renewals: u64,
     /// The number of readers of a data plane, by the name from [`name_of`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) readers: BTreeMap<String, usize>,
@@ -54,7 +55,7 @@ pub(super) fn name_of(scope: &Scope) -> String {
 }
 
 /// The readers that are told of, by short names, of those there are.
-pub(super) fn told(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
+pub(super) fn encoded_readers(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
     let there = readers.iter().filter(|(_, readers)| **readers > 0);
     let there = in_turns(there.map(|(scope, readers)| (group_of(scope), (scope, *readers))));
     there.into_iter().take(MOST).map(|(scope, readers)| (name_of(scope), readers)).collect()
@@ -78,12 +79,12 @@ mod tests {
     fn a_record_of_many_data_planes_stays_within_bounds() {
         let readers =
             (0..10_000).map(|plane| (Scope::new(format!("/pingsix/infra/{plane}")).unwrap(), plane % 2));
-        let readers = told(&readers.collect());
+        let readers = encoded_readers(&readers.collect());
         assert_eq!(readers.len(), MOST);
         let record = Record {
             identity: "pod_0123456789abcdef".to_owned(),
             time: Some(i64::MAX),
-            told: u64::MAX,
+            renewals: u64::MAX,
             readers,
             confirmed: BTreeMap::new(),
             found: Vec::new(),
@@ -91,7 +92,7 @@ mod tests {
         let text = serde_json::to_string(&record).unwrap();
         assert!(text.len() < 52_000, "{}", text.len());
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
-        assert!(told(&BTreeMap::from([(Scope::new("/p").unwrap(), 0)])).is_empty());
+        assert!(encoded_readers(&BTreeMap::from([(Scope::new("/p").unwrap(), 0)])).is_empty());
     }
 
     #[test]
@@ -101,7 +102,7 @@ mod tests {
         let mut readers: BTreeMap<Scope, usize> = (0..5_000).map(|plane| (scope("aaa", plane), 1)).collect();
         let victim: Vec<Scope> = (0..100).map(|plane| scope("shop", plane)).collect();
         readers.extend(victim.iter().map(|scope| (scope.clone(), 1)));
-        let told = told(&readers);
-        assert!(told.len() == MOST && victim.iter().all(|scope| told.contains_key(&name_of(scope))));
+        let encoded = encoded_readers(&readers);
+        assert!(encoded.len() == MOST && victim.iter().all(|scope| encoded.contains_key(&name_of(scope))));
     }
 }

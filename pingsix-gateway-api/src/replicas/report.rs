@@ -50,7 +50,8 @@ pub(super) struct Written {
     /// Which part of the one object is in quarantine; none when all of them are held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<String>,
-    said: String,
+    #[serde(rename = "said")]
+    message: String,
     version: String,
 }
 
@@ -59,14 +60,14 @@ pub(super) fn confirmed(report: &ReplicaReport) -> BTreeMap<String, Confirmed> {
     let all = report.confirmed.iter().flat_map(|(scope, Confirmed { content, by })| {
         by.iter().map(move |instance| (group_of(scope), (scope, content, instance)))
     });
-    let mut told: BTreeMap<String, Confirmed> = BTreeMap::new();
+    let mut written: BTreeMap<String, Confirmed> = BTreeMap::new();
     for (scope, content, instance) in in_turns(all).into_iter().take(MOST_INSTANCES) {
-        let confirmed = told.entry(name_of(scope));
+        let confirmed = written.entry(name_of(scope));
         let confirmed =
             confirmed.or_insert_with(|| Confirmed { content: content.clone(), by: BTreeSet::new() });
         confirmed.by.insert(instance.clone());
     }
-    told
+    written
 }
 
 /// The findings in a report.
@@ -95,15 +96,15 @@ fn escaped(text: &str) -> usize {
 }
 
 impl Written {
-    fn of(owner: &ObjectKey, Finding { culprit, said, version }: &Finding) -> Self {
-        let (said, version, of) = (said.to_string(), version.clone(), text_of(owner));
+    fn of(owner: &ObjectKey, Finding { culprit, message, version }: &Finding) -> Self {
+        let (message, version, of) = (message.to_string(), version.clone(), text_of(owner));
         let (what, absent, at) = match culprit {
             Culprit::Source(source) => (vec![text_of(&source.object)], vec![], Some(at(source.section))),
             Culprit::Parts { served, absent } => {
                 (served.iter().map(text_of).collect(), absent.iter().map(text_of).collect(), None)
             }
         };
-        Self { of, what, absent, at, said, version }
+        Self { of, what, absent, at, message, version }
     }
 
     /// Owner and finding; `None` when this is not one of ours.
@@ -118,7 +119,8 @@ impl Written {
             }
             None => Culprit::Parts { served: keys(&self.what)?, absent: keys(&self.absent)? },
         };
-        let finding = Finding { culprit, said: self.said.as_str().into(), version: self.version.clone() };
+        let finding =
+            Finding { culprit, message: self.message.as_str().into(), version: self.version.clone() };
         Some((object(&self.of)?, finding))
     }
 }
@@ -165,8 +167,8 @@ mod tests {
     }
 
     fn finding(culprit: Culprit) -> Finding {
-        let said = "\"unknown\" plugin: ".repeat(20).into();
-        Finding { culprit, said, version: "0123456789abcdef".to_owned() }
+        let message = "\"unknown\" plugin: ".repeat(20).into();
+        Finding { culprit, message, version: "0123456789abcdef".to_owned() }
     }
 
     #[test]
@@ -192,8 +194,8 @@ mod tests {
             [("HTTPRoute/infra", "rule/1"), ("Fleet/infra/a", "rule/1"), ("Secret/a/b", "rule/x")]
         {
             let (of, what) = (text_of(&owner(0)), vec![what.to_owned()]);
-            let (said, version, at) = (String::new(), String::new(), Some(at.to_owned()));
-            assert_eq!(Written { of, what, absent: vec![], at, said, version }.read(), None);
+            let (message, version, at) = (String::new(), String::new(), Some(at.to_owned()));
+            assert_eq!(Written { of, what, absent: vec![], at, message, version }.read(), None);
         }
     }
 

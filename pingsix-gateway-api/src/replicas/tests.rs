@@ -165,7 +165,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     let hears =
         |replica: &Running, content: &str| replica.replicas.has_confirmed(&scope("web"), content, "x");
     let mut changes = one.replicas.changes();
-    two.replicas.say(&report("a"));
+    two.replicas.set_report(&report("a"));
     timeout(Duration::from_secs(3), async {
         while !hears(&one, "a") {
             changes.changed().await.unwrap();
@@ -178,7 +178,7 @@ async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_cou
     // Frequent changes cause few writes.
     let before = api.writes(&path("replicas")).len();
     for content in 0..100 {
-        two.replicas.say(&report(&content.to_string()));
+        two.replicas.set_report(&report(&content.to_string()));
         sleep(Duration::from_millis(50)).await;
     }
     let writes = api.writes(&path("replicas")).len() - before;

@@ -18,7 +18,7 @@ use crate::fault::FaultCategory;
 
 /// The referenced objects of one kind in one namespace.
 #[derive(Default)]
-pub(super) struct PlaceReferences {
+pub(super) struct NamespaceReferences {
     pub(super) objects: BTreeMap<ObjectName, ReferencedObject>,
     pub(super) quota: Option<Quota>,
     /// The number of objects watched by name.

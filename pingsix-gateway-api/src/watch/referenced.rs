@@ -25,7 +25,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::input::{Answer, Closed, Input, send};
-use super::named::{AnswerSource, NamedEvent, PlaceReferences, ReferencedObject, can_exist};
+use super::named::{AnswerSource, NamedEvent, NamespaceReferences, ReferencedObject, can_exist};
 use super::options::{SecretWatch, WatchOptions};
 use super::stream::WatchContext;
 use super::watch_plan::KindInNamespace;
@@ -45,7 +45,7 @@ pub(super) struct Referenced {
     inputs: mpsc::Sender<Input>,
     wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     streams: SelectAll<Abortable<BoxStream<'static, ReferencedEvent>>>,
-    places: BTreeMap<KindInNamespace, PlaceReferences>,
+    places: BTreeMap<KindInNamespace, NamespaceReferences>,
     /// References with invalid names.
     impossible: BTreeSet<ObjectKey>,
     wide: BTreeMap<Scope, WideWatch>,

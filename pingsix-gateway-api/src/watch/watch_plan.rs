@@ -218,7 +218,7 @@ mod tests {
 
     const BOUNDS: NameBounds = NameBounds { names_per_namespace: 8, watches: 40 };
 
-    fn place(kind: Kind, namespace: &str) -> KindInNamespace {
+    fn kind_in_namespace(kind: Kind, namespace: &str) -> KindInNamespace {
         KindInNamespace { kind, namespace: namespace.into() }
     }
 
@@ -236,7 +236,10 @@ mod tests {
         let demands = names.iter().enumerate();
         demands
             .map(|(index, names)| {
-                (place(Kind::Secret, &format!("n{index:04}")), Demand { names: *names, width: None })
+                (
+                    kind_in_namespace(Kind::Secret, &format!("n{index:04}")),
+                    Demand { names: *names, width: None },
+                )
             })
             .collect()
     }
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn when_there_are_too_many_namespaces_all_are_watched_at_once() {
         let mut demands = demands(&[1; 45]);
-        demands.insert(place(Kind::ConfigMap, "n0000"), Demand { names: 3, width: None });
+        demands.insert(kind_in_namespace(Kind::ConfigMap, "n0000"), Demand { names: 3, width: None });
         let plan = plan_watches(&demands, &inputs());
         assert_eq!(plan.cluster, [Kind::Secret].into());
         assert!(demands.keys().all(|place| {

@@ -69,9 +69,9 @@ impl Watches {
     /// References to other kinds are ignored. References to Secrets are ignored with [`SecretWatch::All`]: all Secrets
     /// are known when [`World::is_complete`](crate::world::World::is_complete) is true.
     pub fn set_references(&self, references: BTreeSet<ObjectKey>) {
-        self.references.send_if_modified(|held| {
-            let is_other = *held != references;
-            *held = references;
+        self.references.send_if_modified(|last| {
+            let is_other = *last != references;
+            *last = references;
             is_other
         });
     }

@@ -13,7 +13,7 @@ use pingsix_gateway_api::status::{EventOptions, Wanted};
 use pingsix_gateway_api::watch::DecodedObject;
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress, Proxies};
-use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, judge_gateway_class, with_delivery};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn checker(writers: &Writers) -> Verdicts {
     let translation = translate(&snapshot, &options());
     let delivery: BTreeMap<_, _> =
         translation.data_planes.keys().map(|key| (key.clone(), Delivery::Confirmed)).collect();
-    finish(translation.verdicts, &delivery)
+    with_delivery(translation.verdicts, &delivery)
 }
 
 #[tokio::test]

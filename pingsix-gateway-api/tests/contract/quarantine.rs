@@ -261,7 +261,7 @@ impl RecoveryEnv {
     async fn reception(&mut self) -> Option<Reception> {
         let url = self.url.as_ref()?;
         let page = StatusClient::new(None).read(url).await;
-        let page = page.map_err(|error| PageFault::Told(error.to_string()));
+        let page = page.map_err(|error| PageFault::Shown(error.to_string()));
         self.pages.read(&[(url.clone(), page)].into(), tokio::time::Instant::now())
     }
 
@@ -280,7 +280,7 @@ impl RecoveryEnv {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 let reception = self.reception().await;
                 let accepted = reception.as_ref().and_then(|reception| reception.accepted);
-                heard = self.reconciler.hears(&plane(), reception);
+                heard = self.reconciler.record_reception(&plane(), reception);
                 let acceptance = self.reconciler.acceptance(&owner()).unwrap();
                 if heard == AcceptanceOutcome::Nothing
                     && acceptance.fault().is_none()

@@ -174,12 +174,12 @@ impl ScopeWriter {
     /// Takes the fence of the scope against earlier terms, or fails if a later term has it.
     async fn take_fence(&self, scope_state: &mut ScopeState) -> Result<(), CommitError> {
         let Some(own) = self.term.get() else { return Ok(()) };
-        let held = scope_state.fence().term;
-        if held > own {
-            return Err(EtcdError::Fenced { scope: self.scope.clone(), held, own }.into());
+        let published = scope_state.fence().term;
+        if published > own {
+            return Err(EtcdError::Fenced { scope: self.scope.clone(), held: published, own }.into());
         }
         // A guard of another protocol must not be written.
-        if held == own || !scope_state.guard().is_known {
+        if published == own || !scope_state.guard().is_known {
             return Ok(());
         }
         let answer = self.client.txn(&self.scope, take_fence(scope_state, &self.scope, own)).await?;

@@ -23,8 +23,8 @@ pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, u
     let mut taken = Vec::new();
     let mut deleted = BTreeSet::new();
     for (index, step) in certificates() {
-        let held = current.get(step.key()).filter(|_| !deleted.contains(step.key()));
-        let before = held.map(|held| names(&held.value)).unwrap_or_default();
+        let published = current.get(step.key()).filter(|_| !deleted.contains(step.key()));
+        let before = published.map(|document| names(&document.value)).unwrap_or_default();
         let after = match step {
             Step::Create(document) | Step::Update(document) => names(&document.value),
             Step::Delete { key, .. } => {
@@ -54,8 +54,9 @@ pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
         for write in writes.by_ref() {
             match (write, &steps[write.step()]) {
                 (ScheduledWrite::DeleteEarly(_), Step::Update(document)) => {
-                    let held = current.get(&document.key).unwrap_or(document);
-                    let (key, order, owner) = (held.key.clone(), held.order, held.owner.clone());
+                    let published = current.get(&document.key).unwrap_or(document);
+                    let (key, order, owner) =
+                        (published.key.clone(), published.order, published.owner.clone());
                     all.push(Step::Delete { key, order, owner });
                     continue;
                 }

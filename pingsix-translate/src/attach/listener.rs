@@ -28,7 +28,7 @@ pub(crate) struct Listener {
     /// `None` for a protocol that the data planes do not support.
     pub(crate) protocol: Option<Protocol>,
     pub(crate) written_protocol: String,
-    /// The hostname as written, which parentRefs select by.
+    /// The port as written, by which parentRefs select.
     pub(crate) written_port: i32,
     /// The port; 0 if the written number is no port.
     pub(crate) port: u16,

@@ -68,7 +68,7 @@ impl Listeners {
     }
 
     /// Whether a change of the namespace's labels changes which of its routes a listener allows.
-    pub(crate) fn tell_apart(
+    pub(crate) fn selects_differently(
         &self,
         namespace: &str,
         before: &BTreeMap<String, String>,
@@ -111,7 +111,7 @@ pub(crate) fn judge_listeners(
         problems.push(refusal.of(gateway));
         AllowedNamespaces::None
     });
-    let mut written = Written { origins, judged: Vec::new() };
+    let mut written = ListenerJudge { origins, judged: Vec::new() };
     let metadata = &snapshot.gateway.metadata;
     let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.probe.listeners), None);
     let is_allowed = |(key, _): &(Arc<ObjectKey>, &ListenerSet)| {
@@ -179,12 +179,12 @@ fn not_allowed(gateway: &ObjectKey) -> Refusal {
 }
 
 /// Listeners that are read and judged one by one.
-struct Written<'a> {
+struct ListenerJudge<'a> {
     origins: Origins<'a>,
     judged: Vec<Listener>,
 }
 
-impl Written<'_> {
+impl ListenerJudge<'_> {
     /// Adds the listeners of an owner, with their probes.
     fn add(
         &mut self,

@@ -90,8 +90,9 @@ impl fmt::Display for Overlap {
         if !self.certificates.first.is_empty() {
             write!(
                 f,
-                "A certificate is valid for hosts of this listener and of others on its port, so a client may send \
-                 requests for both over one connection, and PingSIX answers each by its host: {}.",
+                "A certificate covers hosts of this listener and of other listeners on the port. \
+                 Clients may share one connection for them. PingSIX answers each request by its \
+                 host. Listeners: {}.",
                 self.certificates
             )?;
             space = " ";

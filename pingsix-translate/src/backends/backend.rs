@@ -9,7 +9,7 @@ use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
     FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
 };
-use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
+use crate::normalise::{BackendPort, BackendRef, Route, Rule, TimeoutsAndRetries};
 use crate::packed::pack;
 use crate::policy::{Demand, RoutePolicies, RuleChains, TrafficDemand, TrafficSettings};
 use crate::references::References;
@@ -21,16 +21,16 @@ use thin_vec::ThinVec;
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
-    pub(crate) usage: Arc<Usage>,
+    pub(crate) usage: Arc<ConnectionSettings>,
 }
 
 /// Properties of the connections from a rule to its backends. They belong to upstreams, so the rules of one decision list
 /// may differ in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Usage {
+pub(crate) struct ConnectionSettings {
     /// The traffic of the route, and of a port without `appProtocol`.
     pub(crate) traffic: Traffic,
-    pub(crate) exchange: Exchange,
+    pub(crate) timeouts: TimeoutsAndRetries,
     /// The Host in requests to backends; `None` is the client's Host, or `tls`.
     pub(crate) host: Option<Hostname>,
     /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
@@ -58,7 +58,7 @@ pub(crate) struct Backends {
     /// Indices of backends that differ from the removed ones.
     changed: BTreeSet<usize>,
     /// Interned usages: nearly all ports have the same one.
-    usages: BTreeSet<Arc<Usage>>,
+    usages: BTreeSet<Arc<ConnectionSettings>>,
 }
 
 /// The number of unused usages that may be kept.
@@ -117,7 +117,7 @@ impl Backends {
     }
 
     /// Interns a usage.
-    fn share(&mut self, usage: Usage) -> Arc<Usage> {
+    fn share(&mut self, usage: ConnectionSettings) -> Arc<ConnectionSettings> {
         if let Some(known) = self.usages.get(&usage) {
             return known.clone();
         }
@@ -271,11 +271,11 @@ impl References<'_> {
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
-        let mut usage = Usage {
+        let mut usage = ConnectionSettings {
             traffic: route.traffic,
-            exchange: rule.exchange,
+            timeouts: rule.timeouts,
             host: rule.host.clone(),
-            ..Usage::default()
+            ..ConnectionSettings::default()
         };
         let mut used = Vec::new();
         let denied = |policy: &Arc<ObjectKey>, message| PolicyUse {

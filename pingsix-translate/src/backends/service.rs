@@ -1,6 +1,6 @@
 //! From backendRefs to ports of Services and their protocols.
 
-use super::backend::Usage;
+use super::backend::ConnectionSettings;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
 use crate::normalise::{BackendRef, OtherKind};
 use crate::quarantine::refuse_service;
@@ -21,7 +21,7 @@ pub(crate) enum AppProtocol {
 impl AppProtocol {
     /// Reads `appProtocol`, which is empty if absent. `None` is a protocol that cannot carry the traffic, or one with TLS
     /// for a usage without.
-    pub(super) fn of(written: &str, usage: &Usage) -> Option<Self> {
+    pub(super) fn of(written: &str, usage: &ConnectionSettings) -> Option<Self> {
         match (written, usage.traffic) {
             ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
                 Some(Self::H2c)

@@ -42,7 +42,7 @@ pub struct BackendTrafficPolicySpec {
     )]
     pub target_refs: Vec<PolicyTargetReference>,
 
-    /// How an endpoint is chosen for a request.
+    /// The load-balancing method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancer>,
 
@@ -67,7 +67,7 @@ pub struct BackendTrafficPolicySpec {
     pub session_persistence: Option<FreeObject>,
 }
 
-/// How an endpoint is chosen.
+/// The load-balancing method.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -91,7 +91,7 @@ pub struct LoadBalancer {
         .message("a Header, a Cookie and a QueryParam need a name, the other types have none")
 )]
 pub struct ConsistentHash {
-    /// What is hashed.
+    /// The hashed part of the request.
     pub r#type: HashSource,
     /// The name of the header, cookie or query parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub struct ConsistentHash {
     pub name: Option<String>,
 }
 
-/// What is hashed.
+/// The hashed part of the request.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashSource {
     /// The address of the connection's peer.

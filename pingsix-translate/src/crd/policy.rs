@@ -65,7 +65,7 @@ pub struct PolicyTargetReference {
     pub section_name: Option<String>,
 }
 
-/// Which of two policies of one kind counts where one applies to a part of what the other applies to. Either way, each
+/// The precedence between two policies of one kind with overlapping targets. Either way, each
 /// top-level field counts for itself.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergeStrategy {

@@ -89,7 +89,7 @@ pub struct SecurityPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization: Option<Authorization>,
 
-    /// How the address of a client is found behind proxies. `authorization` uses this address.
+    /// The source of client addresses behind trusted proxies. `authorization` uses this address.
     #[serde(default, rename = "clientIP", skip_serializing_if = "Option::is_none")]
     pub client_ip: Option<ClientIp>,
 
@@ -241,7 +241,7 @@ pub struct Authorization {
     pub deny: Vec<String>,
 }
 
-/// How the address of a client is found behind proxies.
+/// The source of client addresses behind trusted proxies.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientIp {

@@ -64,7 +64,7 @@ pub struct TrafficPolicySpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub strategy: MergeStrategy,
 
-    /// How many requests clients may send. Rules whose limit is invalid answer 500.
+    /// The limit of requests of a client. Rules whose limit is invalid answer 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
 
@@ -130,7 +130,7 @@ impl<'de> Deserialize<'de> for TrafficPolicySpec {
     }
 }
 
-/// How many requests clients may send.
+/// The limit of requests of a client.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// A limit in fixed windows that each process of the data plane counts for itself. With several processes, clients may

@@ -23,7 +23,7 @@ pub(super) use self::share::Share;
 pub(super) use self::table::{route_bytes, upstream_bytes};
 
 use super::change::LoweredPlane;
-use super::document::{Lowering, Written};
+use super::document::{Lowering, PlaneDocuments};
 use super::plane::RuleRef;
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
 use crate::lower::DataPlane;
@@ -54,13 +54,13 @@ pub(crate) fn lower_plane(lowering: &Lowering<'_>) -> Lowered {
 }
 
 /// [`lower_plane`] with the state for later changes.
-pub(crate) fn lower_plane_to_change(lowering: &Lowering<'_>) -> (Lowered, LoweredPlane) {
+pub(crate) fn lower_plane_incremental(lowering: &Lowering<'_>) -> (Lowered, LoweredPlane) {
     let rows = PlaneRows::new(lowering.plane, lowering.routes);
     let (lowered, written, admission) = lower_rows(lowering, &rows);
     (lowered, LoweredPlane::new(lowering, rows, written, admission))
 }
 
-fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Written, Admission) {
+fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, PlaneDocuments, Admission) {
     let (written, admission) = lower_admitted(lowering, rows);
     let mut refused_rules = written.refused_rules.clone();
     if !admission.is_all() {
@@ -84,7 +84,7 @@ fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Wr
 ///
 /// The charge is an upper bound of the size. If the bound fails nevertheless, a smaller budget is tried until the
 /// documents fit.
-fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written, Admission) {
+fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (PlaneDocuments, Admission) {
     let budget = lowering.options.budget;
     let mut smaller = budget;
     for _ in 0..MAX_SMALLER_BUDGETS {
@@ -139,7 +139,8 @@ pub(super) fn refusal(
         let share = share.named(&route.name.namespace);
         let message = match older {
             OlderRules::None => format!(
-                "Data plane {plane} has no room for the rule: even without any other, its documents would exceed {share}."
+                "Data plane {plane} has no room for the rule: the documents of the rule alone exceed \
+                 {share}."
             ),
             OlderRules::TooLarge(_) | OlderRules::Admitted => {
                 format!("Data plane {plane} has no room for the rule: older objects use up {share}.")
@@ -150,7 +151,7 @@ pub(super) fn refusal(
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
         OlderRules::None => format!(
-            "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
+            "Data plane {plane} has no room for the rule: the documents of the rule alone exceed its \
              {budget}."
         ),
         OlderRules::TooLarge(oldest) => {

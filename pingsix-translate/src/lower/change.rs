@@ -1,12 +1,12 @@
 //! Changes a lowered data plane into the result of lowering it anew.
 //!
-//! The order of the data: [`admit`] decides again which rules the budget admits; [`place`] moves changed routes to
+//! The order of the data: [`admit`] decides again which rules the budget admits; [`placement`] moves changed routes to
 //! their places and names the [`part`]s of the table with other rows; [`dirty`] finds all parts whose Routes may
 //! depend on those; [`compile`] compiles these parts; [`patterns`] finds the Routes with other patterns; [`write`]
 //! writes the differences. Each module argues why other parts cannot change.
 //!
 //! Apart from these dependencies, a Route depends on its own rows alone. Rare cases that would need more state are
-//! lowered anew ([`Stale`]): certificates without room, rows that are never reached, ids that collide, hosts that
+//! lowered anew ([`FullTranslationNeeded`]): certificates without room, rows that are never reached, ids that collide, hosts that
 //! begin or cease to redirect to HTTPS, and changes of most of the table.
 
 mod admit;
@@ -14,7 +14,7 @@ mod compile;
 mod dirty;
 mod part;
 mod patterns;
-mod place;
+mod placement;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use self::part::{part_key, segment};
 use self::patterns::{ChangedPatterns, HostPatterns};
-use self::place::Placed;
+use self::placement::PlacementIndex;
 use self::write::Documents;
 use super::budget::{Admission, Lowered};
 use super::closure::Closed;
-use super::document::{Lowering, Naming, PartKey, Written, WrittenRoute};
+use super::document::{Lowering, Naming, PartKey, PlaneDocuments, WrittenRoute};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
@@ -40,11 +40,11 @@ use crate::policy::Chain;
 
 /// The data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stale;
+pub(crate) struct FullTranslationNeeded;
 
 /// The difference from the last time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed<'a> {
+pub(crate) struct LoweringDiff<'a> {
     /// Added, removed and changed routes, each with its former version. A removed route has no place any more.
     pub(crate) routes: &'a BTreeMap<usize, RouteChange>,
     /// Backends with other endpoints or another protocol.
@@ -66,7 +66,7 @@ pub(crate) struct RouteChange {
 #[derive(Debug)]
 pub(crate) struct LoweredPlane {
     documents: Documents,
-    placed: Placed,
+    placed: PlacementIndex,
     table: BTreeMap<Arc<TableKey>, WrittenRoute>,
     patterns: HostPatterns,
     /// The parts with cells that get no Route.
@@ -107,13 +107,13 @@ impl LoweredPlane {
     pub(super) fn new(
         lowering: &Lowering<'_>,
         rows: PlaneRows<'_>,
-        written: Written,
+        written: PlaneDocuments,
         admission: Admission,
     ) -> Self {
-        let Written { data_plane, table, naming, certificates, unreached, .. } = written;
+        let PlaneDocuments { data_plane, table, naming, certificates, unreached, .. } = written;
         let mut plane = Self {
             documents: Documents::new(data_plane, lowering),
-            placed: Placed::new(lowering.plane),
+            placed: PlacementIndex::new(lowering.plane),
             table: BTreeMap::new(),
             patterns: HostPatterns::new(table.iter().map(|(_, key, _)| key)),
             unreached,
@@ -201,18 +201,18 @@ impl LoweredPlane {
     }
 
     /// Changes the data plane into the result of lowering it anew. Returns the routes whose refusals may differ.
-    /// After [`Stale`], the data plane is unusable.
+    /// After [`FullTranslationNeeded`], the data plane is unusable.
     ///
     /// The zones of the data plane are those of the last time; for its certificates, there is
     /// [`change_certificates`](Self::change_certificates).
     pub(crate) fn change(
         &mut self,
         lowering: &Lowering<'_>,
-        changed: Changed<'_>,
-    ) -> Result<BTreeSet<usize>, Stale> {
+        changed: LoweringDiff<'_>,
+    ) -> Result<BTreeSet<usize>, FullTranslationNeeded> {
         self.routes_written = 0;
         if self.naming.ids.collided() {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let Lowering { plane, options, .. } = *lowering;
         let mut work = Work { to_judge: changed.routes.keys().copied().collect(), ..Work::default() };
@@ -229,7 +229,7 @@ impl LoweredPlane {
         let budget = options.budget;
         let fits = size.fits(budget) && self.room <= budget.bytes;
         if !fits || self.naming.ids.collided() || bytes == usize::MAX || matcher_entries == usize::MAX {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         Ok(work.to_judge)
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::budget::UNAVAILABLE;
 use super::document::{Lowering, Naming, Writer};
-use super::redirect::{Entrance, headers, instruction, native, to_https as redirect_to_https};
+use super::redirect::{EntryPort, headers, instruction, native, to_https as redirect_to_https};
 use super::service::id_of_service;
-use super::table::{Audience, Row, RowState};
+use super::table::{RequestScheme, Row, RowState};
 use crate::attach::Protocol;
 use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
@@ -105,11 +105,12 @@ impl<'a> Writer<'a, '_> {
     ) -> Decided {
         let mut to_https = take_redirect_to_https(&mut rows);
         let mut steps: Vec<Step<'a>> = rows.iter().map(|row| self.step(row, zone)).collect();
-        let all: &[Entrance] = &self.lowering.plane.zones[zone].entrances;
-        let by_tls: Vec<Entrance>;
+        let all: &[EntryPort] = &self.lowering.plane.zones[zone].entrances;
+        let by_tls: Vec<EntryPort>;
         let mut entrances = all;
         if to_https.is_some() {
-            by_tls = all.iter().copied().filter(|entrance| entrance.protocol == Protocol::Https).collect();
+            by_tls =
+                all.iter().copied().filter(|entry_port| entry_port.protocol == Protocol::Https).collect();
             entrances = &by_tls;
             self.refuse_answers_before_redirect(&rows, &mut steps);
         } else {
@@ -222,13 +223,13 @@ impl<'a> Writer<'a, '_> {
     /// Refuses rows for one audience alone where both would reach them.
     fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
-            let message = match row.audience {
-                Audience::Everybody => continue,
-                Audience::Tls => {
+            let message = match row.scheme {
+                RequestScheme::Any => continue,
+                RequestScheme::Tls => {
                     "PingSIX cannot tell ports apart, and not every request in plaintext that the rule matches is \
                      redirected to HTTPS; use layout perPort."
                 }
-                Audience::Plaintext => {
+                RequestScheme::Plaintext => {
                     "PingSIX cannot tell ports apart, and rules of routes attached to all ports come before the \
                      redirect; use layout perPort."
                 }
@@ -244,7 +245,7 @@ impl<'a> Writer<'a, '_> {
         &mut self,
         rows: &[&Row<'_>],
         steps: &mut [Step<'_>],
-        entrances: &[Entrance],
+        entrances: &[EntryPort],
     ) {
         for (row, step) in rows.iter().zip(steps) {
             let Some(redirect) = step.redirect() else { continue };
@@ -403,8 +404,8 @@ impl<'a> Writer<'a, '_> {
             self.refuse(
                 row,
                 &format!(
-                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
-                     decide, requests are answered with {failure}."
+                    "This rule needs a responder, and none is configured. Requests that the \
+                     responder would decide get {failure}."
                 ),
             );
         }
@@ -424,11 +425,11 @@ pub(super) struct Decided {
 /// Takes the row that redirects requests in plaintext out of a list, if it is the first that counts for them: then the
 /// rest is reached by TLS alone, and rows meant for that are safe. Otherwise the list stays as it is.
 fn take_redirect_to_https<'r, 'a>(rows: &mut Vec<&'r Row<'a>>) -> Option<&'r Row<'a>> {
-    let first = rows.iter().copied().find(|row| row.audience != Audience::Tls)?;
-    if first.audience != Audience::Plaintext {
+    let first = rows.iter().copied().find(|row| row.scheme != RequestScheme::Tls)?;
+    if first.scheme != RequestScheme::Plaintext {
         return None;
     }
-    rows.retain(|row| row.audience != Audience::Plaintext);
+    rows.retain(|row| row.scheme != RequestScheme::Plaintext);
     if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
         rows.truncate(last + 1);
     }
@@ -468,7 +469,7 @@ impl<'a> Step<'a> {
     }
 
     /// The plugin that redirects, if PingSIX does that itself for a Route that does nothing else.
-    fn native_redirect(&self, host: Option<&Hostname>, entrances: &[Entrance]) -> Option<plugin::Redirect> {
+    fn native_redirect(&self, host: Option<&Hostname>, entrances: &[EntryPort]) -> Option<plugin::Redirect> {
         let filters = self.filters?;
         // Responses of plugins get no headers of others, and there is no request to change.
         if filters.cors.is_some() || !filters.response_headers.is_empty() {

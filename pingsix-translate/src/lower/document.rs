@@ -7,7 +7,7 @@ use super::budget::{Admission, Room};
 use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
 use super::id::{Ids, Name};
-use super::named::Named;
+use super::named::SharedDocuments;
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
 use super::service::write_service;
@@ -24,7 +24,7 @@ use thin_vec::ThinVec;
 
 /// The documents of a data plane.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct PlaneDocuments {
     pub(crate) data_plane: DataPlane,
     /// Rules that cannot be expressed.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
@@ -67,7 +67,7 @@ pub(super) struct WrittenRoute {
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(super) upstreams: Upstreams,
-    pub(super) services: Named<Arc<Chain>>,
+    pub(super) services: SharedDocuments<Arc<Chain>>,
     pub(super) ids: Ids,
 }
 
@@ -75,7 +75,7 @@ impl Default for Naming {
     fn default() -> Self {
         Self {
             upstreams: Upstreams::default(),
-            services: Named::new(ResourceKind::Service),
+            services: SharedDocuments::new(ResourceKind::Service),
             ids: Ids::default(),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Lowering<'a> {
         rows: &PlaneRows<'a>,
         admission: &Admission,
         room: &mut Room,
-    ) -> Option<Written> {
+    ) -> Option<PlaneDocuments> {
         let mut groups = Vec::new();
         let mut table = Vec::new();
         let mut zone_of = Vec::new();
@@ -130,7 +130,7 @@ impl<'a> Lowering<'a> {
         let mut written = Vec::with_capacity(table.len());
         let mut requested = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
-            let Drafted { mut document, origin, uses, chain, refused } =
+            let RouteDraft { mut document, origin, uses, chain, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
             let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
@@ -182,7 +182,7 @@ impl<'a> Lowering<'a> {
             size: Size { bytes, matcher_entries },
         };
         let refused_rules = first_refusals(&written);
-        Some(Written { data_plane, refused_rules, table: written, naming, certificates, unreached })
+        Some(PlaneDocuments { data_plane, refused_rules, table: written, naming, certificates, unreached })
     }
 
     /// A Route without its patterns.
@@ -192,18 +192,18 @@ impl<'a> Lowering<'a> {
         zone: usize,
         groups: &Groups<'a>,
         naming: &mut Naming,
-    ) -> Drafted {
+    ) -> RouteDraft {
         let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
         let (mut document, origin, chain) = writer.write(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority();
         let refused = writer.refused.into_iter().collect();
-        Drafted { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
+        RouteDraft { document, origin, uses: naming.upstreams.take_requested(), chain, refused }
     }
 }
 
 /// A Route that is written but for its patterns.
-pub(super) struct Drafted {
+pub(super) struct RouteDraft {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,

@@ -8,7 +8,7 @@ use crate::pingsix::{DocumentKey, ResourceKind};
 
 /// The documents of one kind, by the attributes they stand for.
 #[derive(Debug)]
-pub(super) struct Named<K> {
+pub(super) struct SharedDocuments<K> {
     kind: ResourceKind,
     by_key: BTreeMap<K, Entry>,
 }
@@ -19,7 +19,7 @@ struct Entry {
     routes: usize,
 }
 
-impl<K: Ord + Clone> Named<K> {
+impl<K: Ord + Clone> SharedDocuments<K> {
     pub(super) const fn new(kind: ResourceKind) -> Self {
         Self { kind, by_key: BTreeMap::new() }
     }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use crate::normalise::{Path, PathKind};
 
 /// Something that answers for a path, and maybe one method only.
-pub(super) trait Ranked {
+pub(super) trait PathEntry {
     fn path(&self) -> &Path;
     fn method(&self) -> Option<&'static str>;
 
@@ -29,7 +29,7 @@ pub(super) struct PathMap<'a, T> {
     prefix: BTreeMap<&'a str, Vec<T>>,
 }
 
-impl<'a, T: Ranked> PathMap<'a, T> {
+impl<'a, T: PathEntry> PathMap<'a, T> {
     pub(super) fn new() -> Self {
         Self { exact: BTreeMap::new(), prefix: BTreeMap::new() }
     }
@@ -114,7 +114,7 @@ mod tests {
 
     struct Entry(Path);
 
-    impl Ranked for Entry {
+    impl PathEntry for Entry {
         fn path(&self) -> &Path {
             &self.0
         }

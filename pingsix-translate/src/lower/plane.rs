@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::redirect::Entrance;
+use super::redirect::EntryPort;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Listener, ListenerState, Protocol};
 use crate::infrastructure::INGRESS_PORTS;
@@ -42,11 +42,11 @@ pub(crate) struct ZoneListeners {
     /// Indices of the listeners whose hosts these are, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
-    /// Whether any of them is served. If none is, nothing is served to these hosts, and they are not left to wider
-    /// listeners either: those may let in whom these would have kept out.
+    /// Whether a listener of the zone is served. A zone without a served listener answers nothing, and its hosts never
+    /// fall to a wider listener, which may admit more clients.
     pub(crate) is_served: bool,
     /// The ports of its requests: those of the listeners, in their order.
-    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) entrances: Vec<EntryPort>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
@@ -55,10 +55,10 @@ pub(crate) struct ZoneListeners {
 impl ZoneListeners {
     /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
     pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &SmallSet<usize>) -> bool {
-        let speaks = |entrance: &Entrance| entrance.protocol == protocol;
+        let speaks = |entry_port: &EntryPort| entry_port.protocol == protocol;
         let mut members = self.listeners.iter().zip(&self.entrances);
         self.entrances.iter().any(speaks)
-            && members.all(|(listener, entrance)| listeners.contains(listener) == speaks(entrance))
+            && members.all(|(listener, entry_port)| listeners.contains(listener) == speaks(entry_port))
     }
 }
 
@@ -118,10 +118,10 @@ pub(crate) fn ingress_planes(
     by_layout(layout, INGRESS_PORTS.map(|(port, _)| port), |port| {
         let is_on_port = |of_class: u16| port.is_none_or(|port| of_class == port);
         let ports = INGRESS_PORTS.into_iter().enumerate().filter(|(_, (port, _))| is_on_port(*port));
-        let (listeners, entrances): (Vec<usize>, Vec<Entrance>) = ports
-            .map(|(index, (port, protocol))| (index, Entrance { protocol: protocol.into(), port }))
+        let (listeners, entrances): (Vec<usize>, Vec<EntryPort>) = ports
+            .map(|(index, (port, protocol))| (index, EntryPort { protocol: protocol.into(), port }))
             .unzip();
-        let has_tls = entrances.iter().any(|entrance| entrance.protocol == Protocol::Https);
+        let has_tls = entrances.iter().any(|entry_port| entry_port.protocol == Protocol::Https);
         let served = if has_tls { certificates.to_vec() } else { Vec::new() };
         let zone = ZoneListeners {
             hostname: None,
@@ -180,8 +180,8 @@ fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
     (0..listeners.len()).filter(move |index| by_pingsix(&listeners[*index]))
 }
 
-fn entrance(listener: &Listener) -> Option<Entrance> {
-    Some(Entrance { protocol: listener.protocol?, port: listener.port })
+fn entry_port(listener: &Listener) -> Option<EntryPort> {
+    Some(EntryPort { protocol: listener.protocol?, port: listener.port })
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
@@ -209,7 +209,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
                     .min_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)))
                     .map(|(age, owner)| (age, owner.clone())),
                 guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
-                entrances: members.iter().filter_map(|&index| entrance(&listeners[index])).collect(),
+                entrances: members.iter().filter_map(|&index| entry_port(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 is_served: served().next().is_some(),
                 listeners: members,

@@ -14,7 +14,7 @@ use crate::responder::{RedirectInstruction, RedirectListener, RedirectPath, Redi
 
 /// A port that requests may come in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Entrance {
+pub(crate) struct EntryPort {
     pub(crate) protocol: Protocol,
     pub(crate) port: u16,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Entrance {
 pub(super) fn native(
     redirect: &Redirect,
     host: Option<&Hostname>,
-    entrances: &[Entrance],
+    entrances: &[EntryPort],
 ) -> Option<plugin::Redirect> {
     let ret_code = redirect.status.code().as_u16();
     let in_place = plugin::Redirect { ret_code, append_query_string: true, ..plugin::Redirect::default() };
@@ -45,7 +45,7 @@ pub(super) fn native(
             }
         },
         Redirect { scheme: Some(RedirectScheme::Https), path: RedirectPath::Keep, .. } => {
-            let plaintext_only = entrances.iter().all(|entrance| entrance.protocol == Protocol::Http);
+            let plaintext_only = entrances.iter().all(|entry_port| entry_port.protocol == Protocol::Http);
             plaintext_only.then(|| to_https(redirect, host)).flatten()
         }
         _ => None,
@@ -87,15 +87,15 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// The instruction to the responder; `None` when it depends on the port of a request, and there are several.
-pub(super) fn instruction(redirect: &Redirect, entrances: &[Entrance]) -> Option<RedirectInstruction> {
+pub(super) fn instruction(redirect: &Redirect, entrances: &[EntryPort]) -> Option<RedirectInstruction> {
     let Redirect { status, scheme, hostname, port, path } = redirect.clone();
-    let mut listeners = entrances.iter().filter_map(|entrance| {
+    let mut listeners = entrances.iter().filter_map(|entry_port| {
         Some(RedirectListener {
-            scheme: match entrance.protocol {
+            scheme: match entry_port.protocol {
                 Protocol::Https => RedirectScheme::Https,
                 Protocol::Http | Protocol::Tls | Protocol::Tcp | Protocol::Udp => RedirectScheme::Http,
             },
-            port: NonZeroU16::new(entrance.port)?,
+            port: NonZeroU16::new(entry_port.port)?,
         })
     });
     let listener = listeners.next()?;

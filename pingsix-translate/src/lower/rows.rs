@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::budget::{Admission, RowTreatment};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::table::{Audience, Row, RowState, Zone};
+use super::table::{RequestScheme, Row, RowState, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
 use crate::backends::ResolvedRule;
 #[cfg(doc)]
@@ -115,7 +115,7 @@ pub(crate) struct Placement {
     /// The served names there, at least one.
     pub(crate) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
-    pub(crate) audience: Result<Audience, ZoneRefusalCause>,
+    pub(crate) scheme: Result<RequestScheme, ZoneRefusalCause>,
 }
 
 /// Finds the zones of a data plane that a route has names in.
@@ -152,8 +152,8 @@ impl Placer {
             let mut names = served_names(&input.route.hostnames, own);
             // Every host of the others belongs to a narrower zone.
             names.retain(|name| most_specific(&self.hostnames, name.served.as_ref()).as_ref() == own);
-            let audience = || audience(members, input, &names);
-            (!names.is_empty()).then(|| Placement { zone, audience: audience(), names: names.clone() })
+            let scheme = || scheme(members, input, &names);
+            (!names.is_empty()).then(|| Placement { zone, scheme: scheme(), names: names.clone() })
         };
         zones.into_iter().filter_map(placement).collect()
     }
@@ -169,7 +169,7 @@ impl<'a> PlaneRows<'a> {
             }
         }
         for (members, placed) in plane.zones.iter().zip(&mut by_zone) {
-            if placed.iter().any(|(_, placement)| placement.audience == Ok(Audience::Plaintext)) {
+            if placed.iter().any(|(_, placement)| placement.scheme == Ok(RequestScheme::Plaintext)) {
                 for (route, placement) in placed {
                     serve_over_tls(members, placement, &routes[*route]);
                 }
@@ -217,7 +217,7 @@ impl<'a> PlaneRows<'a> {
                 let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
                 let kept = |rule, matched: &Match| admission.kept(rule, matched, &group);
                 let mut rows =
-                    rows(*route, &self.routes[*route], original, placement.audience, kept).peekable();
+                    rows(*route, &self.routes[*route], original, placement.scheme, kept).peekable();
                 if rows.peek().is_some() {
                     groups.entry(name.original.clone()).or_default().extend(rows);
                 }
@@ -239,25 +239,25 @@ pub(super) fn rows<'a>(
     position: usize,
     input: &'a RouteInput,
     original: Option<&Hostname>,
-    audience: Result<Audience, ZoneRefusalCause>,
+    scheme: Result<RequestScheme, ZoneRefusalCause>,
     kept: impl Fn(RuleRef, &Match) -> RowTreatment,
 ) -> impl Iterator<Item = Row<'a>> {
     let route = &input.route;
     let specificity = hostname_precedence(original);
-    let (served, audience) = match audience {
-        Ok(audience) => (RowState::Served, audience),
-        Err(_) => (RowState::Refused, Audience::Everybody),
+    let (served, scheme) = match scheme {
+        Ok(scheme) => (RowState::Served, scheme),
+        Err(_) => (RowState::Refused, RequestScheme::Any),
     };
     let matches = route.rules.iter().enumerate().flat_map(move |(rule, content)| {
         let rule = RuleRef { route: position, rule };
         content.matches.iter().map(move |matched| (rule, content, matched))
     });
     matches.filter_map(move |(rule, content, matched)| {
-        let (conditions, audience, state) = match kept(rule, matched) {
-            RowTreatment::Served => (&*matched.conditions, audience, served),
-            RowTreatment::InPlace => (&*matched.conditions, Audience::Everybody, RowState::Unavailable),
-            RowTreatment::Closed => (&[][..], Audience::Everybody, RowState::Unavailable),
-            RowTreatment::Behind => (&[][..], Audience::Everybody, RowState::Guard),
+        let (conditions, scheme, state) = match kept(rule, matched) {
+            RowTreatment::Served => (&*matched.conditions, scheme, served),
+            RowTreatment::InPlace => (&*matched.conditions, RequestScheme::Any, RowState::Unavailable),
+            RowTreatment::Closed => (&[][..], RequestScheme::Any, RowState::Unavailable),
+            RowTreatment::Behind => (&[][..], RequestScheme::Any, RowState::Guard),
             RowTreatment::Nothing => return None,
         };
         Some(Row {
@@ -269,7 +269,7 @@ pub(super) fn rows<'a>(
             path: &matched.path,
             method: matched.method,
             conditions,
-            audience,
+            scheme,
             state,
         })
     })
@@ -292,7 +292,7 @@ pub(super) fn refusals(
     input: &RouteInput,
     placement: &Placement,
 ) -> Vec<ZoneRefusal> {
-    let Err(cause) = placement.audience else { return Vec::new() };
+    let Err(cause) = placement.scheme else { return Vec::new() };
     attached(plane, input, placement).map(|listener| ZoneRefusal { route, listener, cause }).collect()
 }
 
@@ -302,26 +302,26 @@ pub(super) fn serving<'s>(
     input: &'s RouteInput,
     placement: &Placement,
 ) -> impl Iterator<Item = usize> + 's {
-    let is_served = placement.audience.is_ok();
+    let is_served = placement.scheme.is_ok();
     attached(plane, input, placement).filter(move |_| is_served)
 }
 
 /// Whom a route with these names is served to, or why it cannot be served in a zone alone.
-fn audience(
+fn scheme(
     zone: &ZoneListeners,
     input: &RouteInput,
     names: &[ServedName],
-) -> Result<Audience, ZoneRefusalCause> {
+) -> Result<RequestScheme, ZoneRefusalCause> {
     match zone.listeners.iter().find(|listener| !input.attached.listeners.contains(listener)) {
         None => match zone.exposed_on {
-            None => Ok(Audience::Everybody),
+            None => Ok(RequestScheme::Any),
             Some(port) => Err(ZoneRefusalCause::Exposed { port }),
         },
         Some(_)
             if zone.is_attached_by(Protocol::Http, &input.attached.listeners)
                 && redirects_to_https(input, names) =>
         {
-            Ok(Audience::Plaintext)
+            Ok(RequestScheme::Plaintext)
         }
         Some(_)
             if zone.is_attached_by(Protocol::Http, &input.attached.listeners)
@@ -335,8 +335,8 @@ fn audience(
 
 /// A route of the HTTPS listeners alone can be served if plaintext requests are redirected to HTTPS.
 pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, input: &RouteInput) {
-    if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.attached.listeners) {
-        placement.audience = Ok(Audience::Tls);
+    if placement.scheme.is_err() && zone.is_attached_by(Protocol::Https, &input.attached.listeners) {
+        placement.scheme = Ok(RequestScheme::Tls);
     }
 }
 

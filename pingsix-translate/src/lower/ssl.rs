@@ -23,12 +23,12 @@ use crate::references::Certificate;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServedCertificate {
     pub(crate) name: ServerName,
-    pub(crate) shown: Arc<Shown>,
+    pub(crate) shown: Arc<PresentedCertificate>,
 }
 
 /// A certificate, and the part of an object that shows it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct PresentedCertificate {
     pub(crate) certificate: Certificate,
     pub(crate) by: Arc<CertificateReference>,
     /// The age of that object.
@@ -43,7 +43,7 @@ pub(crate) struct SslKey {
     secret: ObjectName,
 }
 
-impl Shown {
+impl PresentedCertificate {
     /// The document that a name it is shown for belongs to.
     pub(crate) fn document(&self) -> SslKey {
         SslKey { namespace: self.by.object().name.namespace.clone(), secret: self.certificate.secret.clone() }
@@ -81,7 +81,7 @@ impl NameBytes {
 /// ports, the first provides it.
 pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCertificates {
     let selection = Selection::new(listeners, served);
-    let mut providers: BTreeMap<ServerName, (usize, Arc<Shown>)> = BTreeMap::new();
+    let mut providers: BTreeMap<ServerName, (usize, Arc<PresentedCertificate>)> = BTreeMap::new();
     let mut name_bytes = NameBytes::default();
     let mut limits = Vec::new();
     for &index in served {
@@ -96,10 +96,11 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
                 limits.push((index, taken_by_narrower(certificate)));
             }
             let by = reference(listener, certificate);
-            let shown = Arc::new(Shown { certificate: certificate.clone(), by, age: listener.age });
+            let shown =
+                Arc::new(PresentedCertificate { certificate: certificate.clone(), by, age: listener.age });
             let document = shown.document();
-            let mut lost: BTreeMap<usize, Names> = BTreeMap::new();
-            let mut beyond = Names::default();
+            let mut lost: BTreeMap<usize, FirstNames> = BTreeMap::new();
+            let mut beyond = FirstNames::default();
             for name in own {
                 match providers.entry(name) {
                     Entry::Occupied(entry) => {
@@ -135,12 +136,12 @@ fn reference(listener: &Listener, certificate: &Certificate) -> Arc<CertificateR
 
 /// Names that a message lists: the first few, and how many there are.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct FirstNames {
     first: Vec<String>,
     pub(crate) count: usize,
 }
 
-impl Names {
+impl FirstNames {
     /// Limit of the names in a message.
     const MAX_LISTED_NAMES: usize = 8;
 
@@ -152,7 +153,7 @@ impl Names {
     }
 }
 
-impl fmt::Display for Names {
+impl fmt::Display for FirstNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.first.join(", "))?;
         match self.count - self.first.len() {
@@ -193,7 +194,7 @@ fn taken_by_narrower(certificate: &Certificate) -> Limit {
     )
 }
 
-fn taken(certificate: &Certificate, names: &Names, provider: &Listener) -> Limit {
+fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Limit {
     Limit::new(
         certificate.at.clone(),
         format!(
@@ -204,12 +205,12 @@ fn taken(certificate: &Certificate, names: &Names, provider: &Listener) -> Limit
     )
 }
 
-fn beyond_bytes(certificate: &Certificate, names: &Names) -> Limit {
+fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Limit {
     Limit::new(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
 }
 
 /// Says that a certificate is not shown for some names, because its document has no room for them.
-pub(crate) fn beyond_name_bytes(secret: &ObjectName, names: &Names) -> String {
+pub(crate) fn beyond_name_bytes(secret: &ObjectName, names: &FirstNames) -> String {
     format!(
         "The certificate of Secret {secret} is not shown for {names}, because the names it is shown for in this \
          namespace would take more than {} bytes.",

@@ -39,7 +39,7 @@ pub(crate) struct LoweredStreams {
 
 /// The inputs of stream documents.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listened<'a> {
+pub(crate) struct StreamListeners<'a> {
     pub(crate) gateway: &'a ObjectName,
     pub(crate) listeners: &'a [Listener],
     /// The percentage of the budget that one namespace may use; 100 is no bound.
@@ -51,12 +51,12 @@ pub(crate) struct Listened<'a> {
 /// When the budget or the share of a namespace does not suffice, rules are admitted oldest first and the others are
 /// refused.
 pub(crate) fn lower_streams(
-    listened: &Listened<'_>,
+    inputs: &StreamListeners<'_>,
     routes: &[Arc<RouteInput>],
     backends: &Backends,
     options: &Options,
 ) -> LoweredStreams {
-    let &Listened { gateway, listeners, namespace_share } = listened;
+    let &StreamListeners { gateway, listeners, namespace_share } = inputs;
     let key = DataPlaneKey::Stream { gateway: gateway.clone() };
     let prefix = key.prefix(&options.root);
     let stream_matches = stream_matches(listeners, routes);
@@ -79,7 +79,7 @@ pub(crate) fn lower_streams(
     let shared = (namespace_share < 100)
         .then(|| lowering.within_shares(&oldest_first(), namespace_share, &key, options.budget));
     let AdmittedByShares { admitted, refused: mut refused_rules, warnings } = shared.unwrap_or_default();
-    let Written { plane, mut problems } = within(admitted.as_deref()).unwrap_or_else(|| {
+    let StreamDocuments { plane, mut problems } = within(admitted.as_deref()).unwrap_or_else(|| {
         let oldest_first = admitted.unwrap_or_else(oldest_first);
         let (fitting, written) = admit(&oldest_first, |admitted| within(Some(admitted)));
         refused_rules.extend(refuse_beyond(&oldest_first, fitting, routes, &key, (options.budget, None)));
@@ -104,14 +104,14 @@ struct Lowering<'a> {
 }
 
 /// The documents of the admitted routes.
-struct Written {
+struct StreamDocuments {
     plane: StreamPlane,
     problems: Vec<Problem>,
 }
 
 impl Lowering<'_> {
     /// Gives each place to the first that wants it, of those admitted or of all.
-    fn lower(&self, admitted: Option<&[RuleRef]>) -> Written {
+    fn lower(&self, admitted: Option<&[RuleRef]>) -> StreamDocuments {
         let admitted: Option<BTreeSet<usize>> =
             admitted.map(|rules| rules.iter().map(|rule| rule.route).collect());
         let is_admitted =
@@ -146,7 +146,7 @@ impl Lowering<'_> {
             bytes: plane.config.size_in_bytes(self.prefix),
             matcher_entries: plane.config.matcher_entries(),
         };
-        Written { plane, problems }
+        StreamDocuments { plane, problems }
     }
 }
 

@@ -57,7 +57,7 @@
 //! # With and without TLS
 //!
 //! Where a data plane serves a plaintext and an HTTPS port, rows may count for requests by TLS alone, and others send
-//! requests in plaintext to HTTPS ([`Audience`]). There are then two lists, one per audience, each with the argument
+//! requests in plaintext to HTTPS ([`RequestScheme`]). There are then two lists, one per audience, each with the argument
 //! above; a Route's list is their union in order, up to the last row that either reaches. PingSIX can do both at once
 //! if the first row that counts in plaintext is a redirect (`http_to_https`), or if both lists are the same. Otherwise
 //! the rows that are not for everybody are refused (`super::document`).
@@ -74,7 +74,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use self::cell::Audiences;
+use self::cell::SchemeSet;
 use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
@@ -94,7 +94,7 @@ pub(crate) struct Row<'a> {
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
-    pub(crate) audience: Audience,
+    pub(crate) scheme: RequestScheme,
     pub(crate) state: RowState,
 }
 
@@ -113,18 +113,18 @@ pub(crate) enum RowState {
 /// Requests that a row counts for. A data plane for several ports cannot tell them apart, but it can tell whether a
 /// request came by TLS, and redirect it if not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Audience {
-    Everybody,
+pub(crate) enum RequestScheme {
+    Any,
     /// Requests over TLS: the row must not be served to others.
     Tls,
     /// Plaintext requests: the row redirects them to HTTPS, and has no conditions.
     Plaintext,
 }
 
-impl Audience {
+impl RequestScheme {
     const fn includes(self, tls: bool) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::Any => true,
             Self::Tls => tls,
             Self::Plaintext => !tls,
         }
@@ -253,12 +253,12 @@ pub(crate) fn compile_zone<'a>(
     }
     let hosts: Vec<Option<Hostname>> =
         groups.iter().map(|(original, _)| host_of(original.as_ref(), zone.hostname.as_ref())).collect();
-    let audiences = match only {
-        Some(Only { divided, .. }) => Audiences::divided(divided),
-        None => Audiences::of(groups.iter().flat_map(|(_, rows)| rows)),
+    let schemes = match only {
+        Some(Only { divided, .. }) => SchemeSet::divided(divided),
+        None => SchemeSet::of(groups.iter().flat_map(|(_, rows)| rows)),
     };
     let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
-    let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, audiences, room)?;
+    let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, schemes, room)?;
     let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
         key: Arc::new(TableKey {
             zone: zone.hostname.clone(),

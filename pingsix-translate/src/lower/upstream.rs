@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
-use super::named::Named;
-use crate::backends::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
+use super::named::SharedDocuments;
+use crate::backends::{AppProtocol, Backend, BackendKey, Backends, ConnectionSettings, Target};
 use crate::model::{Kind, ObjectKey, Provenance, Traffic};
-use crate::normalise::{Exchange, MAX_TIMEOUT};
+use crate::normalise::{MAX_TIMEOUT, TimeoutsAndRetries};
 use crate::pingsix::{PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::responder::status_host;
 use crate::small_set::SmallSet;
@@ -27,7 +27,7 @@ const CONNECT_SECONDS: u64 = 5;
 /// The names of a data plane's upstreams, given when first asked for.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    pub(super) named: Named<UpstreamKey>,
+    pub(super) named: SharedDocuments<UpstreamKey>,
     /// The keys requested since this was last taken, successful or not.
     requested: BTreeSet<UpstreamKey>,
 }
@@ -44,7 +44,7 @@ pub(crate) enum UpstreamKey {
 
 impl Default for Upstreams {
     fn default() -> Self {
-        Self { named: Named::new(ResourceKind::Upstream), requested: BTreeSet::new() }
+        Self { named: SharedDocuments::new(ResourceKind::Upstream), requested: BTreeSet::new() }
     }
 }
 
@@ -100,7 +100,13 @@ impl UpstreamKey {
 
 fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls, settings } = &**usage;
+    let ConnectionSettings {
+        traffic,
+        timeouts: TimeoutsAndRetries { timeout, retries },
+        host,
+        tls,
+        settings,
+    } = &**usage;
     let port_text = port.to_string();
     let usages = [
         (*traffic == Traffic::Grpc).then(|| "grpc".to_owned()),
@@ -117,7 +123,8 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { exchange: Exchange { timeout, retries }, host, tls, settings, .. } = &**usage;
+    let ConnectionSettings { timeouts: TimeoutsAndRetries { timeout, retries }, host, tls, settings, .. } =
+        &**usage;
     let sent = tls.as_ref().or(host.as_ref());
     let mut upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),

@@ -125,7 +125,7 @@ words! {
         ParentNotAccepted = "ParentNotAccepted",
         /// The Gateway serves nothing.
         ParentNotProgrammed = "ParentNotProgrammed",
-        /// Delivery is in progress, or not known; or it is not known yet whether something exists.
+        /// Delivery is in progress or unknown, or the existence of a referenced object is unknown.
         Pending = "Pending",
         /// Policies apply to the object.
         PolicyAffected = "PolicyAffected",

@@ -8,7 +8,7 @@ use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Re
 use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
 /// A route's spec without parents and rules.
-pub(super) struct RouteFrame<'a> {
+pub(super) struct RouteHeader<'a> {
     pub(super) hostnames: Option<&'a [String]>,
     /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
     pub(super) uses_default_gateways: bool,
@@ -17,7 +17,7 @@ pub(super) struct RouteFrame<'a> {
 /// Puts a route together.
 pub(super) fn assemble<S: RouteSpec>(
     route: &RouteObject<S>,
-    frame: &RouteFrame<'_>,
+    header: &RouteHeader<'_>,
     mut rules: Vec<Rule>,
 ) -> Route
 where
@@ -29,8 +29,8 @@ where
         rule.backends.iter_mut().chain(mirrors).for_each(|backend| share_name(backend, route.services()));
     }
     let mut refusals = Vec::new();
-    let hostnames = normalise_hostnames(frame.hostnames, &mut refusals);
-    let default_gateways = frame.uses_default_gateways.then(|| {
+    let hostnames = normalise_hostnames(header.hostnames, &mut refusals);
+    let default_gateways = header.uses_default_gateways.then(|| {
         Limit::new(
             FieldPath::new("spec").child("useDefaultGateways"),
             "There are no default Gateways; only those that parentRefs name serve the route.",

@@ -110,7 +110,7 @@ pub(crate) struct FilterReader<'r> {
     /// The field with the direct response.
     response_at: Option<FieldPath>,
     /// Types met so far, in the list being read.
-    seen: Vec<&'static str>,
+    types_read: Vec<&'static str>,
 }
 
 impl<'r> FilterReader<'r> {
@@ -122,13 +122,13 @@ impl<'r> FilterReader<'r> {
             read: ReadFilters::default(),
             filters: Filters::default(),
             response_at: None,
-            seen: Vec::new(),
+            types_read: Vec::new(),
         }
     }
 
     /// Reads one list, after those read before: first the rule's, then that of its only backend.
     pub(crate) fn read(&mut self, list: &[api::HttpRouteRulesFilters], at: &FieldPath) {
-        self.seen.clear();
+        self.types_read.clear();
         for (index, filter) in list.iter().enumerate() {
             self.read_one(filter, &at.index(index));
         }
@@ -164,10 +164,12 @@ impl<'r> FilterReader<'r> {
     fn read_one(&mut self, filter: &api::HttpRouteRulesFilters, at: &FieldPath) {
         use api::HttpRouteRulesFiltersType as Type;
         let name = filter_name(&filter.r#type);
-        if self.seen.contains(&name) && !matches!(filter.r#type, Type::RequestMirror | Type::ExtensionRef) {
+        if self.types_read.contains(&name)
+            && !matches!(filter.r#type, Type::RequestMirror | Type::ExtensionRef)
+        {
             return self.refuse(at.child("type"), format!("A rule has one {name} filter at most."));
         }
-        self.seen.push(name);
+        self.types_read.push(name);
         if self.read_content(filter, at).is_none() {
             self.refuse(at.clone(), format!("A filter of type {name} needs the field of that name."));
         }

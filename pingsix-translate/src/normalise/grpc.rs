@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use gateway_api::experimental::grpcroutes as api;
 
-use super::assemble::{RouteFrame, assemble};
+use super::assemble::{RouteHeader, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
-    Condition, Conditions, Exchange, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
-    Rule, Variable,
+    Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
+    TimeoutsAndRetries, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -32,11 +32,11 @@ pub(super) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
             rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
         }
     };
-    let frame = RouteFrame {
+    let header = RouteHeader {
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
     };
-    assemble(route, &frame, rules)
+    assemble(route, &header, rules)
 }
 
 fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {
@@ -68,7 +68,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         filters,
         host,
         // GRPCRoutes have neither timeouts nor retries.
-        exchange: Exchange::default(),
+        timeouts: TimeoutsAndRetries::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

@@ -2,12 +2,12 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use super::assemble::{RouteFrame, assemble};
+use super::assemble::{RouteHeader, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
-    Condition, Conditions, Exchange, Extensions, FilterReader, FilterScope, Match, Path, PathKind,
-    ReadFilters, Route, Rule, Variable,
+    Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
+    Rule, TimeoutsAndRetries, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -23,11 +23,11 @@ pub(super) fn normalise_http_route(route: &HttpRoute, extensions: &Extensions) -
             rules.iter().enumerate().map(|(index, rule)| normalise_rule(scope, index, rule)).collect()
         }
     };
-    let frame = RouteFrame {
+    let header = RouteHeader {
         hostnames: spec.hostnames.as_deref(),
         uses_default_gateways: spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
     };
-    assemble(route, &frame, rules)
+    assemble(route, &header, rules)
 }
 
 fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRules) -> Rule {
@@ -50,8 +50,13 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
     let (backends, ReadFilters { filters, host, unresolved }) =
         written.normalise(read, &matches, &mut refusals);
     let mut limits = Vec::new();
-    let exchange =
-        Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
+    let timeouts = TimeoutsAndRetries::read(
+        index,
+        rule.timeouts.as_ref(),
+        rule.retry.as_ref(),
+        &mut limits,
+        &mut refusals,
+    );
     let mirrors = written.mirrors(of_rule);
     Rule {
         index,
@@ -61,7 +66,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         mirrors: mirrors.into(),
         filters,
         host,
-        exchange,
+        timeouts,
         limits: limits.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

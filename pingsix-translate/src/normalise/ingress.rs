@@ -5,7 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::networking::v1 as api;
 
 use super::{
-    BackendPort, BackendRef, Conditions, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule,
+    BackendPort, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route, Rule,
+    TimeoutsAndRetries,
 };
 use crate::model::{
     Age, FieldPath, Hostname, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
@@ -44,7 +45,7 @@ pub(crate) fn normalise_ingress(
         default_backend.map(|backend| reader.default_route(Part::DefaultBackend, Hostnames::Any, backend)),
     );
     if routes.is_empty() && problems.iter().all(|problem| problem.object != reader.key) {
-        let message = "There are neither rules nor a default backend, so nothing is served.";
+        let message = "The Ingress needs rules or a default backend.";
         problems.push(reader.warning(FieldPath::new("spec"), Reason::BackendNotFound, message));
     }
     routes
@@ -56,7 +57,7 @@ pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &
         key: key.clone(),
         part: Part::RestOfHost(entry),
         traffic: Traffic::Http,
-        // It has no messages besides those of the entry.
+        // The entry has all messages.
         generation: 0,
         age,
         parent_refs: Arc::default(),
@@ -100,8 +101,7 @@ impl Reader {
                 Some(_) if hostnames == Hostnames::Any => return None,
                 Some(backend) => self.default_route(Part::IngressHost(index), hostnames, backend),
                 None => {
-                    let message =
-                        "The rule has no paths and the Ingress no default backend, so it says nothing.";
+                    let message = "The rule needs paths, or the Ingress a default backend.";
                     problems.push(self.warning(at.child("http"), Reason::BackendNotFound, message));
                     return None;
                 }
@@ -198,7 +198,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         mirrors: ThinVec::default(),
         filters: None,
         host: None,
-        exchange: Exchange::default(),
+        timeouts: TimeoutsAndRetries::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Conditions, Exchange, Filters, Mirror, Path};
+use super::{Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
 use crate::model::{Limit, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
@@ -135,7 +135,7 @@ pub(crate) struct Rule {
     pub(crate) filters: Option<Arc<Filters>>,
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
-    pub(crate) exchange: Exchange,
+    pub(crate) timeouts: TimeoutsAndRetries,
     /// The limits of the served parts.
     pub(crate) limits: ThinVec<Limit>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].

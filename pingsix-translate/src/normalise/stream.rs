@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
-use super::assemble::{RouteFrame, assemble};
+use super::assemble::{RouteHeader, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
-use super::{Exchange, Hostnames, Route, Rule};
+use super::{Hostnames, Route, Rule, TimeoutsAndRetries};
 use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 use thin_vec::ThinVec;
@@ -14,11 +14,12 @@ use thin_vec::ThinVec;
 /// Normalises a TLSRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
     let spec = route.spec();
-    let frame = RouteFrame {
+    let header = RouteHeader {
         hostnames: Some(&spec.hostnames),
         uses_default_gateways: spec.use_default_gateways == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
     };
-    let mut normal = with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()));
+    let mut normal =
+        with_one_rule(route, &header, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()));
     if normal.hostnames == Hostnames::Any {
         // Without hostnames the route matches no connection.
         normal.hostnames = Hostnames::Named(Box::default());
@@ -34,32 +35,32 @@ pub(super) fn normalise_tls_route(route: &TlsRoute) -> Route {
 /// Normalises a TCPRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_tcp_route(route: &TcpRoute) -> Route {
     let spec = route.spec();
-    let frame = RouteFrame {
+    let header = RouteHeader {
         hostnames: None,
         uses_default_gateways: spec.use_default_gateways == Some(tcproutes::TcpRouteUseDefaultGateways::All),
     };
-    with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
+    with_one_rule(route, &header, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
 }
 
 /// Normalises a UDPRoute. Never fails: an unusable part becomes a refusal of its rule.
 pub(super) fn normalise_udp_route(route: &UdpRoute) -> Route {
     let spec = route.spec();
-    let frame = RouteFrame {
+    let header = RouteHeader {
         hostnames: None,
         uses_default_gateways: spec.use_default_gateways == Some(udproutes::UdpRouteUseDefaultGateways::All),
     };
-    with_one_rule(route, &frame, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
+    with_one_rule(route, &header, spec.rules.iter().map(|rule| rule.backend_refs.as_slice()))
 }
 
 fn with_one_rule<'a, S: RouteSpec, B: WrittenBackend + 'a>(
     route: &RouteObject<S>,
-    frame: &RouteFrame<'_>,
+    header: &RouteHeader<'_>,
     rules: impl ExactSizeIterator<Item = &'a [B]>,
 ) -> Route
 where
     RouteObject<S>: OfKind,
 {
-    assemble(route, frame, vec![only_rule(&route.metadata.name, RouteObject::<S>::KIND, rules)])
+    assemble(route, header, vec![only_rule(&route.metadata.name, RouteObject::<S>::KIND, rules)])
 }
 
 /// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.
@@ -85,7 +86,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         mirrors: ThinVec::default(),
         filters: None,
         host: None,
-        exchange: Exchange::default(),
+        timeouts: TimeoutsAndRetries::default(),
         limits: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -49,8 +49,8 @@ pub(super) fn read(
     let addresses = addresses.iter().filter_map(address).collect();
     if let Some(sink) = sink.as_ref().filter(|_| !options.attached_sinks) {
         return Err(format!(
-            "PingsixProxy {} cannot be used: spec.attached.sink: This controller publishes to no sink but its own, so not \
-             to {}.",
+            "PingsixProxy {} cannot be used: spec.attached.sink: This controller publishes to its \
+             own sinks alone, and not to {}.",
             sink.proxy, sink.url
         ));
     }

@@ -37,8 +37,12 @@ pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     let mut flaws = Flaws(Vec::new());
     match (&proxy.spec.attached, &proxy.spec.managed) {
         (Some(_), None) | (None, Some(_)) => {}
-        (Some(_), Some(_)) => flaws.add(&spec, "It has both attached and managed, and may have one of them."),
-        (None, None) => flaws.add(&spec, "It has neither attached nor managed, and needs one of them."),
+        (Some(_), Some(_)) => flaws.add(
+            &spec,
+            "The parameters need one of attached and managed, and \
+         not both.",
+        ),
+        (None, None) => flaws.add(&spec, "The parameters need one of attached and managed."),
     }
     if let Err(report) = proxy.spec.validate() {
         for (path, error) in report.iter() {
@@ -79,11 +83,13 @@ pub(super) const fn service(
 ) -> Option<(&'static str, &'static str)> {
     match kind {
         ServiceType::NodePort | ServiceType::ClusterIp if has_load_balancer_class => {
-            Some(("loadBalancerClass", "It is for Services of type LoadBalancer."))
+            Some(("loadBalancerClass", "The field is for Services of type LoadBalancer."))
         }
-        ServiceType::ClusterIp if has_external_traffic_policy => {
-            Some(("externalTrafficPolicy", "It is for Services that are reached from outside the cluster."))
-        }
+        ServiceType::ClusterIp if has_external_traffic_policy => Some((
+            "externalTrafficPolicy",
+            "The field is for Services of type LoadBalancer or \
+             NodePort.",
+        )),
         ServiceType::LoadBalancer | ServiceType::NodePort | ServiceType::ClusterIp => None,
     }
 }
@@ -122,7 +128,11 @@ impl Flaws {
                 (Some(value), None) => self.share(&at.child("minAvailable"), value),
                 (None, Some(value)) => self.share(&at.child("maxUnavailable"), value),
                 (Some(_), Some(_)) | (None, None) => {
-                    self.add(&at, "It needs one of minAvailable and maxUnavailable, and not both.");
+                    self.add(
+                        &at,
+                        "The field needs one of minAvailable and maxUnavailable, and not \
+                     both.",
+                    );
                 }
             }
         }
@@ -145,7 +155,7 @@ impl Flaws {
                 .is_some_and(|number| number.parse::<u8>().is_ok_and(|share| share <= 100)),
         };
         if !is_good {
-            self.add(at, "It is neither a number of Pods nor a percentage of them.");
+            self.add(at, "The value must be a number or a percentage of Pods.");
         }
     }
 
@@ -168,7 +178,7 @@ impl Flaws {
         if let Err(error) = serde_path_to_error::deserialize::<_, T>(Value::Object(object.0.clone())) {
             let inner = error.path().to_string();
             let at = if inner == "." { at.clone() } else { at.child(&inner) };
-            self.add(&at, format!("It has another shape there: {}.", error.inner()));
+            self.add(&at, format!("The patch does not fit the object: {}.", error.inner()));
         }
     }
 }

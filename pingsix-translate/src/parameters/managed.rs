@@ -56,9 +56,9 @@ fn service(managed: &Layers<'_, Managed>) -> Result<ServiceParameters, String> {
         parameters.external_traffic_policy.is_some(),
     ) {
         None => Ok(parameters),
-        Some((field, message)) => Err(format!(
-            "What the Gateway and its class say of spec.managed.service.{field} does not go together: {message}"
-        )),
+        Some((field, message)) => {
+            Err(format!("spec.managed.service.{field} of the Gateway and of its class conflict: {message}"))
+        }
     }
 }
 

@@ -17,12 +17,12 @@ pub(super) fn flaw(sink: &AttachedSink) -> Option<(&'static str, &'static str)> 
         return Some(("url", "An Admin API is at one address."));
     }
     if is_tls && sink.allow_plaintext {
-        return Some(("allowPlaintext", "It is for a URL without TLS."));
+        return Some(("allowPlaintext", "The field is for URLs without TLS."));
     }
     if !is_tls && !sink.allow_plaintext && !hosts.into_iter().all(is_loopback) {
         return Some((
             "url",
-            "What is secret would leave the machine in plaintext: use TLS, or set allowPlaintext for a network that \
+            "Secrets would leave the machine in plaintext: use TLS, or set allowPlaintext for a network that \
              encrypts by itself.",
         ));
     }

@@ -141,7 +141,7 @@ pub(super) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
     if let Some(format) = telemetry.access_log.as_ref().and_then(|log| log.format.as_deref()) {
         let at = at.child("accessLog").child("format");
         if format.contains(char::is_control) {
-            add(at.clone(), "It has a control character, such as the end of a line.".to_owned());
+            add(at.clone(), "The value has a control character, such as the end of a line.".to_owned());
         }
         for name in variables(format).filter(|name| !VARIABLES.contains(name)) {
             add(at.clone(), format!("PingSIX has no variable ${name}."));

@@ -182,7 +182,7 @@ fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class(
     let refused = refused(Some(&of_class), None);
     let message = format!(
         "spec.gatewayClassName: The parameters of the class cannot be used: spec.parametersRef: PingsixProxy system/all cannot \
-         be used: spec.attached.sink: This controller publishes to no sink but its own, so not to {class}."
+         be used: spec.attached.sink: This controller publishes to its own sinks alone, and not to {class}."
     );
     assert_eq!(refused, message, "nobody would publish there");
 }
@@ -232,10 +232,10 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
     );
     let class = json!({"managed": {"service": {"loadBalancerClass": "example.com/a"}}, "allowOverrides": ["Service"]});
     let own = json!({"managed": {"service": {"type": "ClusterIP"}}});
-    assert!(
-        refused(Some(&class), Some(&own))
-            .contains("spec.managed.service.loadBalancerClass does not go together")
-    );
+    assert!(refused(Some(&class), Some(&own)).contains(
+        "spec.managed.service.loadBalancerClass of the Gateway and of its class \
+             conflict"
+    ));
 }
 
 /// The message of `pingsix.io/Limited` of the Gateway.

@@ -44,7 +44,7 @@ impl Config {
     }
 
     /// The stored form of the document of a key.
-    pub fn held(&self, key: &DocumentKey) -> Option<&LazyDocument> {
+    pub fn get_lazy(&self, key: &DocumentKey) -> Option<&LazyDocument> {
         self.0.get(key)
     }
 

@@ -133,7 +133,7 @@ mod tests {
         let mut copy = config.clone();
         copy.detach(&key);
         assert_eq!(copy.get(&key), Some(&route()));
-        assert!(config.held(&key).is_some_and(|held| held.document.get().is_none()));
+        assert!(config.get_lazy(&key).is_some_and(|held| held.document.get().is_none()));
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
                 .collect();
         let violations = validate_document(&config, &faulty, &ValidateOptions::default());
         assert!(violations.iter().any(|violation| violation.rule == Rule::PatternMeaning), "{violations:?}");
-        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
-        assert_eq!(config.held(&other), Some(&LazyDocument::from(self::route())));
-        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
+        assert!(config.get_lazy(&other).is_some_and(|held| held.document.get().is_none()));
+        assert_eq!(config.get_lazy(&other), Some(&LazyDocument::from(self::route())));
+        assert!(config.get_lazy(&other).is_some_and(|held| held.document.get().is_none()));
     }
 }

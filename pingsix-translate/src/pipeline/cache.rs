@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::Translation;
 use super::diff::{LastReferents, ReferentsDiff};
-use super::owner::{Owner, Served, Update, Updated};
-use super::route_slab::{Attaching, RouteSlab};
-use super::shared::Shared;
-use super::{Attached, JudgedRoutes, add_refusals, add_streams};
+use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults};
+use super::route_slab::{AttachContext, RouteSlab};
+use super::shared::Interners;
+use super::{AttachedRoutes, FullTranslation, add_refusals, add_streams};
 use crate::backends::Backends;
 use crate::lower::{
-    Changed, DataPlane, LoweredPlane, LoweredStreams, Lowering, RouteChange, Stale, StreamPlane,
-    lower_streams,
+    DataPlane, FullTranslationNeeded, LoweredPlane, LoweredStreams, Lowering, LoweringDiff, RouteChange,
+    StreamPlane, lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
 use crate::references::{ReferenceCache, References};
@@ -34,7 +34,7 @@ pub(super) struct TranslationCache<O> {
     reference_cache: Arc<ReferenceCache>,
     owner: O,
     backends: Backends,
-    shared: Shared,
+    shared: Interners,
     slab: RouteSlab,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
@@ -46,12 +46,12 @@ pub(super) struct TranslationCache<O> {
 impl<O: Owner> TranslationCache<O> {
     pub(super) fn new(
         snapshot: &O::Snapshot,
-        judged: JudgedRoutes<O>,
+        judged: FullTranslation<O>,
         planes: Vec<LoweredPlane>,
         translation: &Translation,
     ) -> Self {
-        let JudgedRoutes { attached, streams, judged } = judged;
-        let Attached { reference_cache, owner, mut backends, shared, inputs, problems } = attached;
+        let FullTranslation { attached, streams, judged } = judged;
+        let AttachedRoutes { reference_cache, owner, mut backends, shared, inputs, problems } = attached;
         backends.pack();
         let mut counts = vec![0; owner.listeners().len()];
         let mut slab = RouteSlab::default();
@@ -79,23 +79,23 @@ impl<O: Owner> TranslationCache<O> {
     }
 
     /// Translates a snapshot that differs from the last one. Also returns the number of attached routes. After
-    /// [`Stale`], the cache is unusable, and a full translation is cheaper.
+    /// [`FullTranslationNeeded`], the cache is unusable, and a full translation is cheaper.
     pub(super) fn change(
         &mut self,
         snapshot: &O::Snapshot,
         options: &Options,
-    ) -> Result<(Translation, usize), Stale> {
+    ) -> Result<(Translation, usize), FullTranslationNeeded> {
         let referents = O::referents(snapshot);
         let diff = self.last_referents.update(referents);
         if diff.of_own_addresses {
             // Any Service may have an endpoint with such an address.
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         self.read(&diff, referents);
         let references = References::with(referents, self.reference_cache.clone());
         let limit = MIN_ROUTES_FOR_FULL.max(self.slab.len() / 3);
         let mut to_attach: BTreeSet<usize> = BTreeSet::new();
-        let Updated { routes, has_new_context, policies } = self.owner.update(Update {
+        let OwnerDiff { routes, has_new_context, policies } = self.owner.update(OwnerUpdate {
             snapshot,
             diff: &diff,
             references: &references,
@@ -111,10 +111,10 @@ impl<O: Owner> TranslationCache<O> {
         self.find_routes(&diff, &references, &mut to_attach);
         let count = routes.iter().map(|(_, routes)| routes.len().max(1)).sum::<usize>();
         if count + to_attach.len() > limit || self.backends.is_mostly_removed() {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
 
-        let mut attaching = Attaching {
+        let mut attaching = AttachContext {
             owner: &self.owner,
             references: &references,
             backends: &mut self.backends,
@@ -130,11 +130,11 @@ impl<O: Owner> TranslationCache<O> {
         for slot in to_attach {
             self.slab.attach_again(slot, &mut attaching);
         }
-        let Attaching { changes, count, .. } = attaching;
+        let AttachContext { changes, count, .. } = attaching;
         let backends = self.backends.take_changed();
 
         let mut to_judge: BTreeSet<usize> = changes.keys().copied().collect();
-        let changed = Changed { routes: &changes, backends: &backends, policies: &policies };
+        let changed = LoweringDiff { routes: &changes, backends: &backends, policies: &policies };
         for (lowered, plane) in self.planes.iter_mut().zip(self.owner.planes()) {
             let (routes, backends, policies) = (&*self.slab.inputs, &self.backends, self.owner.policies());
             let lowering = Lowering { plane, routes, backends, policies, options };
@@ -200,10 +200,13 @@ impl<O: Owner> TranslationCache<O> {
 
     /// Lowers all stream documents again.
     fn lower_streams(&mut self, options: &Options, to_judge: &mut BTreeSet<usize>) {
-        let Some((streams, listened)) = self.streams.as_mut().zip(self.owner.listened()) else { return };
+        let Some((streams, stream_listeners)) = self.streams.as_mut().zip(self.owner.stream_listeners())
+        else {
+            return;
+        };
         let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
         to_judge.extend(refused_before);
-        *streams = lower_streams(&listened, &self.slab.inputs, &self.backends, options);
+        *streams = lower_streams(&stream_listeners, &self.slab.inputs, &self.backends, options);
         to_judge.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
     }
 
@@ -259,7 +262,7 @@ impl<O: Owner> TranslationCache<O> {
         let of_certificates = of_certificates.map(|(owner, refusal)| refusal.of(owner));
         let of_shares = self.planes.iter().flat_map(LoweredPlane::problems);
         let of_others = of_streams.chain(of_shares);
-        let served = Served {
+        let served = RouteResults {
             data_planes: data_planes.collect(),
             stream_planes: stream_planes.collect(),
             counts: &self.counts,

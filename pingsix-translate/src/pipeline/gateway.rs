@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::JudgedRoute;
+use super::RouteOutcome;
 use super::Translation;
 use super::diff::{Identity, LastObjects, ReferentsDiff};
-use super::gateway_context::{GatewayContext, JudgedBefore};
-use super::owner::{Owner, Served, Update, Updated, change_certificates};
+use super::gateway_context::{EarlierVerdicts, GatewayContext};
+use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
-use super::shared::Shared;
+use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{Listened, Plane, RouteInput, Stale};
+use crate::lower::{FullTranslationNeeded, Plane, RouteInput, StreamListeners};
 use crate::model::{Kind, ObjectKey, ObjectName, Options, Problem};
 use crate::normalise::{Extensions, Route, normalise_route};
 use crate::policy::Policies;
@@ -26,14 +26,14 @@ use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_r
 
 /// A Gateway with its ListenerSets and policies.
 #[derive(Debug)]
-pub(super) struct OfGateway {
+pub(super) struct GatewayOwner {
     last: LastGateway,
     extensions: Extensions,
     context: GatewayContext,
     policies: JudgedPolicies,
 }
 
-impl Owner for OfGateway {
+impl Owner for GatewayOwner {
     type Snapshot = Snapshot;
 
     fn referents(snapshot: &Snapshot) -> &Referents {
@@ -69,8 +69,8 @@ impl Owner for OfGateway {
         &self.context.listeners.all
     }
 
-    fn listened(&self) -> Option<Listened<'_>> {
-        Some(self.context.listened())
+    fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
+        Some(self.context.stream_listeners())
     }
 
     fn is_refused(&self) -> bool {
@@ -81,7 +81,7 @@ impl Owner for OfGateway {
         &self,
         route: Route,
         references: &References<'_>,
-        backends_and_shared: (&mut Backends, &mut Shared),
+        backends_and_shared: (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         self.context.attach(route, references, backends_and_shared, problems)
@@ -101,18 +101,18 @@ impl Owner for OfGateway {
         index: usize,
         input: &RouteInput,
         refusals: &Refusals,
-        shared: &mut Shared,
-    ) -> (Option<RouteVerdict>, JudgedRoute) {
+        shared: &mut Interners,
+    ) -> (Option<RouteVerdict>, RouteOutcome) {
         let mut problems = Vec::new();
         let policies = self.policies.affected.of_route(&input.route.key);
         let mut verdict = judge_route(index, input, refusals, policies.as_deref(), &mut problems);
         verdict.parents = shared.parents.share(verdict.parents);
         let counted = attached_to(index, input, &verdict, refusals);
-        (Some(verdict), JudgedRoute { problems, counted })
+        (Some(verdict), RouteOutcome { problems, counted })
     }
 
-    fn update(&mut self, mut update: Update<'_, Self>) -> Result<Updated, Stale> {
-        let Update { snapshot, diff, references, options, .. } = update;
+    fn update(&mut self, mut update: OwnerUpdate<'_, Self>) -> Result<OwnerDiff, FullTranslationNeeded> {
+        let OwnerUpdate { snapshot, diff, references, options, .. } = update;
         for filter in &diff.http_route_filters {
             self.extensions.update(&filter.name, filter.now.as_deref());
         }
@@ -129,7 +129,7 @@ impl Owner for OfGateway {
             let route = route.map(|route| refuse_rules(&snapshot.referents.quarantine, route));
             (Source::Object(Arc::new(key)), route.into_iter().collect())
         });
-        Ok(Updated { routes: normalised.collect(), has_new_context, policies })
+        Ok(OwnerDiff { routes: normalised.collect(), has_new_context, policies })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -140,10 +140,10 @@ impl Owner for OfGateway {
         &mut self,
         snapshot: &Snapshot,
         references: &References<'_>,
-        served: Served<'_>,
+        served: RouteResults<'_>,
     ) -> Translation {
-        let Served { data_planes, stream_planes, counts, verdicts, problems } = served;
-        let judged = JudgedBefore { counts, routes: verdicts, policies: &self.policies, problems };
+        let RouteResults { data_planes, stream_planes, counts, verdicts, problems } = served;
+        let judged = EarlierVerdicts { counts, routes: verdicts, policies: &self.policies, problems };
         let verdicts = self.context.judge(snapshot, references, judged);
         Translation {
             data_planes,
@@ -156,18 +156,18 @@ impl Owner for OfGateway {
     }
 }
 
-impl OfGateway {
+impl GatewayOwner {
     /// Replaces the context. Routes with other policies, or with a ListenerSet that was or is not allowed, are
     /// attached again. Returns the inherited policies with other contents.
     fn replace_context(
         &mut self,
         context: GatewayContext,
-        update: &mut Update<'_, Self>,
-    ) -> Result<BTreeSet<Arc<ObjectKey>>, Stale> {
+        update: &mut OwnerUpdate<'_, Self>,
+    ) -> Result<BTreeSet<Arc<ObjectKey>>, FullTranslationNeeded> {
         if !context.takes_routes_like(&self.context) {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
-        let Update { slab, planes, to_attach, .. } = update;
+        let OwnerUpdate { slab, planes, to_attach, .. } = update;
         let (before, now) = (self.context.listeners.excluded(), context.listeners.excluded());
         to_attach.extend(before.symmetric_difference(&now).flat_map(|set| slab.referring(set)));
         let targets = context.policies.changed(&self.context.policies);
@@ -180,13 +180,13 @@ impl OfGateway {
 
     /// Finds unchanged routes whose attachment or permissions may differ. Attachment depends on the labels of the
     /// route's namespace, and permission on the ReferenceGrants in the referred namespace for the route's namespace.
-    fn find_routes(&self, update: &mut Update<'_, Self>) {
-        let Update { diff, slab, to_attach, .. } = update;
+    fn find_routes(&self, update: &mut OwnerUpdate<'_, Self>) {
+        let OwnerUpdate { diff, slab, to_attach, .. } = update;
         for namespace in &diff.namespaces {
             let name = &namespace.name;
             let [before, now] =
                 [&namespace.before, &namespace.now].map(|object| labels_of(name, object.as_deref()));
-            if self.context.listeners.tell_apart(name, &before, &now) {
+            if self.context.listeners.selects_differently(name, &before, &now) {
                 to_attach.extend(slab.of_namespace(name));
             }
         }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::infrastructure;
-use super::shared::Shared;
+use super::shared::Interners;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
-use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
+use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
@@ -40,7 +40,7 @@ pub(super) struct GatewayContext {
 
 /// The verdicts that come before those of the context.
 #[derive(Debug)]
-pub(super) struct JudgedBefore<'a> {
+pub(super) struct EarlierVerdicts<'a> {
     /// The number of accepted routes of each listener.
     pub(super) counts: &'a [i32],
     pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
@@ -98,8 +98,8 @@ impl GatewayContext {
     }
 
     /// The listeners for stream documents.
-    pub(super) fn listened(&self) -> Listened<'_> {
-        Listened {
+    pub(super) fn stream_listeners(&self) -> StreamListeners<'_> {
+        StreamListeners {
             gateway: &self.gateway.name,
             listeners: &self.listeners.all,
             namespace_share: self.settings.namespace_share,
@@ -125,7 +125,7 @@ impl GatewayContext {
         &self,
         route: Route,
         references: &References<'_>,
-        (backends, shared): (&mut Backends, &mut Shared),
+        (backends, shared): (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         let attached = Attachments::new(attach_route(&route, &self.listeners, references));
@@ -162,7 +162,7 @@ impl GatewayContext {
         &self,
         snapshot: &Snapshot,
         references: &References<'_>,
-        JudgedBefore { counts, routes, policies, mut problems }: JudgedBefore<'_>,
+        EarlierVerdicts { counts, routes, policies, mut problems }: EarlierVerdicts<'_>,
     ) -> Verdicts {
         let JudgedPolicies { verdicts: of_policies, problems: problems_of_policies, affected } = policies;
         problems.extend(problems_of_policies.iter().cloned());

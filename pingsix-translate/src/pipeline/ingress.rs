@@ -21,19 +21,20 @@ use self::policies::{ChangedPolicies, ClassPolicies};
 use self::rests::Rests;
 use self::shadowed::Shadowed;
 use self::tls::{certificates, tls_of};
-use super::JudgedRoute;
+use super::RouteOutcome;
 use super::Translation;
 use super::diff::{LastObjects, ObjectDiff};
 use super::infrastructure;
-use super::owner::{Owner, Served, Update, Updated, change_certificates};
+use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
-use super::shared::Shared;
+use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::{Backends, ResolvedRule};
 use crate::crd::HostOwnership;
 use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
 use crate::lower::{
-    Attachments, Listened, LoweredPlane, Plane, RouteInput, ServedCertificate, Stale, ingress_planes,
+    Attachments, FullTranslationNeeded, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners,
+    ingress_planes,
 };
 use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
@@ -225,7 +226,7 @@ impl Owner for OfIngressClass {
         &[]
     }
 
-    fn listened(&self) -> Option<Listened<'_>> {
+    fn stream_listeners(&self) -> Option<StreamListeners<'_>> {
         None
     }
 
@@ -237,7 +238,7 @@ impl Owner for OfIngressClass {
         &self,
         route: Route,
         references: &References<'_>,
-        (backends, shared): (&mut Backends, &mut Shared),
+        (backends, shared): (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         let policies = self.policies();
@@ -272,16 +273,16 @@ impl Owner for OfIngressClass {
         index: usize,
         input: &RouteInput,
         refusals: &Refusals,
-        _: &mut Shared,
-    ) -> (Option<RouteVerdict>, JudgedRoute) {
+        _: &mut Interners,
+    ) -> (Option<RouteVerdict>, RouteOutcome) {
         let mut problems = Vec::new();
         // An Ingress has no conditions.
         judge_route(index, input, refusals, None, &mut problems);
-        (None, JudgedRoute { problems, ..JudgedRoute::default() })
+        (None, RouteOutcome { problems, ..RouteOutcome::default() })
     }
 
-    fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale> {
-        let Update { snapshot, diff, references, options, limit, slab, planes, to_attach } = update;
+    fn update(&mut self, update: OwnerUpdate<'_, Self>) -> Result<OwnerDiff, FullTranslationNeeded> {
+        let OwnerUpdate { snapshot, diff, references, options, limit, slab, planes, to_attach } = update;
         let class = std::mem::replace(&mut self.class, snapshot.class.clone());
         let default_classes = std::mem::replace(&mut self.default_classes, snapshot.default_classes.clone());
         let has_new_context = diff.of_proxies
@@ -290,16 +291,16 @@ impl Owner for OfIngressClass {
         if has_new_context {
             let context = ClassContext::new(snapshot, options);
             if !context.serves_like(&self.context) {
-                return Err(Stale);
+                return Err(FullTranslationNeeded);
             }
             self.context = context;
         }
         let differences = self.last_ingresses.update(&snapshot.ingresses);
         if !self.context.is_served {
-            return Ok(Updated { routes: Vec::new(), has_new_context, policies: BTreeSet::new() });
+            return Ok(OwnerDiff { routes: Vec::new(), has_new_context, policies: BTreeSet::new() });
         }
         if differences.len() > limit {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
@@ -348,7 +349,7 @@ impl Owner for OfIngressClass {
         if has_other_tls {
             self.show_certificates(snapshot, references, planes)?;
         }
-        Ok(Updated { routes, has_new_context, policies: contents })
+        Ok(OwnerDiff { routes, has_new_context, policies: contents })
     }
 
     fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
@@ -356,8 +357,13 @@ impl Owner for OfIngressClass {
         self.policies().targets().filter(|target| target.kind == Kind::Service)
     }
 
-    fn translation(&mut self, _: &IngressSnapshot, _: &References<'_>, served: Served<'_>) -> Translation {
-        let Served { data_planes, stream_planes, mut problems, .. } = served;
+    fn translation(
+        &mut self,
+        _: &IngressSnapshot,
+        _: &References<'_>,
+        served: RouteResults<'_>,
+    ) -> Translation {
+        let RouteResults { data_planes, stream_planes, mut problems, .. } = served;
         let judged = &self.policies.judged;
         problems.extend(judged.problems.iter().cloned());
         let policies = judged.verdicts.clone();
@@ -412,7 +418,7 @@ impl OfIngressClass {
         snapshot: &IngressSnapshot,
         references: &References<'_>,
         planes: &mut [LoweredPlane],
-    ) -> Result<(), Stale> {
+    ) -> Result<(), FullTranslationNeeded> {
         self.of_certificates.clear();
         let with_tls = self.with_tls.iter();
         let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);

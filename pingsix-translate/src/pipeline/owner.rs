@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::JudgedRoute;
+use super::RouteOutcome;
 use super::Translation;
 use super::diff::ReferentsDiff;
 use super::route_slab::{RouteSlab, Source};
-use super::shared::Shared;
+use super::shared::Interners;
 use crate::attach::Listener;
 use crate::backends::Backends;
-use crate::lower::{DataPlane, Listened, LoweredPlane, Plane, RouteInput, Stale, StreamPlane};
+use crate::lower::{
+    DataPlane, FullTranslationNeeded, LoweredPlane, Plane, RouteInput, StreamListeners, StreamPlane,
+};
 use crate::model::{DataPlaneKey, ObjectKey, Options, Problem};
 use crate::normalise::Route;
 use crate::policy::Policies;
@@ -45,7 +47,7 @@ pub(super) trait Owner: Debug + Sized {
     fn listeners(&self) -> &[Listener];
 
     /// The listeners for stream documents; `None` for an IngressClass.
-    fn listened(&self) -> Option<Listened<'_>>;
+    fn stream_listeners(&self) -> Option<StreamListeners<'_>>;
 
     /// Whether the owner serves nothing at all, so that its data planes become empty.
     fn is_refused(&self) -> bool;
@@ -55,7 +57,7 @@ pub(super) trait Owner: Debug + Sized {
         &self,
         route: Route,
         references: &References<'_>,
-        backends_and_shared: (&mut Backends, &mut Shared),
+        backends_and_shared: (&mut Backends, &mut Interners),
         problems: &mut Vec<Problem>,
     ) -> RouteInput;
 
@@ -73,12 +75,12 @@ pub(super) trait Owner: Debug + Sized {
         index: usize,
         input: &RouteInput,
         refusals: &Refusals,
-        shared: &mut Shared,
-    ) -> (Option<RouteVerdict>, JudgedRoute);
+        shared: &mut Interners,
+    ) -> (Option<RouteVerdict>, RouteOutcome);
 
     /// Updates the owner to another snapshot, certificates of data planes included. The caller handles the Services
     /// that routes refer to.
-    fn update(&mut self, update: Update<'_, Self>) -> Result<Updated, Stale>;
+    fn update(&mut self, update: OwnerUpdate<'_, Self>) -> Result<OwnerDiff, FullTranslationNeeded>;
 
     /// The objects that policies target.
     fn targets(&self) -> impl Iterator<Item = &ObjectKey>;
@@ -88,13 +90,13 @@ pub(super) trait Owner: Debug + Sized {
         &mut self,
         snapshot: &Self::Snapshot,
         references: &References<'_>,
-        served: Served<'_>,
+        served: RouteResults<'_>,
     ) -> Translation;
 }
 
 /// The difference of an owner.
 #[derive(Debug)]
-pub(super) struct Updated {
+pub(super) struct OwnerDiff {
     /// New and changed sources with their routes; no routes if a source is gone.
     pub(super) routes: Vec<(Source, Vec<Route>)>,
     /// Whether anything changed apart from routes.
@@ -105,7 +107,7 @@ pub(super) struct Updated {
 
 /// The inputs and outputs of [`Owner::update`].
 #[derive(Debug)]
-pub(super) struct Update<'a, O: Owner> {
+pub(super) struct OwnerUpdate<'a, O: Owner> {
     pub(super) snapshot: &'a O::Snapshot,
     pub(super) diff: &'a ReferentsDiff,
     pub(super) references: &'a References<'a>,
@@ -121,7 +123,7 @@ pub(super) struct Update<'a, O: Owner> {
 
 /// The results of the routes.
 #[derive(Debug)]
-pub(super) struct Served<'a> {
+pub(super) struct RouteResults<'a> {
     pub(super) data_planes: BTreeMap<DataPlaneKey, DataPlane>,
     pub(super) stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
     /// The number of accepted routes of each listener.
@@ -136,7 +138,7 @@ pub(super) fn change_certificates(
     lowered: &mut [LoweredPlane],
     before: &[Plane],
     now: &[Plane],
-) -> Result<(), Stale> {
+) -> Result<(), FullTranslationNeeded> {
     for (lowered, (before, now)) in lowered.iter_mut().zip(before.iter().zip(now)) {
         lowered.change_certificates(&before.certificates, &now.certificates)?;
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::JudgedRoute;
+use super::RouteOutcome;
 use super::owner::Owner;
-use super::shared::Shared;
+use super::shared::Interners;
 use crate::backends::Backends;
 use crate::lower::{RouteChange, RouteInput};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Problem};
@@ -63,11 +63,11 @@ struct Problems {
 
 /// The inputs and outputs of attaching and resolving routes.
 #[derive(Debug)]
-pub(super) struct Attaching<'a, O> {
+pub(super) struct AttachContext<'a, O> {
     pub(super) owner: &'a O,
     pub(super) references: &'a References<'a>,
     pub(super) backends: &'a mut Backends,
-    pub(super) shared: &'a mut Shared,
+    pub(super) shared: &'a mut Interners,
     pub(super) changes: BTreeMap<usize, RouteChange>,
     /// The number of attached routes.
     pub(super) count: usize,
@@ -75,7 +75,7 @@ pub(super) struct Attaching<'a, O> {
 
 impl RouteSlab {
     /// Takes the next slot for a route.
-    pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
+    pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: RouteOutcome) {
         let slot = self.inputs.len();
         self.by_source.entry(Source::of(&input.route)).or_default().insert(slot);
         self.len += 1;
@@ -149,7 +149,7 @@ impl RouteSlab {
                 self.by_source.get(&source).into_iter().flatten().copied().collect();
             let is_default = |slot: &usize| self.inputs[*slot].route.part == Part::DefaultBackend;
             if slots.iter().any(is_default) {
-                slots.extend(self.of_hosts().filter(|slot| *self.inputs[*slot].route.key == *target));
+                slots.extend(self.fallback_slots().filter(|slot| *self.inputs[*slot].route.key == *target));
             }
             return slots;
         }
@@ -157,11 +157,11 @@ impl RouteSlab {
     }
 
     /// The routes for the rests of hosts.
-    fn of_hosts(&self) -> impl Iterator<Item = usize> {
+    fn fallback_slots(&self) -> impl Iterator<Item = usize> {
         // Hosts come behind all objects.
         let sources = self.by_source.iter().rev();
-        let of_hosts = sources.take_while(|(source, _)| matches!(source, Source::Host(_)));
-        of_hosts.flat_map(|(_, slots)| slots).copied()
+        let fallback_slots = sources.take_while(|(source, _)| matches!(source, Source::Host(_)));
+        fallback_slots.flat_map(|(_, slots)| slots).copied()
     }
 
     /// The routes for the verdicts on policies with these targets, in the order of the snapshot: by kind, then by
@@ -191,7 +191,7 @@ impl RouteSlab {
         &mut self,
         source: Source,
         routes: Vec<Route>,
-        attaching: &mut Attaching<'_, O>,
+        attaching: &mut AttachContext<'_, O>,
     ) -> BTreeSet<usize> {
         let mut known: BTreeMap<Part, usize> = BTreeMap::new();
         for &slot in self.by_source.get(&source).into_iter().flatten() {
@@ -239,17 +239,17 @@ impl RouteSlab {
     }
 
     /// Attaches and resolves the route of a slot again.
-    pub(super) fn attach_again<O: Owner>(&mut self, slot: usize, attaching: &mut Attaching<'_, O>) {
+    pub(super) fn attach_again<O: Owner>(&mut self, slot: usize, attaching: &mut AttachContext<'_, O>) {
         if self.inputs[slot].is_there() {
             self.put(slot, self.inputs[slot].route.clone(), attaching);
         }
     }
 
     /// Attaches and resolves a route of a known slot, or of the next one.
-    fn put<O: Owner>(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_, O>) {
+    fn put<O: Owner>(&mut self, slot: usize, route: Route, attaching: &mut AttachContext<'_, O>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let Attaching { owner, references, backends, shared, changes, .. } = attaching;
+        let AttachContext { owner, references, backends, shared, changes, .. } = attaching;
         let input = owner.attach(route, references, (backends, shared), &mut problems);
         self.note_problems(slot, |known| known.attached = problems);
         match self.inputs.get_mut(slot) {
@@ -271,14 +271,14 @@ impl RouteSlab {
     }
 
     /// Notes the side results of a verdict.
-    pub(super) fn note_judged(&mut self, slot: usize, judged: JudgedRoute) {
+    pub(super) fn note_judged(&mut self, slot: usize, judged: RouteOutcome) {
         self.counted[slot] = judged.counted;
         self.note_problems(slot, |problems| problems.judged = judged.problems);
     }
 
     /// Frees the slot of a removed route.
     pub(super) fn release(&mut self, slot: usize) {
-        self.note_judged(slot, JudgedRoute::default());
+        self.note_judged(slot, RouteOutcome::default());
         self.free.push(slot);
     }
 

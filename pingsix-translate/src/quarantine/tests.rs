@@ -8,7 +8,7 @@ use crate::lower::DataPlane;
 use crate::model::{ConditionType, Options};
 use crate::pingsix::validate::{Severity, ValidateOptions, validate};
 use crate::pingsix::{Outcome, Request, Router};
-use crate::pipeline::{Effort, Translation, Translator, translate, translate_ingress};
+use crate::pipeline::{Translation, TranslationMode, Translator, translate, translate_ingress};
 use crate::snapshot::{Object, Objects, Snapshot};
 use crate::status::{ConditionStatus, RouteVerdict};
 
@@ -103,7 +103,8 @@ fn a_rule_in_quarantine_keeps_its_matches_and_answers_an_error() {
     assert_eq!((problem.field.as_str(), problem.reason), ("spec.rules[1]", Reason::Quarantined));
     assert_eq!(
         problem.message,
-        "PingSIX refuses what becomes of this rule, so its requests are answered with 500 until it changes: unknown \
+        "PingSIX refuses the documents of this rule. Its requests get 500 until the rule changes. \
+         PingSIX: unknown \
          plugin"
     );
 }
@@ -221,11 +222,11 @@ fn quarantine_causes_only_its_own_work() {
     let before = translator.translate(&snapshot);
     put(&mut snapshot.referents.quarantine, Kind::HttpRoute, "route-7", Section::Rule(0));
     let after = translator.translate(&snapshot);
-    assert_eq!(translator.effort(), Effort::Part { routes: 1 });
+    assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 1 });
     let changes = plane(&after).config.documents().changes(plane(&before).config.documents()).len();
     // The Route, and the upstream of rules without backends.
     assert_eq!(changes, 2);
     snapshot.referents.quarantine = Quarantine::new();
     translator.translate(&snapshot);
-    assert_eq!(translator.effort(), Effort::Part { routes: 1 });
+    assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 1 });
 }

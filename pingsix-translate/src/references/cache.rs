@@ -69,7 +69,7 @@ pub(super) fn not_read_yet(pending: &Pending, key: &ObjectKey) -> Option<String>
         return None;
     }
     let ObjectKey { kind, name } = key;
-    Some(format!("It is not known yet whether {kind} {name} exists: the API server has not answered."))
+    Some(format!("The API server has not answered whether {kind} {name} exists."))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub(crate) use gateway_api::gateways::GatewayListenersTlsCertificateRefs as Cert
 
 use sha2::{Digest as _, Sha256};
 
-use chain::Chain;
+use chain::CertificateChain;
 pub use chain::certificate_validity;
 
 use super::References;
@@ -171,7 +171,8 @@ impl KeyPair {
         // One bad pair would block every route of the data plane.
         let key = check_leaf_and_key(chain, key).map_err(|fault| unusable(&fault))?;
         let chain = read_certificates(chain);
-        let Chain { names, intermediates } = Chain::read(&chain).map_err(|fault| unusable(&fault))?;
+        let CertificateChain { names, intermediates } =
+            CertificateChain::read(&chain).map_err(|fault| unusable(&fault))?;
         let mut certificates = chain.iter().map(|der| write_section("CERTIFICATE", der));
         let mut chain = certificates.next().ok_or_else(|| unusable(&"it holds no certificate"))?;
         let leaf = chain.len();

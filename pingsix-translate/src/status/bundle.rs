@@ -44,7 +44,7 @@ fn judge_bundles(bundles: Option<&BTreeMap<String, Option<String>>>) -> (Conditi
     }
     let supported: Vec<String> = SUPPORTED.iter().map(|(major, minor)| format!("v{major}.{minor}")).collect();
     let message = format!(
-        "CRDs of versions other than {} are installed, and served as well as they can be: {}.",
+        "These CRDs have versions other than {}; fields that are unknown have no effect: {}.",
         supported.join(", "),
         unknown.join(", "),
     );

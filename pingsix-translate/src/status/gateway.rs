@@ -193,7 +193,10 @@ fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (Conditi
         (false, true, _) => (ConditionStatus::True, format!("These listeners are not valid: {names}.")),
         (false, false, true) => (
             ConditionStatus::True,
-            format!("No listener but those of ListenerSets is valid; these are not: {names}."),
+            format!(
+                "Only listeners of ListenerSets are valid. Invalid listeners of the Gateway: \
+             {names}."
+            ),
         ),
         (false, false, false) => (ConditionStatus::False, format!("No listener is valid: {names}.")),
     };

@@ -37,9 +37,9 @@ impl GatewayClassVerdict {
     pub fn without_data_planes(mut self) -> Self {
         let accepted = self.conditions.get(ConditionType::Accepted).cloned();
         if let Some(accepted) = accepted.filter(|_| self.is_managed) {
-            let message = "The class is accepted, but its parameters ask for data planes that the controller runs, and this \
-                           controller runs none: it was started without an endpoint of the feed for them. No Gateway of \
-                           the class is programmed.";
+            let message = "The class is accepted. Its parameters ask for managed data planes, and \
+             this controller was started without feed.endpoint, so Gateways of the class are not \
+             programmed.";
             self.conditions.set(Condition { message: message.to_owned(), ..accepted });
             self.supported_features.clear();
         }

@@ -95,12 +95,12 @@ struct Ancestor<'a> {
     /// whether the latter exist or not; or the Ingresses of the class.
     targets: BTreeSet<ObjectKey>,
     /// By policy.
-    uses: BTreeMap<Arc<ObjectKey>, Uses>,
+    uses: BTreeMap<Arc<ObjectKey>, BackendUses>,
 }
 
 /// The backends for which a policy counts.
 #[derive(Debug, Default)]
-struct Uses {
+struct BackendUses {
     /// Whether PingSIX honours the policy for some of them.
     honoured: bool,
     unserved: Unserved,
@@ -313,8 +313,8 @@ fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
 }
 
 /// By policy, the backends of attached routes for which the policy counts.
-fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, Uses> {
-    let mut uses: BTreeMap<Arc<ObjectKey>, Uses> = BTreeMap::new();
+fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, BackendUses> {
+    let mut uses: BTreeMap<Arc<ObjectKey>, BackendUses> = BTreeMap::new();
     // Messages list the routes, and those of an Ingress have no order in the slab.
     let mut routes: Vec<&RouteInput> = attached(routes).collect();
     routes.sort_by_key(|input| (&input.route.key, input.route.part));

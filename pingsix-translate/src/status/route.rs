@@ -56,14 +56,14 @@ impl Refusals {
             let own = &listeners[listener];
             let message = match cause {
                 ZoneRefusalCause::Exposed { port } => format!(
-                    "PingSIX cannot tell ports apart, so what listener \"{}\" serves over HTTPS would also be \
-                     served in plaintext on port {port}; use layout perPort.",
+                    "PingSIX cannot tell ports apart. The routes of HTTPS listener \"{}\" would \
+                     also be served in plaintext on port {port}; use layout perPort.",
                     own.name
                 ),
                 ZoneRefusalCause::UnnamedRedirect => format!(
-                    "PingSIX cannot tell ports apart, and redirects what arrives at listener \"{}\" to HTTPS only for \
-                     hosts with a name, by rules without conditions; give the route hostnames that are no wildcards, \
-                     or use layout perPort.",
+                    "PingSIX cannot tell ports apart. Requests of listener \"{}\" are redirected to \
+                     HTTPS only for hosts with a name, by rules without conditions. Give the route \
+                     hostnames without wildcards, or use layout perPort.",
                     own.name
                 ),
                 ZoneRefusalCause::NotAttached { other } => {

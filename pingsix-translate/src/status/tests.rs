@@ -293,7 +293,7 @@ fn programmed(verdicts: &Verdicts, delivery: &[(u16, Delivery)]) -> Vec<(bool, R
             (DataPlaneKey::Gateway { gateway: gateway.clone(), port: Some(*port) }, delivery.clone())
         })
         .collect();
-    let Verdicts { gateway, .. } = finish(verdicts.clone(), &delivery);
+    let Verdicts { gateway, .. } = with_delivery(verdicts.clone(), &delivery);
     let gateway = gateway.unwrap();
     let of = |conditions: &Conditions| {
         let condition = conditions.get(ConditionType::Programmed).unwrap();

@@ -177,7 +177,10 @@ pub(super) mod rules {
         mode: Option<TlsMode>,
     ) -> impl FnOnce(&Vec<String>, &()) -> garde::Result {
         move |ids, ()| match (mode, ids.is_empty()) {
-            (Some(TlsMode::Terminate), true) => refuse("Whoever terminates TLS needs a certificate."),
+            (Some(TlsMode::Terminate), true) => refuse(
+                "A stream route that terminates TLS needs a \
+             certificate.",
+            ),
             (Some(TlsMode::Passthrough) | None, false) => {
                 refuse("Only a route that terminates TLS has certificates.")
             }

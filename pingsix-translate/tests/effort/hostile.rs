@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{AnyRoute, ListenerSet};
-use pingsix_translate::{Effort, Object, ObjectName, Objects, Options, Snapshot, Translator, translate};
+use pingsix_translate::{
+    Object, ObjectName, Objects, Options, Snapshot, TranslationMode, Translator, translate,
+};
 use serde_json::{Value, json};
 
 use super::{add_service, assert_same, object};
@@ -60,7 +62,7 @@ fn another_path_of_a_host_below_a_wildcard_writes_no_route_of_other_hosts() {
         world.routes.insert(changed.key(), changed);
         let got = translator.translate(&world);
         assert_same(&got, &translate(&world, &options));
-        assert_eq!(translator.effort(), Effort::Part { routes: 1 });
+        assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 1 });
         let written = translator.routes_written();
         assert!((1..ROUTES).contains(&written), "{paths:?}: {written} documents");
     }
@@ -88,10 +90,14 @@ fn listeners_of_a_forbidden_listener_set_attach_no_routes_again() {
         world.listener_sets.insert(ObjectName::new("hostile", "forbidden"), set);
         let got = translator.translate(&world);
         assert_same(&got, &translate(&world, &options));
-        assert_eq!(translator.effort(), Effort::Part { routes: 0 }, "{listeners} listeners");
+        assert_eq!(
+            translator.last_mode(),
+            TranslationMode::Incremental { routes: 0 },
+            "{listeners} listeners"
+        );
     }
     world.listener_sets.remove(&ObjectName::new("hostile", "forbidden"));
     let got = translator.translate(&world);
     assert_same(&got, &translate(&world, &options));
-    assert_eq!(translator.effort(), Effort::Part { routes: 0 });
+    assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 0 });
 }

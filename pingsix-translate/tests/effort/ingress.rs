@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::Ingress;
 use pingsix_translate::{
-    Effort, IngressSnapshot, Object, ObjectName, Objects, Options, Translation, Translator, translate_ingress,
+    IngressSnapshot, Object, ObjectName, Objects, Options, Translation, TranslationMode, Translator,
+    translate_ingress,
 };
 use serde_json::{Value, json};
 
@@ -90,22 +91,22 @@ impl WarmTranslator {
     fn of(parameters: &Value) -> Self {
         let (world, mut translator) = (world(parameters), Translator::new(Options::default()));
         let before = translator.translate_ingress(&world);
-        assert_eq!(translator.effort(), Effort::Whole);
+        assert_eq!(translator.last_mode(), TranslationMode::Full);
         assert!(before.verdicts.problems.is_empty(), "{:?}", before.verdicts.problems);
         Self { world, before, translator }
     }
 
     /// Changes the world, and back: what the change took, and how many documents came out different.
-    pub(super) fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (Effort, usize) {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut IngressSnapshot)) -> (TranslationMode, usize) {
         let mut world = self.world.clone();
         change(&mut world);
         let got = self.translator.translate_ingress(&world);
-        let effort = self.translator.effort();
+        let last_mode = self.translator.last_mode();
         assert_same(&got, &translate_ingress(&world, &Options::default()));
         let different = difference(&got, &self.before);
         self.before = self.translator.translate_ingress(&self.world);
         assert_same(&self.before, &translate_ingress(&self.world, &Options::default()));
-        (effort, different)
+        (last_mode, different)
     }
 }
 
@@ -170,7 +171,7 @@ fn another_layout_is_a_full_translation() {
     let mut world = warm.world.clone();
     world.referents.proxies.insert(ObjectName::new("infra", "edge"), shared);
     let got = warm.translator.translate_ingress(&world);
-    assert_eq!((warm.translator.effort(), got.data_planes.len()), (Effort::Whole, 1));
+    assert_eq!((warm.translator.last_mode(), got.data_planes.len()), (TranslationMode::Full, 1));
     assert_same(&got, &translate_ingress(&world, &Options::default()));
 }
 
@@ -228,8 +229,8 @@ fn a_host_that_another_namespace_names_too_concerns_those_who_name_it() {
 fn a_wildcard_concerns_those_below_it_that_are_of_another_namespace() {
     let mut warm = WarmTranslator::new();
     let wildcard = ingress("team-4", "wildcard", "*.team-3.test");
-    let (effort, documents) = warm.change(|world| put(world, "team-4", "wildcard", wildcard));
-    assert_eq!((effort, documents), (part(ROUTES + 1), 2));
+    let (last_mode, documents) = warm.change(|world| put(world, "team-4", "wildcard", wildcard));
+    assert_eq!((last_mode, documents), (part(ROUTES + 1), 2));
 }
 
 #[test]

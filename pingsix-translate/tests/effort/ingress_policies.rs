@@ -93,9 +93,9 @@ fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are
     put(&mut warm.world, "team-3", "route-3", leaving);
     warm.world.referents.secrets.insert(name(), keys("k1"));
     warm.change(|_| {});
-    let (effort, documents) = warm.change(|world| put_policy(world, policy("default")));
+    let (last_mode, documents) = warm.change(|world| put_policy(world, policy("default")));
     // The default backend and the rest of one host: each other host of the team has a path for everything.
-    assert_eq!((effort, documents), (part(2), 3));
+    assert_eq!((last_mode, documents), (part(2), 3));
 }
 
 /// TrafficPolicy `team-3/keys` for Ingress `team-3/route-3`, with a limit.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
-use pingsix_translate::status::{finish, judge_gateway_class, judge_pingsix_proxy};
+use pingsix_translate::status::{judge_gateway_class, judge_pingsix_proxy, with_delivery};
 use pingsix_translate::stream;
 use pingsix_translate::{
     Kind, Layout, Object, ObjectName, Objects, Options, Translation, for_each_kind, translate,
@@ -90,7 +90,7 @@ fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>)
             faults.push(format!("a problem does not say what it is: {problem:?}"));
         }
     }
-    let finished = finish(translation.verdicts.clone(), &BTreeMap::new());
+    let finished = with_delivery(translation.verdicts.clone(), &BTreeMap::new());
     drop(finished.gateway.map(|gateway| gateway.to_status()));
     for verdict in finished.routes.values() {
         drop(verdict.to_status(&options.controller_name));

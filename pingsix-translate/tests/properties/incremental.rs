@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::Pending;
 use pingsix_translate::{
-    Budget, Change, Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin,
-    Quarantine, Section, Translation, Translator, translate,
+    Budget, Change, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin, Quarantine,
+    Section, Translation, TranslationMode, Translator, translate,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -165,7 +165,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
         if let Some(kind) = alone.take() {
             let of_kind = witnessed.alone.entry(kind).or_default();
-            let is_partial = translator.effort() != Effort::Whole;
+            let is_partial = translator.last_mode() != TranslationMode::Full;
             of_kind.steps += 1;
             of_kind.partial += usize::from(is_partial);
             of_kind.different +=

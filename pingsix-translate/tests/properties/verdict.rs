@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pingsix_translate::Layout;
 use pingsix_translate::status::{
     Condition, ConditionStatus, ConditionType, Conditions, Delivery, ListenerSetVerdict, ListenerVerdict,
-    Reason, RouteVerdict, Verdicts, finish,
+    Reason, RouteVerdict, Verdicts, with_delivery,
 };
 
 use crate::case::Case;
@@ -70,7 +70,7 @@ fn gateway(case: &Case, refusals: &Refusals, found: &mut Vec<String>) {
 /// The verdicts once every data plane has its configuration.
 fn finished(case: &Case) -> Verdicts {
     let planes = case.translation.data_planes.keys();
-    finish(
+    with_delivery(
         case.translation.verdicts.clone(),
         &planes.map(|key| (key.clone(), Delivery::Delivered)).collect::<BTreeMap<_, _>>(),
     )

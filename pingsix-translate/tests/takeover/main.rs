@@ -22,8 +22,8 @@ use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Ro
 use pingsix_translate::snapshot::AnyRoute;
 use pingsix_translate::status::Reason;
 use pingsix_translate::{
-    Budget, DataPlane, Effort, Object, ObjectName, Objects, Options, Provenance, Translation, Translator,
-    translate, translate_ingress,
+    Budget, DataPlane, Object, ObjectName, Objects, Options, Provenance, Translation, TranslationMode,
+    Translator, translate, translate_ingress,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -515,7 +515,7 @@ fn is_incremental(options: &Options) {
         assert_eq!(plane(&got).config, plane(&fresh).config);
         assert_eq!(plane(&got).provenance, plane(&fresh).provenance);
         assert!(got.verdicts == fresh.verdicts);
-        assert_eq!(translator.effort() != Effort::Whole, is_partial);
+        assert_eq!(translator.last_mode() != TranslationMode::Full, is_partial);
         refused(&got).len()
     };
     let refused = check(&objects, false);

@@ -8,7 +8,7 @@ use pingsix_gateway_api::{BridgeError, Bridged, Explanation, bridge, bridge_stre
 use pingsix_sink::{Changed, Desired, Published, Revision, Sink, SinkError};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::snapshot::Gateway;
-use pingsix_translate::status::{Delivery, Severity, finish};
+use pingsix_translate::status::{Delivery, Severity, with_delivery};
 use pingsix_translate::{Layout, Object, ObjectName, Objects, Options, Translation, translate};
 use serde_json::{Value, json};
 
@@ -55,11 +55,11 @@ pub fn keys(gateway: &Value) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(keys)
 }
 
-/// What a status would say, were everything taken over by every PingSIX.
+/// The messages of statuses after a confirmation by every PingSIX.
 fn said(translation: Translation) -> Vec<String> {
     let keys = translation.data_planes.keys();
     let delivery = keys.map(|key| (key.clone(), Delivery::Confirmed)).collect();
-    let verdicts = finish(translation.verdicts, &delivery);
+    let verdicts = with_delivery(translation.verdicts, &delivery);
     let errors = verdicts.problems.iter().filter(|problem| problem.severity == Severity::Error);
     errors.map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! What somebody else does with the library crates, in a few lines each.
+//! Uses of the library crates by another program, in a few lines each.
 
 mod bridge;
 #[cfg(feature = "controller")]

@@ -18,7 +18,7 @@ use crate::{Output, find, free_address, run};
 /// Longer than any start takes.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long one question may wait for its answer, after which it is asked again.
+/// The time limit of one request, before its repetition.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// The sockets of etcd in its folder. Version 3.4 wants every URL to end with a port, which then belongs to the name.
@@ -32,12 +32,12 @@ pub struct Etcd {
     process: Child,
 }
 
-/// What a signal does to a process.
+/// The effect of a signal on a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
-    /// It stops where it is.
+    /// The process stops.
     Pause,
-    /// It goes on.
+    /// The process continues.
     Continue,
 }
 
@@ -120,7 +120,7 @@ impl Etcd {
     }
 }
 
-/// How an etcd is started, the first time and again.
+/// The command of an etcd, for its start and its restarts.
 #[derive(Debug)]
 struct Setting {
     program: PathBuf,

@@ -9,10 +9,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// Below are the ports of well-known servers.
 const FIRST: u16 = 10_000;
 
-/// How many ports are locked at a time.
+/// The number of ports that are locked at a time.
 const BLOCK: u16 = 32;
 
-/// What kernels hand out, where this one does not say.
+/// The usual range of kernels, if this one does not report its own.
 const USUAL: RangeInclusive<u16> = 32_768..=u16::MAX;
 
 /// An address of this machine with a [free port](free_port).

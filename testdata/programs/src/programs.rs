@@ -52,14 +52,14 @@ pub fn skipped(why: &str) {
     let _ = std::io::stderr().write_all(format!("\n{test}: NOT RUN: {why}\n").as_bytes());
 }
 
-/// What a program that ended said.
+/// The output of a program that ended.
 #[derive(Debug)]
 pub struct Output {
     /// Whether it ended well.
     pub ok: bool,
-    /// What it wrote to its output.
+    /// The standard output.
     pub out: String,
-    /// What it wrote of errors.
+    /// The standard error.
     pub err: String,
 }
 

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 /// A path, such as `crate`, `lower`, `Plane`.
 pub(crate) type Path = Vec<String>;
 
-/// What a file says of modules.
+/// The imports of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// Every path that starts with `crate`, `self` or `super`, and every `use`, with the module that it stands in.

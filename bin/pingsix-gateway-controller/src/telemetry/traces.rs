@@ -52,7 +52,7 @@ impl Traces {
             exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
         }
         let exporter = exporter.build().context("cannot send traces (otlp.endpoint)")?;
-        let exporter = Telling { exporter, is_failing: AtomicBool::new(false) };
+        let exporter = LoggingExporter { exporter, is_failing: AtomicBool::new(false) };
         let provider =
             SdkTracerProvider::builder().with_resource(resource()).with_batch_exporter(exporter).build();
         Ok(Self { provider })
@@ -93,22 +93,22 @@ fn resource() -> Resource {
         .build()
 }
 
-/// Tells when spans cannot be sent any more, and when they can again; not of each attempt.
+/// Logs the begin and the end of export failures, and not each attempt.
 #[derive(Debug)]
-struct Telling<E> {
+struct LoggingExporter<E> {
     exporter: E,
     is_failing: AtomicBool,
 }
 
-impl<E: SpanExporter> SpanExporter for Telling<E> {
+impl<E: SpanExporter> SpanExporter for LoggingExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let sent = self.exporter.export(batch).await;
         let was_failing = self.is_failing.swap(sent.is_err(), Ordering::Relaxed);
         match &sent {
             Err(error) if !was_failing => {
-                warn!(%error, "traces cannot be sent; they are lost until they can be");
+                warn!(%error, "cannot export traces; spans are dropped until the collector answers");
             }
-            Ok(()) if was_failing => info!("traces can be sent again"),
+            Ok(()) if was_failing => info!("traces are exported again"),
             Err(_) | Ok(()) => {}
         }
         sent
@@ -201,15 +201,16 @@ mod tests {
         let writer = paper.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
         let _default = tracing::subscriber::set_default(subscriber);
-        let telling = Telling { exporter: Fake(AtomicBool::new(false)), is_failing: AtomicBool::new(false) };
+        let exporter =
+            LoggingExporter { exporter: Fake(AtomicBool::new(false)), is_failing: AtomicBool::new(false) };
         for is_failing in [false, false, true, true, true, false, false, true] {
-            telling.exporter.0.store(is_failing, Ordering::Relaxed);
-            assert_eq!(telling.export(Vec::new()).await.is_err(), is_failing);
+            exporter.exporter.0.store(is_failing, Ordering::Relaxed);
+            assert_eq!(exporter.export(Vec::new()).await.is_err(), is_failing);
         }
         let said = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<_> = said.lines().collect();
         assert_eq!(lines.len(), 3, "{said}");
-        assert!(lines[0].contains("cannot be sent") && lines[0].contains("nobody is there"), "{said}");
-        assert!(lines[1].contains("can be sent again") && lines[2].contains("cannot be sent"), "{said}");
+        assert!(lines[0].contains("cannot export") && lines[0].contains("nobody is there"), "{said}");
+        assert!(lines[1].contains("exported again") && lines[2].contains("cannot export"), "{said}");
     }
 }

@@ -104,6 +104,6 @@ fn without_an_api_server_it_ends_with_1() {
         &[("HOME", "/nowhere")],
     );
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains("error: there is no API server to connect to"), "{errors}");
+    assert!(errors.contains("error: cannot find the API server"), "{errors}");
     assert!(errors.contains("kube.config"), "{errors}");
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::finding::reason;
 use crate::yaml::unquoted;
 
-/// What a value turned out to be.
+/// The kind of a decoded value.
 #[derive(Debug)]
 pub(super) enum Decoded {
     /// `null`.
@@ -244,7 +244,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, ignored: &mut Vec<Stri
                 path.push_str(name);
                 match after.get(name) {
                     Some(kept) => lost(value, kept, path, ignored),
-                    // What the API server writes, and nobody reads here.
+                    // The API server writes these fields, and no stage reads them.
                     None if path == "status" || path.starts_with("metadata.") => {}
                     None => ignored.push(path.clone()),
                 }

@@ -131,7 +131,7 @@ pub(super) fn report_missing(manifests: &mut Manifests) {
     for name in missing {
         let key = key(Kind::Service, &name);
         manifests.findings.push(Finding {
-            place: manifests.place(&key).cloned(),
+            place: manifests.location(&key).cloned(),
             object: key.to_string(),
             field: String::new(),
             severity: Level::Warning,

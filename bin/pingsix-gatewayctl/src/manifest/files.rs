@@ -16,12 +16,12 @@ pub(crate) struct FileText {
     pub(crate) text: io::Result<String>,
 }
 
-/// How a file came to be read.
+/// The origin of a file in the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Somebody named it, or wrote it to standard input: it is meant to hold manifests.
     Named,
-    /// It lies below a directory that somebody named, perhaps beside the manifests.
+    /// The file lies below a named directory, perhaps beside the manifests.
     Found,
 }
 
@@ -87,7 +87,7 @@ fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> 
                     files.push(path);
                 }
             }
-            // It went away in between, or is a link to nowhere.
+            // The file has been deleted meanwhile, or is a dangling link.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

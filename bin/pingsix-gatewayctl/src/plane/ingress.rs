@@ -8,7 +8,7 @@ use super::{Fault, Translated, proxies};
 use crate::finding::{Level, reason};
 use crate::manifest::Manifests;
 
-/// What becomes of an Ingress.
+/// The outcome for an Ingress.
 enum Membership {
     Served,
     Refused(Level, Fault),

@@ -34,7 +34,7 @@ const HOST_HEADER: &str = "x-explain-host";
 /// Connections served at a time.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long the head of a request may take, and a connection may last.
+/// The time limits of the head of a request and of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -61,7 +61,7 @@ pub(super) async fn run(
             let mut builder = auto::Builder::new(TokioExecutor::new());
             builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let connection = builder.serve_connection(TokioIo::new(stream), service);
-            // How a connection ends is nobody's concern.
+            // The result of a connection has no consequence.
             tokio::select! {
                 _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection) => {}
                 () = stop.cancelled() => {}

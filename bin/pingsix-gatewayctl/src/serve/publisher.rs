@@ -6,7 +6,7 @@ use pingsix_gateway_api::bridge::withdrawn;
 use pingsix_sink::{Desired, EmbeddedEtcd, Sink as _};
 use pingsix_translate::{DataPlaneKey, Options};
 
-use super::say;
+use super::print_line;
 use crate::finding::Finding;
 use crate::plane::Translated;
 
@@ -15,7 +15,7 @@ pub(super) struct Publisher {
     options: Options,
     /// Data planes that were published, and whether they hold something.
     known: BTreeMap<DataPlaneKey, PlaneState>,
-    /// What was said and still holds.
+    /// The printed lines that still hold.
     said: BTreeSet<String>,
 }
 
@@ -76,7 +76,7 @@ impl Publisher {
         if before != Some(held) || !published.changed.is_empty() {
             let size = self.etcd.size_of(desired.scope()).map(|size| size.bytes).unwrap_or_default();
             let gone = if held == PlaneState::Withdrawn { " (withdrawn)" } else { "" };
-            say(format_args!(
+            print_line(format_args!(
                 "published {key}{gone} revision {}: {}; {} documents, {size} bytes",
                 published.revision,
                 published.changed,
@@ -90,10 +90,10 @@ impl Publisher {
     fn report(&mut self, findings: &[Finding], failures: Vec<String>) -> anyhow::Result<()> {
         let now: BTreeSet<String> = findings.iter().map(sentence).chain(failures).collect();
         for line in now.difference(&self.said) {
-            say(line)?;
+            print_line(line)?;
         }
         for line in self.said.difference(&now) {
-            say(format_args!("resolved: {line}"))?;
+            print_line(format_args!("resolved: {line}"))?;
         }
         self.said = now;
         Ok(())

@@ -181,11 +181,11 @@ fn a_file_that_stops_being_valid_keeps_its_last_good_objects() {
     let before = served.keys("/pingsix/shop/web/").unwrap();
 
     manifests.write("routes.yaml", "kind: [\n");
-    served.wait_for("What was there before stays in force. [NotYaml]");
+    served.wait_for("The previous manifests stay in force. [NotYaml]");
     assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
 
     manifests.write("routes.yaml", &route("cart", "/cart", "cart").replace("port: 80", "port: x"));
-    served.wait_for("What was there before stays in force. [DoesNotDecode]");
+    served.wait_for("The previous manifests stay in force. [DoesNotDecode]");
     assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
 
     manifests.write("routes.yaml", &route("cart", "/basket", "cart"));

@@ -138,7 +138,7 @@ fn without_a_responder_what_needs_one_is_refused() {
         .replace("value: \"/cart\" } }", "value: /cart }, headers: [{ name: a, value: b }] }");
     let manifests = Manifests::shop(&conditional);
     manifests.check().exits(0);
-    manifests.translate(&["--responder", "off"]).exits(1).prints_error("without a responder");
+    manifests.translate(&["--responder", "off"]).exits(1).prints_error("needs a responder");
 }
 
 #[test]

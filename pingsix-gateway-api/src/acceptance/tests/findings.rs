@@ -41,7 +41,7 @@ fn what_is_found_is_told_when_everything_else_has_been_taken() {
     let findings = simulation.acceptance.findings();
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].culprit, Culprit::Source(rule_of("good-3", 1)));
-    assert_eq!(&*findings[0].said, "it is poison");
+    assert_eq!(&*findings[0].message, "it is poison");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn two_that_tell_each_other_keep_nothing_alive() {
     simulation.acceptance.learn(&web(), &of_other, &newest);
     simulation.route("good-1", &[Good]);
     simulation.settle();
-    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(simulation.quarantined(), BTreeSet::new());
     assert_eq!(
         published(&mut other, &told(simulation.acceptance.findings()), &simulation.newest()),
         BTreeSet::new()
@@ -98,7 +98,7 @@ fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
     finder.settle();
     simulation.acceptance.learn(&web(), &told(finder.acceptance.findings()), &simulation.newest());
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), [rule_of("good-7", 1)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-7", 1)].into());
     assert!(simulation.acceptance.fault().is_none() && simulation.acceptance.findings().is_empty());
 }
 
@@ -115,7 +115,7 @@ fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
         assert_eq!(other.held_back().count(), 0);
         assert_eq!(other.problems(), simulation.acceptance.problems());
         let route = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", name));
-        let said = |other: &Acceptance, newest: &OwnerSnapshot| {
+        let message = |other: &Acceptance, newest: &OwnerSnapshot| {
             let OwnerSnapshot::Gateway(snapshot) = newest else { panic!() };
             let translated = pingsix_translate::translate(snapshot, &pingsix_translate::Options::default());
             let mut verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict> = translated.verdicts.routes;
@@ -129,10 +129,10 @@ fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
         } else {
             (Some(Reason::Accepted), Some(Reason::Quarantined))
         };
-        assert_eq!(said(&other, &newest), expected);
+        assert_eq!(message(&other, &newest), expected);
         simulation.route(name, &[Good]);
         let newest = simulation.newest();
         published(&mut other, &found, &newest);
-        assert_eq!((other.problems(), said(&other, &newest)), (vec![], (Some(Reason::Accepted), None)));
+        assert_eq!((other.problems(), message(&other, &newest)), (vec![], (Some(Reason::Accepted), None)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn heard(accepted: Option<Revision>, refused: Option<(Revision, Arc<str>)>) -> Reception {
+fn reception_of(accepted: Option<Revision>, refused: Option<(Revision, Arc<str>)>) -> Reception {
     Reception { accepted, refused }
 }
 
@@ -18,7 +18,10 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
         simulation.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
         simulation.revision = 100;
         // A short absence of all instances has no consequence.
-        assert_eq!(simulation.acceptance.hears(&plane(), None, &BTreeSet::new()), AcceptanceOutcome::Nothing);
+        assert_eq!(
+            simulation.acceptance.record_reception(&plane(), None, &BTreeSet::new()),
+            AcceptanceOutcome::Nothing
+        );
         for second in 0..ALONE.as_secs() {
             assert_eq!(
                 simulation.acceptance.beat(simulation.now + Duration::from_secs(second)),
@@ -48,7 +51,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             }
         }
         simulation.settle();
-        assert_eq!(simulation.held(), simulation.poisoned(), "what is refused is searched for again");
+        assert_eq!(simulation.quarantined(), simulation.poisoned(), "what is refused is searched for again");
     }
 }
 
@@ -81,15 +84,15 @@ fn a_refusal_that_is_none_convicts_nobody() {
                     simulation.revision += 1;
                     let revision = Revision::new(simulation.revision).unwrap();
                     simulation.acceptance.published(draft.number, &plane(), revision);
-                    let refused = Some(heard(None, Some((revision, "no".into()))));
-                    simulation.acceptance.hears(&plane(), refused, &BTreeSet::new());
+                    let refused = Some(reception_of(None, Some((revision, "no".into()))));
+                    simulation.acceptance.record_reception(&plane(), refused, &BTreeSet::new());
                 }
                 simulation.content = None;
                 simulation.forgive();
                 simulation.settle();
                 simulation.pass(Duration::from_mins(30));
                 assert_eq!(
-                    simulation.held(),
+                    simulation.quarantined(),
                     BTreeSet::new(),
                     "{rounds} {added} {is_new}\n{}",
                     simulation.log
@@ -125,7 +128,11 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
                     simulation.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
                 let accepted = in_force.filter(|accepted| *accepted < revision);
                 let refused = Some((revision, "no".into()));
-                simulation.acceptance.hears(&plane(), Some(heard(accepted, refused)), &BTreeSet::new());
+                simulation.acceptance.record_reception(
+                    &plane(),
+                    Some(reception_of(accepted, refused)),
+                    &BTreeSet::new(),
+                );
                 mistakes += 1;
             } else {
                 simulation.say();
@@ -138,9 +145,9 @@ fn whatever_is_said_by_mistake_nobody_is_held_for_good_but_who_is_at_fault() {
         let objects = |sources: BTreeSet<Origin>| -> BTreeSet<ObjectKey> {
             sources.iter().map(|source| (*source.object).clone()).collect()
         };
-        let mut held = objects(simulation.held());
-        held.extend(simulation.acceptance.held_back().map(|(part, _)| part.clone()));
-        assert_eq!(held, objects(simulation.poisoned()), "seed {seed}\n{}", simulation.log);
+        let mut quarantined = objects(simulation.quarantined());
+        quarantined.extend(simulation.acceptance.held_back().map(|(part, _)| part.clone()));
+        assert_eq!(quarantined, objects(simulation.poisoned()), "seed {seed}\n{}", simulation.log);
         assert!(simulation.acceptance.fault().is_none());
     }
     assert!(mistakes > 300, "{mistakes}");
@@ -160,7 +167,7 @@ fn one_that_is_paused_during_a_search_delays_it_for_no_longer_than_that() {
         }
         simulation.is_paused = false;
         simulation.settle();
-        assert_eq!(simulation.held(), simulation.poisoned(), "{pauses_at}\n{}", simulation.log);
+        assert_eq!(simulation.quarantined(), simulation.poisoned(), "{pauses_at}\n{}", simulation.log);
         assert!(simulation.acceptance.fault().is_none());
     }
 }
@@ -172,9 +179,12 @@ fn what_a_later_pingsix_refuses_of_what_was_taken_is_found_in_the_end() {
     simulation.route("new", &[Good]);
     simulation.forgive();
     simulation.settle();
-    assert!(simulation.acceptance.fault().is_some() && simulation.held().is_empty(), "it may be broken");
+    assert!(
+        simulation.acceptance.fault().is_some() && simulation.quarantined().is_empty(),
+        "it may be broken"
+    );
     simulation.pass(Duration::from_mins(6));
-    assert_eq!(simulation.held(), [rule_of("good-5", 0)].into(), "{}", simulation.log);
+    assert_eq!(simulation.quarantined(), [rule_of("good-5", 0)].into(), "{}", simulation.log);
     assert!(simulation.acceptance.fault().is_none());
 }
 
@@ -186,16 +196,16 @@ fn of_several_data_planes_one_that_refuses_is_enough_and_all_have_to_accept() {
     let number = acceptance.draft(&simulation.newest()).number;
     acceptance.published(number, &plane(), Revision::new(7).unwrap());
     acceptance.published(number, &other, Revision::new(8).unwrap());
-    let at = |accepted| Some(heard(Revision::new(accepted), None));
-    acceptance.hears(&plane(), at(9), &BTreeSet::new());
+    let at = |accepted| Some(reception_of(Revision::new(accepted), None));
+    acceptance.record_reception(&plane(), at(9), &BTreeSet::new());
     assert!(acceptance.accepted.is_some(), "the other has nobody");
     let mut acceptance = Acceptance::default();
-    acceptance.hears(&other, at(3), &BTreeSet::new());
+    acceptance.record_reception(&other, at(3), &BTreeSet::new());
     let number = acceptance.draft(&simulation.newest()).number;
     acceptance.published(number, &plane(), Revision::new(7).unwrap());
     acceptance.published(number, &other, Revision::new(8).unwrap());
-    acceptance.hears(&plane(), at(9), &BTreeSet::new());
+    acceptance.record_reception(&plane(), at(9), &BTreeSet::new());
     assert!(acceptance.accepted.is_none());
-    acceptance.hears(&other, at(8), &BTreeSet::new());
+    acceptance.record_reception(&other, at(8), &BTreeSet::new());
     assert!(acceptance.accepted.is_some());
 }

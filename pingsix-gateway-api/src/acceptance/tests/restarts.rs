@@ -36,7 +36,7 @@ fn what_was_refused_before_a_restart_costs_nobody_else_an_answer_after_it() {
             );
             let back = simulation.acceptance.held_back().count();
             assert_eq!(
-                (simulation.held(), back),
+                (simulation.quarantined(), back),
                 (simulation.poisoned(), usize::from(kind == Pattern && is_still_poison))
             );
             assert!(simulation.acceptance.fault().is_none());
@@ -62,7 +62,7 @@ fn what_is_poisoned_while_no_controller_runs_costs_those_nothing_who_were_there(
             simulation.settle();
             let back = simulation.acceptance.held_back().count();
             assert_eq!(
-                (simulation.held(), back),
+                (simulation.quarantined(), back),
                 (simulation.poisoned(), usize::from(kind == Pattern)),
                 "{}",
                 simulation.log
@@ -83,7 +83,7 @@ fn a_recollection_that_misleads_does_not_keep_the_fault_from_being_found() {
         simulation.settle();
         let back = simulation.acceptance.held_back().count();
         assert_eq!(
-            (simulation.held(), back),
+            (simulation.quarantined(), back),
             (simulation.poisoned(), usize::from(kind == Pattern)),
             "{}",
             simulation.log
@@ -100,5 +100,5 @@ fn of_several_that_pingsix_names_one_after_the_other_none_costs_the_others_an_an
     }
     restart(&mut simulation, &[]);
     simulation.settle();
-    assert_eq!(simulation.held(), simulation.poisoned(), "{}", simulation.log);
+    assert_eq!(simulation.quarantined(), simulation.poisoned(), "{}", simulation.log);
 }

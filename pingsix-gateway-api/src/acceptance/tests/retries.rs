@@ -10,8 +10,8 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     simulation.route("good-2", &[Poison]);
     simulation.forgive();
     simulation.settle();
-    let held = BTreeSet::from([rule_of("good-2", 0), rule_of("new", 0)]);
-    assert_eq!(simulation.held(), held);
+    let quarantined = BTreeSet::from([rule_of("good-2", 0), rule_of("new", 0)]);
+    assert_eq!(simulation.quarantined(), quarantined);
     let tries = |simulation: &mut Simulation, time: Duration| {
         let before = simulation.revision;
         simulation.pass(time);
@@ -22,12 +22,12 @@ fn what_is_held_is_tried_again_later_each_time_and_released_when_it_is_taken() {
     assert_eq!(tries(&mut simulation, Duration::from_mins(2)), 1);
     assert_eq!(tries(&mut simulation, Duration::from_mins(24)), 1);
     assert_eq!(tries(&mut simulation, Duration::from_hours(12)), 13);
-    assert_eq!(simulation.held(), held);
+    assert_eq!(simulation.quarantined(), quarantined);
     assert!(!simulation.acceptance.is_retrying() && simulation.acceptance.fault().is_none());
     // The cause is repaired elsewhere.
     simulation.outlawed.clear();
     simulation.pass(Duration::from_mins(61));
-    assert_eq!(simulation.held(), [rule_of("good-2", 0)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-2", 0)].into());
     let OwnerSnapshot::Gateway(in_force) = &simulation.in_force.as_ref().unwrap().0 else { panic!() };
     assert_eq!(in_force.routes.len(), 9);
 }
@@ -58,7 +58,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         simulation.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
         simulation.revision = 100;
         if leaves {
-            simulation.acceptance.hears(&plane(), None, &BTreeSet::new());
+            simulation.acceptance.record_reception(&plane(), None, &BTreeSet::new());
             assert_eq!(simulation.acceptance.beat(is_due), AcceptanceOutcome::Unanswered);
         } else {
             simulation.route("late", &[Good]);
@@ -67,7 +67,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         assert_eq!((draft.trial, simulation.acceptance.is_retrying()), (None, leaves));
         assert_eq!(quarantine(&draft.snapshot).len(), 1);
         simulation.settle();
-        assert_eq!(simulation.held(), simulation.poisoned());
+        assert_eq!(simulation.quarantined(), simulation.poisoned());
         assert!(simulation.acceptance.fault().is_none());
     }
 }
@@ -78,7 +78,7 @@ fn nothing_is_tried_again_when_no_page_would_say_that_it_is_still_refused() {
     simulation.route("good-2", &[Poison]);
     simulation.settle();
     // There are no status pages any more.
-    simulation.acceptance.hears(&plane(), None, &BTreeSet::new());
+    simulation.acceptance.record_reception(&plane(), None, &BTreeSet::new());
     let before = simulation.revision;
     simulation.pass(Duration::from_hours(3));
     assert_eq!(simulation.revision, before);

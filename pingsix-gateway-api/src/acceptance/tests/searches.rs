@@ -7,7 +7,7 @@ fn what_nobody_complains_about_is_published_as_it_is() {
     let mut simulation = ready(3);
     simulation.route("good-1", &[Good, Good]);
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(simulation.quarantined(), BTreeSet::new());
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn one_poisoned_rule_is_found_in_as_many_trials_as_there_are_halves() {
             // whether it still does not with it.
             let trials = (halves(changed) + 1).max(2);
             assert!(simulation.settle() <= 2 + trials, "{changed} {at}\n{}", simulation.log);
-            assert_eq!(simulation.held(), simulation.poisoned());
+            assert_eq!(simulation.quarantined(), simulation.poisoned());
             assert!(Simulation::poison(simulation.content.as_ref().unwrap()).is_empty());
             let OwnerSnapshot::Gateway(in_force) = &simulation.in_force.as_ref().unwrap().0 else { panic!() };
             assert_eq!(in_force.routes.len(), 5 + changed);
@@ -35,7 +35,7 @@ fn one_rule_that_is_alone_is_left_out_and_tried_once_more() {
     let mut simulation = ready(5);
     simulation.route("good-3", &[Poison]);
     assert_eq!(simulation.settle(), 4, "{}", simulation.log);
-    assert_eq!(simulation.held(), [rule_of("good-3", 0)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-3", 0)].into());
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_pingsix_names_is_tried_first() {
     }
     // The refusal, all but what is named, everything once more, and the healing.
     assert_eq!(simulation.settle(), 4, "{}", simulation.log);
-    assert_eq!(simulation.held(), simulation.poisoned());
+    assert_eq!(simulation.quarantined(), simulation.poisoned());
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_poisoned_service_is_found_and_its_routes_are_not() {
     }
     simulation.settle();
     let service = Arc::new(ObjectKey::new(Kind::Service, "infra", "new-4"));
-    assert_eq!(simulation.held(), [Origin { object: service, section: Section::Whole }].into());
+    assert_eq!(simulation.quarantined(), [Origin { object: service, section: Section::Whole }].into());
     // The object changes.
     simulation.service("new-4", Good);
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(simulation.quarantined(), BTreeSet::new());
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn a_service_that_comes_with_a_poisoned_rule_is_not_blamed_for_it() {
     simulation.service("new", Good);
     simulation.route("new", &[Good, Good, Poison, Good]);
     simulation.settle();
-    assert_eq!(simulation.held(), [rule_of("new", 2)].into(), "{}", simulation.log);
+    assert_eq!(simulation.quarantined(), [rule_of("new", 2)].into(), "{}", simulation.log);
     simulation.acceptance = Acceptance::default();
     (simulation.refused, simulation.in_force) = (None, None);
     simulation.settle();
-    assert_eq!(simulation.held(), [rule_of("new", 2)].into(), "{}", simulation.log);
+    assert_eq!(simulation.quarantined(), [rule_of("new", 2)].into(), "{}", simulation.log);
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
         simulation.route("good-1", &[Good]);
         simulation.route(name, &[Good, Pattern]);
         simulation.settle();
-        assert_eq!(simulation.held(), BTreeSet::new());
-        let held: Vec<&ObjectKey> = simulation.acceptance.held_back().map(|(part, _)| part).collect();
-        assert_eq!(held, [&ObjectKey::new(Kind::HttpRoute, "infra", name)], "{}", simulation.log);
+        assert_eq!(simulation.quarantined(), BTreeSet::new());
+        let quarantined: Vec<&ObjectKey> = simulation.acceptance.held_back().map(|(part, _)| part).collect();
+        assert_eq!(quarantined, [&ObjectKey::new(Kind::HttpRoute, "infra", name)], "{}", simulation.log);
         let OwnerSnapshot::Gateway(in_force) = &simulation.in_force.as_ref().unwrap().0 else { panic!() };
         assert_eq!(in_force.routes.contains_key(&ObjectKey::new(Kind::HttpRoute, "infra", name)), !is_new);
         assert_eq!(simulation.acceptance.problems()[0].reason, Reason::Quarantined);
@@ -109,23 +109,23 @@ fn a_quarantined_route_is_tried_again_when_it_changes_and_with_nothing_else() {
     let mut simulation = ready(20);
     simulation.route("good-3", &[Good, Poison]);
     simulation.settle();
-    assert_eq!(simulation.held(), [rule_of("good-3", 1)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-3", 1)].into());
     // Changes of other objects cause no retry.
     simulation.route("good-4", &[Good]);
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), [rule_of("good-3", 1)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-3", 1)].into());
     // Still poisoned: nothing else is suspected.
     simulation.route("good-3", &[Poison, Good]);
     assert!(simulation.settle() <= 5, "{}", simulation.log);
-    assert_eq!(simulation.held(), [rule_of("good-3", 0)].into());
+    assert_eq!(simulation.quarantined(), [rule_of("good-3", 0)].into());
     simulation.route("good-3", &[Good]);
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(simulation.quarantined(), BTreeSet::new());
     simulation.route("good-5", &[Poison]);
     simulation.settle();
     simulation.remove("good-5");
     assert_eq!(simulation.settle(), 1);
-    assert_eq!(simulation.held(), BTreeSet::new());
+    assert_eq!(simulation.quarantined(), BTreeSet::new());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_pingsix_that_refuses_everything_puts_nothing_into_quarantine() {
         }
         simulation.is_broken = true;
         simulation.settle();
-        assert_eq!(simulation.held(), BTreeSet::new(), "{}", simulation.log);
+        assert_eq!(simulation.quarantined(), BTreeSet::new(), "{}", simulation.log);
         assert_eq!(simulation.acceptance.held_back().count(), 0);
         assert!(simulation.acceptance.fault().is_some());
         // The search continues as soon as possible.
@@ -161,9 +161,14 @@ fn a_controller_that_starts_beside_poison_finds_it_too() {
         simulation.settle();
         let found: Vec<_> = simulation.acceptance.held_back().map(|(part, _)| part.clone()).collect();
         if kind == Poison {
-            assert_eq!((simulation.held(), found.len()), (simulation.poisoned(), 0), "{}", simulation.log);
+            assert_eq!(
+                (simulation.quarantined(), found.len()),
+                (simulation.poisoned(), 0),
+                "{}",
+                simulation.log
+            );
         } else {
-            assert_eq!((simulation.held().len(), found.len()), (0, 1), "{}", simulation.log);
+            assert_eq!((simulation.quarantined().len(), found.len()), (0, 1), "{}", simulation.log);
         }
         assert!(simulation.acceptance.fault().is_none());
     }

@@ -10,11 +10,11 @@ use crate::delivery::status_page::{InstancePages, PageFault, StatusPage};
 
 impl Engine {
     /// Records the status pages of a data plane.
-    pub(super) fn listen(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
+    pub(super) fn record_status_pages(&mut self, data_plane: &DataPlaneKey, pages: &InstancePages) {
         let lacks_key = |page: &Result<StatusPage, PageFault>| page.as_ref().is_ok_and(StatusPage::lacks_key);
         // PingSIX would refuse every trial in the same way.
         let of_readers;
-        let pages = if pages.values().any(lacks_key) && self.are_keys_under_way(&data_plane.owner()) {
+        let pages = if pages.values().any(lacks_key) && self.is_rotating_keys(&data_plane.owner()) {
             let readers = pages.iter().filter(|(_, page)| !lacks_key(page));
             of_readers = readers.map(|(url, page)| (url.clone(), page.clone())).collect();
             &of_readers
@@ -22,39 +22,39 @@ impl Engine {
             pages
         };
         let reception = self.pages.entry(data_plane.clone()).or_default().read(pages, Instant::now());
-        self.hear(data_plane, reception);
+        self.record_reception(data_plane, reception);
     }
 
     /// Ends trials without a confirmation, and begins trials that are due.
     pub(super) fn advance_trials(&mut self, now: Instant) {
-        for (owner, heard) in self.parts.reconciler.beat(now) {
-            self.act(&owner, heard);
+        for (owner, outcome) in self.parts.reconciler.beat(now) {
+            self.apply_acceptance(&owner, outcome);
         }
     }
 
-    pub(super) fn hear(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
-        let heard = self.parts.reconciler.hears(data_plane, reception);
-        self.act(&data_plane.owner(), heard);
+    pub(super) fn record_reception(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
+        let outcome = self.parts.reconciler.record_reception(data_plane, reception);
+        self.apply_acceptance(&data_plane.owner(), outcome);
     }
 
     /// Applies the outcome of an observation.
-    pub(super) fn act(&mut self, owner: &ObjectKey, heard: AcceptanceOutcome) {
-        let said = self.said(owner).unwrap_or_default();
-        match heard {
+    pub(super) fn apply_acceptance(&mut self, owner: &ObjectKey, outcome: AcceptanceOutcome) {
+        let refusal = self.refusal_message(owner).unwrap_or_default();
+        match outcome {
             AcceptanceOutcome::Nothing => return,
             AcceptanceOutcome::Accepted => {
                 tracing::info!(%owner, "PingSIX accepts all objects outside of quarantine");
             }
             AcceptanceOutcome::Search => {
-                tracing::debug!(%owner, said, "PingSIX has accepted or refused a trial");
+                tracing::debug!(%owner, refusal, "PingSIX has accepted or refused a trial");
             }
             AcceptanceOutcome::Found(source) => {
                 let (object, field) = (&source.object, source.field());
-                tracing::warn!(%owner, %object, %field, said, "PingSIX refuses the documents of a rule; the rule is in quarantine now");
+                tracing::warn!(%owner, %object, %field, refusal, "PingSIX refuses the documents of a rule; the rule is in quarantine now");
             }
             AcceptanceOutcome::HeldBack(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-                tracing::warn!(%owner, ?parts, said, "PingSIX refuses the documents of objects; their former version stays in force");
+                tracing::warn!(%owner, ?parts, refusal, "PingSIX refuses the documents of objects; their former version stays in force");
             }
             AcceptanceOutcome::Released(objects) => {
                 let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
@@ -64,30 +64,31 @@ impl Engine {
                 tracing::info!(%owner, "no instance confirms the trial; publishing all changes");
             }
             AcceptanceOutcome::Nowhere => {
-                tracing::error!(%owner, said, "PingSIX refuses every publication, also documents that it accepted before");
+                tracing::error!(%owner, refusal, "PingSIX refuses every publication, also documents that it accepted before");
             }
         }
         self.explain_fault(owner);
-        self.tell_findings(owner);
-        self.tell_delivery(owner);
+        self.report_findings(owner);
+        self.update_delivery(owner);
         // The next publication changes; the one in force stays.
         self.push([owner.clone()].into());
     }
 
-    fn said(&self, owner: &ObjectKey) -> Option<String> {
+    fn refusal_message(&self, owner: &ObjectKey) -> Option<String> {
         Some(self.parts.reconciler.acceptance(owner)?.fault()?.to_owned())
     }
 
     /// Updates the obstacle in an owner's delivery.
     pub(super) fn explain_fault(&mut self, owner: &ObjectKey) {
-        let why = self.said(owner).map(|said| {
+        let why = self.refusal_message(owner).map(|refusal| {
             let is_searching = self
                 .parts
                 .reconciler
                 .acceptance(owner)
                 .is_some_and(|acceptance| acceptance.trial().is_some());
-            let search = if is_searching { " What is at fault is being searched for." } else { "" };
-            format!("PingSIX refuses the configuration: {}.{search}", said.trim_end_matches('.'))
+            let search =
+                if is_searching { " The controller is searching for the refused object." } else { "" };
+            format!("PingSIX refuses the configuration: {}.{search}", refusal.trim_end_matches('.'))
         });
         let acceptance = self.parts.reconciler.acceptance(owner);
         let is_retrying = acceptance.is_some_and(Acceptance::is_retrying);
@@ -99,7 +100,7 @@ impl Engine {
 
     /// A replica that does not lead publishes no trials to shared targets. It still searches for refusals by its own
     /// readers, because no other replica observes them.
-    pub(super) fn stop_listening(&mut self) {
+    pub(super) fn stop_searches(&mut self) {
         let is_led = |data_plane: &DataPlaneKey| {
             self.scope(data_plane).is_some_and(|scope| match self.parts.sinks.reach(&scope) {
                 PublishScope::All => false,

@@ -66,27 +66,27 @@ impl Engine {
         let is_news = self.deliveries.observe(data_plane, instances);
         // The same report contains the consequences.
         if let Some(pages) = pages {
-            self.listen(data_plane, &pages);
+            self.record_status_pages(data_plane, &pages);
         }
         if is_news {
-            self.tell_progress(data_plane);
+            self.update_progress(data_plane);
         }
     }
 
     /// Records instances again, without new pages.
     pub(super) fn weigh(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         if self.deliveries.observe(data_plane, instances) {
-            self.tell_progress(data_plane);
+            self.update_progress(data_plane);
         }
     }
 
-    fn tell_progress(&mut self, data_plane: &DataPlaneKey) {
+    fn update_progress(&mut self, data_plane: &DataPlaneKey) {
         if let Some(metrics) = &self.parts.metrics
             && self.deliveries.delivery(data_plane) == Delivery::Confirmed
             && let Some(revision) = self.deliveries.revision(data_plane)
         {
             metrics.confirmed(revision);
         }
-        self.tell_delivery(&data_plane.owner());
+        self.update_delivery(&data_plane.owner());
     }
 }

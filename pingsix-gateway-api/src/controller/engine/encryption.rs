@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::Engine;
 use super::provisioning::{Managed, keyring_of};
-use crate::provision::{HeldKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
+use crate::provision::{DeployedKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
 
 /// The state of encrypted secrets, by owner.
@@ -135,13 +135,13 @@ impl Managed {
         let infrastructure = reconciler.infrastructure(owner);
         let asked = infrastructure.and_then(|infrastructure| keyring_of(reconciler.world(), infrastructure));
         // An owner without a keyring needs no keys.
-        let held = if asked.is_some() { self.held_keys(owner)? } else { HeldKeys::Nobody };
-        Some(plan_keys(asked.as_ref(), &held))
+        let deployed = if asked.is_some() { self.deployed_keys(owner)? } else { DeployedKeys::NoProcess };
+        Some(plan_keys(asked.as_ref(), &deployed))
     }
 
-    fn held_keys(&self, owner: &ObjectKey) -> Option<HeldKeys> {
+    fn deployed_keys(&self, owner: &ObjectKey) -> Option<DeployedKeys> {
         if self.provisioning.is_none() {
-            return Some(HeldKeys::Nobody);
+            return Some(DeployedKeys::NoProcess);
         }
         Some(self.provisioned.get(owner)?.keys.clone())
     }
@@ -150,9 +150,9 @@ impl Managed {
 impl Engine {
     /// Whether the keys of processes are being replaced. A process may be unable to read its documents for a moment
     /// if replicas of the controller see different states. No object is at fault for that.
-    pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {
+    pub(super) fn is_rotating_keys(&self, owner: &ObjectKey) -> bool {
         let plan = self.managed.plan_keys(&self.parts.reconciler, owner);
-        let held = self.managed.held_keys(owner);
-        plan.zip(held).is_none_or(|(plan, held)| plan.is_under_way(&held))
+        let deployed = self.managed.deployed_keys(owner);
+        plan.zip(deployed).is_none_or(|(plan, deployed)| plan.is_under_way(&deployed))
     }
 }

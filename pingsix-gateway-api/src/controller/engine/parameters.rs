@@ -32,7 +32,7 @@ impl Engine {
 
     /// Handles a change of the addresses that options publish.
     pub(super) fn refresh_addresses(&mut self) {
-        self.report.tell_everybody(self.view());
+        self.report.update_all_addresses(self.view());
         let world = self.parts.reconciler.world();
         let owners: Vec<ObjectKey> =
             world.keys::<Gateway>().into_iter().chain(world.keys::<IngressClass>()).collect();

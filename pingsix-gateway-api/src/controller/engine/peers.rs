@@ -62,11 +62,11 @@ impl Engine {
         for scope in scopes {
             self.others.report.confirmed.remove(&scope);
         }
-        self.tell_findings(owner);
+        self.report_findings(owner);
     }
 
     /// Reports the findings of an owner to other replicas.
-    pub(super) fn tell_findings(&mut self, owner: &ObjectKey) {
+    pub(super) fn report_findings(&mut self, owner: &ObjectKey) {
         let Some(replicas) = self.parts.sinks.replicas() else { return };
         let acceptance = self.parts.reconciler.acceptance(owner);
         let found = acceptance.map(Acceptance::findings).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Engine {
         } else {
             self.others.report.found.insert(owner.clone(), found);
         }
-        replicas.say(&self.others.report);
+        replicas.set_report(&self.others.report);
     }
 
     /// Reports the confirmations of these instances to other replicas, and applies the confirmations of their reports.
@@ -112,7 +112,7 @@ impl Engine {
             // write.
             report.confirmed.remove(scope);
         }
-        replicas.say(report);
+        replicas.set_report(report);
     }
 
     /// Applies the reports of other replicas.

@@ -24,7 +24,8 @@ use crate::reconcile::Reconciler;
 use crate::world::World;
 
 /// The message of a Gateway whose parameters cannot be used.
-const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
+const KEPT: &str = "The Gateway is not accepted. Its last publication stays until its parameters are \
+ valid.";
 
 /// The settings of managed data planes.
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Managed {
         }
         let Some(provisioned_owner) = self.provisioned.get(owner) else {
             let service = service_name(infrastructure);
-            let message = format!("It is not known yet whether Service \"{service}\" has an address.");
+            let message = format!("The address of Service \"{service}\" is still unknown.");
             return Some((Reason::AddressNotAssigned, message));
         };
         if let Some(fault) = &provisioned_owner.fault {
@@ -234,15 +235,18 @@ impl Engine {
     pub(super) fn apply_provisioned(&mut self) {
         let Some(provisioning) = &mut self.managed.provisioning else { return };
         let provisioned = provisioning.provisioned.borrow_and_update().clone();
-        let held = std::mem::take(&mut self.managed.provisioned);
-        let known: BTreeSet<&ObjectKey> = held.keys().chain(provisioned.keys()).collect();
-        let changed: Vec<ObjectKey> =
-            known.into_iter().filter(|owner| held.get(*owner) != provisioned.get(*owner)).cloned().collect();
+        let previous = std::mem::take(&mut self.managed.provisioned);
+        let known: BTreeSet<&ObjectKey> = previous.keys().chain(provisioned.keys()).collect();
+        let changed: Vec<ObjectKey> = known
+            .into_iter()
+            .filter(|owner| previous.get(*owner) != provisioned.get(*owner))
+            .cloned()
+            .collect();
         let has_other_keys = |owner: &ObjectKey| {
             let keys = |provisioned: &ProvisionedOwners| {
                 provisioned.get(owner).map(|provisioned_owner| provisioned_owner.keys.clone())
             };
-            keys(&held) != keys(&provisioned)
+            keys(&previous) != keys(&provisioned)
         };
         let world = self.parts.reconciler.world();
         let rekeyed = changed.iter().filter(|owner| {
@@ -256,13 +260,15 @@ impl Engine {
         self.push(rekeyed);
         for owner in changed {
             self.follow_own_addresses(&owner);
-            self.report.tell_later(&owner);
-            self.tell_delivery(&owner);
+            self.report.forget_reported_delivery(&owner);
+            self.update_delivery(&owner);
             if owner.kind == Kind::IngressClass {
                 let ingresses = self.parts.reconciler.world().keys::<Ingress>();
                 let view = self.view();
-                self.report
-                    .tell(view, ingresses.iter().filter(|ingress| view.speaker(ingress) == Some(&owner)));
+                self.report.update_statuses(
+                    view,
+                    ingresses.iter().filter(|ingress| view.judging_owner(ingress) == Some(&owner)),
+                );
             }
         }
     }

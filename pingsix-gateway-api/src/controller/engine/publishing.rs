@@ -85,12 +85,13 @@ impl Engine {
         is_ours: bool,
         timer: ProcessorTimer,
     ) {
-        let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
+        let Reconciled { publications, unpublished, changed_verdicts, draft, trial, awaited: _ } = reconciled;
         self.publish.encryptions.update_owner(&self.parts.reconciler, &self.managed, owner);
         self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
         self.reconcile_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, timer.started) };
+        let pending =
+            PendingPublication { draft, ..self.begin(owner, changed_verdicts, is_ours, timer.started) };
         self.publish.pending.insert(owner.clone(), pending);
         self.publish.readiness.reconsidered(owner, self.publish.encryptions.is_unknown(owner));
         self.explain_fault(owner);
@@ -158,7 +159,7 @@ impl Engine {
     fn begin(
         &mut self,
         owner: &ObjectKey,
-        told: BTreeSet<Arc<ObjectKey>>,
+        changed: BTreeSet<Arc<ObjectKey>>,
         is_ours: bool,
         started: Instant,
     ) -> PendingPublication {
@@ -170,7 +171,7 @@ impl Engine {
             since = earlier.since.into_iter().chain(since).min();
         }
         let planes = self.parts.reconciler.data_planes(owner);
-        self.report.hold_back(owner, told, self.deliveries.of(&planes), started);
+        self.report.defer_statuses(owner, changed, self.deliveries.of(&planes), started);
         PendingPublication {
             tickets: BTreeMap::new(),
             is_ours,
@@ -241,16 +242,16 @@ impl Engine {
             return;
         };
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
-        let mut heard = AcceptanceOutcome::Nothing;
+        let mut outcome = AcceptanceOutcome::Nothing;
         let result = match stage {
             Stage::Over(result) => result,
             Stage::Read(published) => {
                 // PingSIX may report on it while another target takes long.
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
                     self.deliveries.reached(&data_plane, published.revision);
-                    heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                    outcome = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
-                self.act(owner, heard);
+                self.apply_acceptance(owner, outcome);
                 return;
             }
             Stage::Held => return,
@@ -268,7 +269,7 @@ impl Engine {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
-                    heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                    outcome = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
                 true
             }
@@ -297,7 +298,7 @@ impl Engine {
         if !is_done && !std::mem::replace(&mut pending.has_failed, true) {
             self.ingest.retry(owner);
         }
-        self.act(owner, heard);
+        self.apply_acceptance(owner, outcome);
         if is_withdrawn && reach == PublishScope::All {
             self.withdraw_next(&data_plane);
         }
@@ -308,7 +309,7 @@ impl Engine {
         self.publish.readiness.update_owner(owner);
         let Some(pending) = self.publish.pending.get(owner) else { return };
         if !pending.tickets.is_empty() {
-            self.report.tell_late(view!(self), owner);
+            self.report.release_overdue(view!(self), owner);
         } else if let Some(pending) = self.publish.pending.remove(owner) {
             self.conclude(owner, pending);
         }
@@ -317,7 +318,7 @@ impl Engine {
     /// Handles the end of all publications of an owner.
     fn conclude(&mut self, owner: &ObjectKey, pending: PendingPublication) {
         let PendingPublication { is_ours, has_failed, started, since, span, .. } = pending;
-        self.report.tell_held_back(view!(self), owner);
+        self.report.release_deferred(view!(self), owner);
         let outcome = match (has_failed, is_ours) {
             (true, _) => Outcome::Failed,
             (false, true) => Outcome::Current,
@@ -373,7 +374,7 @@ impl Engine {
 
     /// Logs slow publications, at intervals.
     pub(super) fn explain_delays(&mut self, now: Instant) {
-        for owner in self.report.take_late(now) {
+        for owner in self.report.take_overdue(now) {
             self.update_owner(&owner);
         }
     }

@@ -33,8 +33,8 @@ pub(super) struct View<'e> {
 
 impl<'e> View<'e> {
     /// The owner whose translation has the verdict on a Gateway, a ListenerSet or an Ingress.
-    pub(super) fn speaker(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
-        self.reconciler.owners_that_speak_of(object).next()
+    pub(super) fn judging_owner(self, object: &ObjectKey) -> Option<&'e ObjectKey> {
+        self.reconciler.judging_owners(object).next()
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Report {
     pub(super) progress: watch::Sender<Progress>,
     pub(super) gates: Option<Gates>,
     /// Owners with a running publication, and their held-back statuses.
-    held_back: BTreeMap<ObjectKey, DeferredStatuses>,
+    deferred: BTreeMap<ObjectKey, DeferredStatuses>,
     pub(super) settling: Settling,
     /// The time until which readiness waits for owners with unknown references; `None` before the initial lists have ended.
     pub(super) ready_by: Option<Instant>,
@@ -59,18 +59,18 @@ pub(super) struct Report {
     pub(super) is_complete: bool,
     /// The number of times that the verdicts of an owner were assembled.
     #[cfg(test)]
-    pub(super) put_together: std::sync::atomic::AtomicUsize,
+    pub(super) assembled: std::sync::atomic::AtomicUsize,
 }
 
 /// Statuses of an owner that are held back until its publication has ended.
 #[derive(Debug)]
 struct DeferredStatuses {
     /// The objects with a changed report.
-    told: BTreeSet<Arc<ObjectKey>>,
+    changed: BTreeSet<Arc<ObjectKey>>,
     /// The last reported delivery of its data planes; `None` after a held-back report.
     before: Option<BTreeMap<DataPlaneKey, Delivery>>,
     /// The time since which reports are held back.
-    quiet_since: Instant,
+    deferred_since: Instant,
     /// Whether the longest time has passed.
     is_late: bool,
 }
@@ -91,26 +91,30 @@ impl Report {
             bundles,
             progress,
             gates,
-            held_back: BTreeMap::new(),
+            deferred: BTreeMap::new(),
             settling: Settling::default(),
             ready_by: None,
             is_ready: false,
             is_complete: false,
             #[cfg(test)]
-            put_together: std::sync::atomic::AtomicUsize::default(),
+            assembled: std::sync::atomic::AtomicUsize::default(),
         }
     }
 
     /// Reports the verdicts on objects of kinds that owners judge.
-    pub(super) fn tell<'o>(&self, view: View<'_>, objects: impl IntoIterator<Item = &'o ObjectKey>) {
+    pub(super) fn update_statuses<'o>(
+        &self,
+        view: View<'_>,
+        objects: impl IntoIterator<Item = &'o ObjectKey>,
+    ) {
         for (object, wanted) in self.wanted(view, objects) {
-            self.say(view, object, wanted.unwrap_or(Wanted::Released));
+            self.set_status(view, object, wanted.unwrap_or(Wanted::Released));
         }
     }
 
     /// Repeats the reports on objects that came or that another client changed.
     pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
-        let mut unsaid = Vec::new();
+        let mut unreported = Vec::new();
         for key in touched {
             if self.is_too_early(view, key) {
                 // Its status differs from the report of this replica.
@@ -118,20 +122,20 @@ impl Report {
             } else if self.status.contains(key) {
                 self.status.touched(key);
             } else {
-                unsaid.push(key);
+                unreported.push(key);
             }
         }
-        for (key, wanted) in self.wanted(view, unsaid) {
+        for (key, wanted) in self.wanted(view, unreported) {
             // Another object of the same name replaced the object before the report, with the same status; or the
             // report came too early.
             if let Some(wanted) = wanted {
-                self.say(view, key, wanted);
+                self.set_status(view, key, wanted);
             }
         }
     }
 
     /// Ends the reports on deleted objects, even if verdicts still mention them.
-    fn say(&self, view: View<'_>, object: &ObjectKey, wanted: Wanted) {
+    fn set_status(&self, view: View<'_>, object: &ObjectKey, wanted: Wanted) {
         if !view.reconciler.world().contains(object) || self.waits_for_publication(view, object) {
             return;
         }
@@ -146,7 +150,7 @@ impl Report {
     /// Whether `Programmed` of an object is about to change.
     fn waits_for_publication(&self, view: View<'_>, object: &ObjectKey) -> bool {
         matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
-            && view.speaker(object).is_some_and(|owner| self.is_quiet(owner))
+            && view.judging_owner(object).is_some_and(|owner| self.is_deferred(owner))
     }
 
     /// The wanted status of each of these objects with an owner. The statuses of a Gateway and all its ListenerSets are
@@ -177,7 +181,7 @@ impl Report {
                 Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
             }
             Kind::Gateway | Kind::ListenerSet => {
-                let owner = view.speaker(object)?;
+                let owner = view.judging_owner(object)?;
                 let verdicts =
                     verdicts.entry(owner).or_insert_with(|| self.verdicts(view, owner)).as_ref()?;
                 if object.kind == Kind::Gateway {
@@ -187,7 +191,7 @@ impl Report {
                 }
             }
             Kind::Ingress => {
-                let addresses = self.addresses_of(view, view.speaker(object)?)?;
+                let addresses = self.addresses_of(view, view.judging_owner(object)?)?;
                 Some(Wanted::Ingress { addresses })
             }
             Kind::PingsixProxy => {
@@ -202,7 +206,7 @@ impl Report {
     #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count how often this is done"))]
     fn verdicts(&self, view: View<'_>, owner: &ObjectKey) -> Option<Verdicts> {
         #[cfg(test)]
-        self.put_together.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.assembled.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let planes = view.reconciler.data_planes(owner);
         view.reconciler.verdicts(owner, &view.deliveries.of(&planes))
     }
@@ -222,13 +226,13 @@ impl Report {
             let runs_none = view.managed.provisioning.is_none();
             return if runs_none { Some(Vec::new()) } else { view.managed.addresses(owner) };
         }
-        let said = reconciler.attached(owner).map(|attached| &attached.addresses);
-        let said = said.filter(|addresses| !addresses.is_empty()).cloned();
-        said.or_else(|| self.addresses.borrow().clone())
+        let addresses = reconciler.attached(owner).map(|attached| &attached.addresses);
+        let addresses = addresses.filter(|addresses| !addresses.is_empty()).cloned();
+        addresses.or_else(|| self.addresses.borrow().clone())
     }
 
     /// Reports the verdict on a class. Before the initial lists have ended, its parameters may seem absent, so it has no report.
-    pub(super) fn tell_class(&self, view: View<'_>, class: &ObjectKey) {
+    pub(super) fn update_class(&self, view: View<'_>, class: &ObjectKey) {
         let is_listed = self.ready_by.is_some();
         if !is_listed || view.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
             return;
@@ -245,113 +249,113 @@ impl Report {
     }
 
     /// A PingsixProxy is the only source of its own status.
-    pub(super) fn tell_proxy(&self, view: View<'_>, key: &ObjectKey) {
+    pub(super) fn update_proxy(&self, view: View<'_>, key: &ObjectKey) {
         let Some(proxy) = view.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
         let verdict = judge_pingsix_proxy(&proxy);
         self.events.set(key, verdict.problems.clone());
         self.status.set(key.clone(), Wanted::PingsixProxy(Box::new(verdict)));
     }
 
-    pub(super) fn tell_classes(&self, view: View<'_>) {
+    pub(super) fn update_classes(&self, view: View<'_>) {
         for class in view.reconciler.world().keys::<GatewayClass>() {
-            self.tell_class(view, &class);
+            self.update_class(view, &class);
         }
     }
 
     /// Addresses are in the statuses of Gateways and Ingresses.
-    pub(super) fn tell_everybody(&self, view: View<'_>) {
-        let told = self.status.keys();
+    pub(super) fn update_all_addresses(&self, view: View<'_>) {
+        let changed = self.status.keys();
         // Of an Ingress nothing could be said without an address.
         let ingresses = view.reconciler.world().keys::<Ingress>();
-        let spoken_of = ingresses.iter().filter(|key| view.speaker(key).is_some());
-        self.tell(
+        let judged = ingresses.iter().filter(|key| view.judging_owner(key).is_some());
+        self.update_statuses(
             view,
-            told.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(spoken_of),
+            changed.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(judged),
         );
     }
 
     /// Reports the delivery of an owner's data planes.
-    pub(super) fn tell_delivery(&self, view: View<'_>, owner: &ObjectKey) {
-        if self.is_quiet(owner) {
+    pub(super) fn update_delivery(&self, view: View<'_>, owner: &ObjectKey) {
+        if self.is_deferred(owner) {
             return;
         }
         let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(view, owner) else {
             return;
         };
-        self.say(view, owner, self.wanted_gateway(view, gateway));
+        self.set_status(view, owner, self.wanted_gateway(view, gateway));
         for (set, verdict) in listener_sets {
-            if view.speaker(&set) == Some(owner) {
-                self.say(view, &set, Wanted::ListenerSet(Box::new(verdict)));
+            if view.judging_owner(&set) == Some(owner) {
+                self.set_status(view, &set, Wanted::ListenerSet(Box::new(verdict)));
             }
         }
     }
 
     /// Holds back the reports of an owner from the begin of its publication. Reports that are held back already keep
     /// their time limit.
-    pub(super) fn hold_back(
+    pub(super) fn defer_statuses(
         &mut self,
         owner: &ObjectKey,
-        mut told: BTreeSet<Arc<ObjectKey>>,
-        said: BTreeMap<DataPlaneKey, Delivery>,
+        mut changed: BTreeSet<Arc<ObjectKey>>,
+        delivery: BTreeMap<DataPlaneKey, Delivery>,
         started: Instant,
     ) {
-        let (mut before, mut quiet_since, mut is_late) = (Some(said), started, false);
-        if let Some(earlier) = self.held_back.remove(owner) {
-            told.extend(earlier.told);
-            (before, quiet_since, is_late) = (None, earlier.quiet_since, earlier.is_late);
+        let (mut before, mut deferred_since, mut is_late) = (Some(delivery), started, false);
+        if let Some(earlier) = self.deferred.remove(owner) {
+            changed.extend(earlier.changed);
+            (before, deferred_since, is_late) = (None, earlier.deferred_since, earlier.is_late);
         }
-        self.held_back.insert(owner.clone(), DeferredStatuses { told, before, quiet_since, is_late });
+        self.deferred.insert(owner.clone(), DeferredStatuses { changed, before, deferred_since, is_late });
     }
 
     /// Ends a publication of an owner, and releases its reports.
-    pub(super) fn tell_held_back(&mut self, view: View<'_>, owner: &ObjectKey) {
-        let Some(DeferredStatuses { mut told, before, .. }) = self.held_back.remove(owner) else { return };
+    pub(super) fn release_deferred(&mut self, view: View<'_>, owner: &ObjectKey) {
+        let Some(DeferredStatuses { mut changed, before, .. }) = self.deferred.remove(owner) else { return };
         let planes = view.reconciler.data_planes(owner);
         if before != Some(view.deliveries.of(&planes)) {
-            self.tell_delivery(view, owner);
-            told.retain(|object| {
+            self.update_delivery(view, owner);
+            changed.retain(|object| {
                 !matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
-                    || view.speaker(object) != Some(owner)
+                    || view.judging_owner(object) != Some(owner)
             });
         }
-        self.tell(view, told.iter().map(|object| &**object));
+        self.update_statuses(view, changed.iter().map(|object| &**object));
     }
 
-    /// The time at which held-back reports of an owner are due.
-    pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
-        if let Some(held_back) = self.held_back.get_mut(owner) {
-            held_back.before = None;
+    /// Forgets the last reported delivery, so that the next report is complete.
+    pub(super) fn forget_reported_delivery(&mut self, owner: &ObjectKey) {
+        if let Some(deferred) = self.deferred.get_mut(owner) {
+            deferred.before = None;
         }
     }
 
     /// Releases the reports of an owner if they are held back for too long.
-    pub(super) fn tell_late(&mut self, view: View<'_>, owner: &ObjectKey) {
-        self.tell_later(owner);
-        let Some(held_back) = self.held_back.get_mut(owner).filter(|held_back| held_back.is_late) else {
+    pub(super) fn release_overdue(&mut self, view: View<'_>, owner: &ObjectKey) {
+        self.forget_reported_delivery(owner);
+        let Some(deferred) = self.deferred.get_mut(owner).filter(|deferred| deferred.is_late) else {
             return;
         };
-        let told = std::mem::take(&mut held_back.told);
-        self.tell_delivery(view, owner);
-        self.tell(view, told.iter().map(|object| &**object));
+        let changed = std::mem::take(&mut deferred.changed);
+        self.update_delivery(view, owner);
+        self.update_statuses(view, changed.iter().map(|object| &**object));
     }
 
     /// Objects whose reports are held back.
-    fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.held_back.values().flat_map(|held_back| &held_back.told).map(|object| &**object)
+    fn deferred_objects(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.deferred.values().flat_map(|deferred| &deferred.changed).map(|object| &**object)
     }
 
     /// Whether the statuses of an owner's data planes wait.
-    fn is_quiet(&self, owner: &ObjectKey) -> bool {
-        self.held_back.get(owner).is_some_and(|held_back| !held_back.is_late)
+    fn is_deferred(&self, owner: &ObjectKey) -> bool {
+        self.deferred.get(owner).is_some_and(|deferred| !deferred.is_late)
     }
 
     /// Owners whose reports have been held back for the longest time.
-    pub(super) fn take_late(&mut self, now: Instant) -> Vec<ObjectKey> {
-        let late = self.held_back.iter_mut().filter(|(_, held_back)| {
-            !held_back.is_late && now.duration_since(held_back.quiet_since) >= REPORT_DELAY
+    pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<ObjectKey> {
+        let late = self.deferred.iter_mut().filter(|(_, deferred)| {
+            !deferred.is_late && now.duration_since(deferred.deferred_since) >= REPORT_DELAY
         });
-        let late = late.map(|(owner, held_back)| {
-            held_back.is_late = true;
+        let late = late.map(|(owner, deferred)| {
+            deferred.is_late = true;
             owner.clone()
         });
         late.collect()
@@ -359,11 +363,11 @@ impl Report {
 
     /// Releases statuses of an earlier process whose object has no owner any more.
     pub(super) fn release_what_is_left(&self, controller: &str) {
-        let mut told: BTreeSet<ObjectKey> = self.status.keys().into_iter().collect();
+        let mut changed: BTreeSet<ObjectKey> = self.status.keys().into_iter().collect();
         // Other targets may lack the publication, so the report was held back.
-        told.extend(self.untold().cloned());
+        changed.extend(self.deferred_objects().cloned());
         for key in self.readers.with_entries_of(controller) {
-            if !told.contains(&key) {
+            if !changed.contains(&key) {
                 self.status.set(key, Wanted::Released);
             }
         }

@@ -39,7 +39,7 @@ impl Report {
             Settling::Since(since) if now.duration_since(since) >= GRACE => {
                 self.settling = Settling::Over;
                 for owner in view.reconciler.ours() {
-                    self.tell_delivery(view, &owner);
+                    self.update_delivery(view, &owner);
                 }
             }
             Settling::Since(_) | Settling::Over => {}
@@ -51,7 +51,7 @@ impl Report {
         if self.settling == Settling::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
             return false;
         }
-        let Some(owner) = view.speaker(object) else { return false };
+        let Some(owner) = view.judging_owner(object) else { return false };
         let planes = view.reconciler.data_planes(owner);
         let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
         if !view.deliveries.of(&planes).values().any(is_pending)

@@ -189,8 +189,8 @@ impl Rig {
         self.engine.report.status.wanted(object)
     }
 
-    fn put_together(&mut self) -> usize {
-        std::mem::take(self.engine.report.put_together.get_mut())
+    fn assembled(&mut self) -> usize {
+        std::mem::take(self.engine.report.assembled.get_mut())
     }
 
     /// The value of a metric, which is there once.
@@ -333,9 +333,9 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     for index in 1..SETS {
         rig.apply(Kind::ListenerSet, listener_set(index));
     }
-    rig.put_together();
+    rig.assembled();
     rig.settle();
-    assert_eq!(rig.put_together(), 1, "for one reconciliation");
+    assert_eq!(rig.assembled(), 1, "for one reconciliation");
     for index in 0..SETS {
         let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));
         let wanted = rig.wanted(&key);
@@ -345,12 +345,12 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     rig.apply(Kind::HttpRoute, route(9));
     rig.settle();
     let Some(Wanted::Route(verdict)) = rig.wanted(&cart()) else { panic!("nothing is said of the route") };
-    assert_eq!((verdict.generation, rig.put_together()), (9, 0));
+    assert_eq!((verdict.generation, rig.assembled()), (9, 0));
     // News of the delivery concerns all of them as well.
     let planes = rig.engine.parts.reconciler.data_planes(&web());
     let before = rig.wanted(&web());
     rig.engine.observe(&planes[0], crate::delivery::Instances::Connected(0));
-    assert_eq!(rig.put_together(), 1, "for one change of the delivery");
+    assert_eq!(rig.assembled(), 1, "for one change of the delivery");
     assert_ne!(rig.wanted(&web()), before);
     for index in 0..SETS {
         let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));

@@ -18,10 +18,10 @@ fn gone(secret: &str) -> KeyringFault {
 }
 
 /// The encrypting key, and the keyring of processes.
-fn planned(asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>) -> (String, Vec<String>) {
+fn planned(asked: Option<Result<&[&str], &str>>, deployed: Option<&[&str]>) -> (String, Vec<String>) {
     let asked = asked.map(|asked| asked.map(keyring).map_err(gone));
-    let held = held.map_or(HeldKeys::Nobody, |held| HeldKeys::All(keyring(held)));
-    let KeyPlan { seal, processes } = plan(asked.as_ref(), &held);
+    let deployed = deployed.map_or(DeployedKeys::NoProcess, |deployed| DeployedKeys::All(keyring(deployed)));
+    let KeyPlan { seal, processes } = plan(asked.as_ref(), &deployed);
     let seal = match seal {
         Ok(Some(key)) => key,
         Ok(None) => "plaintext".to_owned(),
@@ -32,9 +32,9 @@ fn planned(asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>) -> (Stri
 
 #[test]
 fn a_key_encrypts_that_all_processes_have() {
-    let is = |asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>, seal: &str, next: &[&str]| {
-        let (sealed, processes) = planned(asked, held);
-        assert_eq!((sealed.as_str(), processes), (seal, keyring(next).0), "{asked:?} {held:?}");
+    let is = |asked: Option<Result<&[&str], &str>>, deployed: Option<&[&str]>, seal: &str, next: &[&str]| {
+        let (sealed, processes) = planned(asked, deployed);
+        assert_eq!((sealed.as_str(), processes), (seal, keyring(next).0), "{asked:?} {deployed:?}");
     };
     // A Gateway that is new, and one that ran without a key.
     is(Some(Ok(&["new", "old"])), None, "new", &["new", "old"]);
@@ -59,10 +59,10 @@ fn a_key_encrypts_that_all_processes_have() {
 
 #[test]
 fn a_record_is_read_as_it_was_written_and_nothing_is_written_before_there_is_a_key() {
-    let record = |edition, keys: &[&str], held: &[&str]| KeyRecord {
+    let record = |edition, keys: &[&str], deployed: &[&str]| KeyRecord {
         edition,
         keyring: keyring(keys),
-        held: keyring(held),
+        deployed: keyring(deployed),
     };
     let read = |text: Option<String>| {
         let text = text.unwrap_or_default();
@@ -78,19 +78,19 @@ fn a_record_is_read_as_it_was_written_and_nothing_is_written_before_there_is_a_k
 
 #[test]
 fn a_keyring_that_comes_back_is_another_one() {
-    let first = KeyRecord::default().next(None, keyring(&["a"]), &HeldKeys::Nobody);
-    assert_eq!((first.edition, &first.held), (1, &first.keyring));
-    let held = HeldKeys::All(first.held.clone());
-    assert_eq!(first.next(None, keyring(&["a"]), &held), first);
-    let off = first.next(None, keyring(&[]), &held);
-    assert_eq!((off.edition, &off.held), (2, &keyring(&[])));
-    let again = off.next(None, keyring(&["a"]), &HeldKeys::All(off.held.clone()));
-    assert_eq!((again.edition, &again.held), (3, &keyring(&[])));
+    let first = KeyRecord::default().next(None, keyring(&["a"]), &DeployedKeys::NoProcess);
+    assert_eq!((first.edition, &first.deployed), (1, &first.keyring));
+    let deployed = DeployedKeys::All(first.deployed.clone());
+    assert_eq!(first.next(None, keyring(&["a"]), &deployed), first);
+    let off = first.next(None, keyring(&[]), &deployed);
+    assert_eq!((off.edition, &off.deployed), (2, &keyring(&[])));
+    let again = off.next(None, keyring(&["a"]), &DeployedKeys::All(off.deployed.clone()));
+    assert_eq!((again.edition, &again.deployed), (3, &keyring(&[])));
     // A Secret that somebody has deleted is made anew behind what Pods were made with.
     let deployment = json!({"spec": {"template": {"metadata": {"annotations": {EDITION: "3"}}}}});
     let rollout = Rollout::of(&deployment);
-    let anew = KeyRecord::default().next(Some(&rollout), keyring(&["a"]), &HeldKeys::All(keyring(&[])));
-    assert_eq!((anew.edition, &anew.held), (4, &keyring(&[])));
+    let anew = KeyRecord::default().next(Some(&rollout), keyring(&["a"]), &DeployedKeys::All(keyring(&[])));
+    assert_eq!((anew.edition, &anew.deployed), (4, &keyring(&[])));
 }
 
 /// A process that may run, and what it has read at its start.
@@ -145,9 +145,9 @@ impl World {
     }
 
     /// The keys of processes that a replica observes; the leader may know that no other Pod is left.
-    fn held(&self, is_over: bool) -> HeldKeys {
-        let Some(deployment) = &self.deployment else { return HeldKeys::Nobody };
-        HeldKeys::All(self.record().held(&Rollout::of(deployment), is_over).clone())
+    fn deployed(&self, is_over: bool) -> DeployedKeys {
+        let Some(deployment) = &self.deployment else { return DeployedKeys::NoProcess };
+        DeployedKeys::All(self.record().deployed(&Rollout::of(deployment), is_over).clone())
     }
 
     fn record(&self) -> KeyRecord {
@@ -155,7 +155,7 @@ impl World {
     }
 
     fn plan(&self) -> KeyPlan {
-        let mut plan = plan(self.asked.as_ref(), &self.held(false));
+        let mut plan = plan(self.asked.as_ref(), &self.deployed(false));
         if let (Flaw::Hasty, Some(Ok(asked))) = (self.flaw, &self.asked) {
             plan.seal = Ok(asked.0.first().cloned());
         }
@@ -174,7 +174,7 @@ impl World {
     fn begin_pass(&mut self) {
         let Ok(keyring) = self.plan().processes else { return };
         let rollout = self.deployment.as_ref().map(Rollout::of);
-        let mut keys = self.record().next(rollout.as_ref(), keyring, &self.held(self.is_over()));
+        let mut keys = self.record().next(rollout.as_ref(), keyring, &self.deployed(self.is_over()));
         if self.flaw == Flaw::Forgetful {
             keys.edition = 1;
         }
@@ -305,7 +305,7 @@ fn whatever_happens_every_process_can_read_what_is_handed_out_and_the_first_key_
         let first = world.asked.as_ref().and_then(|asked| asked.as_ref().ok()?.0.first().cloned());
         assert_eq!(world.plan().seal, Ok(first), "{seed}");
         let asked = world.asked.clone().map_or_else(Keyring::default, Result::unwrap);
-        assert_eq!(world.held(false), HeldKeys::All(asked), "{seed}");
+        assert_eq!(world.deployed(false), DeployedKeys::All(asked), "{seed}");
     }
     assert!(sealed > 500, "{sealed}");
 }

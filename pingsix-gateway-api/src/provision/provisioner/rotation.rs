@@ -1,8 +1,8 @@
-//! Whom a rotation of the feed's authority waits for.
+//! The owners for which a rotation of the feed's authority waits.
 //!
-//! A step of a rotation waits for the data planes that can be told of it, and for those that cannot be told as long as they
-//! have a feed to lose ([`Authorities::waits_for`]). The latter are named: in an Event of the owner, in a metric, and in an
-//! annotation of the authority's Secret.
+//! A step of a rotation waits for each data plane whose Secret can be written, and for each other data plane that could
+//! lose a feed ([`Authorities::waits_for`]). An Event of the owner, a metric and an annotation of the authority's Secret
+//! name the latter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum AuthorityRollout {
 }
 
 impl Provisioner {
-    /// Tells the authority when all data planes have what it issues now, and who keeps it waiting.
+    /// Reports to the authority when all data planes have the present edition, and the owners for which it waits.
     pub(super) fn acknowledge(&mut self) {
         let Some(authority) = self.parts.authority.clone() else { return };
         let options = authority.options();
@@ -45,7 +45,7 @@ impl Provisioner {
         let (edition, now) = (authorities.edition(), options.clock.now());
         let (mut is_everybody_told, mut blocked) = (true, BTreeMap::new());
         for owner in wanted.needs.keys().chain(&wanted.unclear) {
-            match self.told(owner, &authorities, &edition, now) {
+            match self.rollout_of(owner, &authorities, &edition, now) {
                 AuthorityRollout::Yes => {}
                 AuthorityRollout::Soon => is_everybody_told = false,
                 AuthorityRollout::Blocked(why) => {
@@ -55,21 +55,21 @@ impl Provisioner {
             }
         }
         if is_everybody_told {
-            authority.told(edition);
+            authority.report_edition(edition);
         }
         self.name(&blocked, Some(latest));
     }
 
-    fn told(
+    fn rollout_of(
         &self,
         owner: &ObjectKey,
         authorities: &Authorities,
         edition: &Edition,
         now: Timestamp,
     ) -> AuthorityRollout {
-        let desk = self.desks.get(owner);
+        let state = self.owners.get(owner);
         // The running pass may still write a former edition.
-        if desk.is_some_and(|desk| desk.is_under_way && desk.coming.as_ref() != Some(edition)) {
+        if state.is_some_and(|state| state.is_running && state.running_edition.as_ref() != Some(edition)) {
             return AuthorityRollout::Soon;
         }
         let wanted = self.parts.wanted.borrow();
@@ -79,7 +79,7 @@ impl Provisioner {
                 .iter()
                 .filter(|(_, child)| child.owner.as_ref().is_some_and(|(of, _)| of == owner));
             let mut identities = of_owner.filter_map(|(_, child)| child.identity.as_ref());
-            let why = "It cannot be said what has to run for it, so that what runs stays as it is.";
+            let why = "The parameters of the owner are invalid, so its running processes stay.";
             return if identities.any(|identity| authorities.waits_for(identity, now)) {
                 AuthorityRollout::Blocked(why.to_owned())
             } else {
@@ -93,13 +93,16 @@ impl Provisioner {
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
         let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
         let waits = match self.children.of_owner(&feed, uid) {
-            Some(held) => held.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now)),
+            Some(secret) => {
+                secret.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now))
+            }
             // Without permission to watch Secrets, an unobserved one may exist.
             None => {
-                !self.children.is_seen(&feed) && desk.and_then(|desk| desk.edition.as_ref()) != Some(edition)
+                !self.children.is_watched(&feed)
+                    && state.and_then(|state| state.edition.as_ref()) != Some(edition)
             }
         };
-        match desk.and_then(|desk| desk.fault.clone()).filter(|_| waits) {
+        match state.and_then(|state| state.fault.clone()).filter(|_| waits) {
             Some(fault) => AuthorityRollout::Blocked(fault),
             None if waits => AuthorityRollout::Soon,
             None => AuthorityRollout::Yes,
@@ -115,8 +118,8 @@ impl Provisioner {
         for (owner, why) in blocked {
             let until = latest.map_or_else(String::new, |latest| format!(" until {latest:.0} at the latest"));
             let message = format!(
-                "The rotation of the feed's certificate authority waits for it{until}, because its data planes cannot be \
-                 told of the next authority: {why}"
+                "The rotation of the feed's certificate authority waits for this owner{until}, \
+                 because the Secrets of its data planes cannot be written: {why}"
             );
             if !self.waited_for.contains(owner) {
                 tracing::warn!(%owner, reason = why, "the rotation of the feed's authority waits for an owner whose Secret cannot be written");

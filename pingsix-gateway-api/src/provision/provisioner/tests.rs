@@ -41,7 +41,7 @@ impl ProvisionerEnv {
         let clock = Clock::new(move || start + SignedDuration::try_from(began.elapsed()).unwrap());
         let mut options = AuthorityOptions::new(ObjectName::new("home", "feed-authority"), "feed");
         (options.lifetimes, options.clock) = (lifetimes(), clock);
-        let (keeper, authority) = pki::start(api.client(), options);
+        let (reconciler, authority) = pki::start(api.client(), options);
         let mut wanted = Wanted { is_complete: true, ..Wanted::default() };
         for namespace in ["infra", "other"] {
             let mut infrastructure = gateway(&[80]);
@@ -68,7 +68,7 @@ impl ProvisionerEnv {
         });
         let (leadership, stop) = (Leadership::always(), CancellationToken::new());
         let mut tasks = JoinSet::new();
-        tasks.spawn(keeper.run(leadership.clone(), stop.clone()));
+        tasks.spawn(reconciler.run(leadership.clone(), stop.clone()));
         tasks.spawn(provisioner.run(leadership, stop));
         let env = Self { api, events, metrics, wanted, _tasks: tasks };
         env.wait(minutes(10)).await;

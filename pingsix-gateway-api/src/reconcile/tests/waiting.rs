@@ -121,8 +121,11 @@ fn a_listener_set_without_an_answer_keeps_nothing_else_from_being_published_allo
         assert!(!follower.told.contains_key(&set_key()), "it counts as not there until then");
         follower.lose_patience();
         let said = &follower.told[&set_key()];
-        let word =
-            if allows { "It is not known yet whether Secret infra/unanswered exists" } else { "NotAllowed" };
+        let word = if allows {
+            "The API server has not answered whether Secret infra/unanswered exists"
+        } else {
+            "NotAllowed"
+        };
         assert!(said.contains(word), "{said}");
         follower.scale(9);
         assert!(follower.is_at(9) && follower.shown().is_empty());
@@ -132,7 +135,7 @@ fn a_listener_set_without_an_answer_keeps_nothing_else_from_being_published_allo
         follower.answer(secret_key("unanswered"));
         assert_eq!(follower.shown().len(), usize::from(allows));
         let said = &follower.told[&set_key()];
-        assert!(!said.contains("It is not known yet"), "{said}");
+        assert!(!said.contains("The API server has not answered"), "{said}");
     }
 }
 
@@ -153,7 +156,10 @@ fn fresh_names_every_ten_seconds_keep_nothing_from_being_published() {
         assert_eq!(follower.shown(), [own.as_str()]);
     }
     let said = &follower.told[&set_key()];
-    assert!(said.contains("It is not known yet"), "its author is told, whatever it asks for next: {said}");
+    assert!(
+        said.contains("The API server has not answered"),
+        "its author is told, whatever it asks for next: {said}"
+    );
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn a_certificate_is_shown_until_it_is_known_what_replaces_it() {
     follower.lose_patience();
     assert!(follower.shown().is_empty() && follower.is_at(2));
     let said = &follower.told[&owner()];
-    assert!(said.contains("It is not known yet whether Secret infra/never exists"), "{said}");
+    assert!(said.contains("The API server has not answered whether Secret infra/never exists"), "{said}");
     // Not there is an answer too.
     follower.answer(secret_key("never"));
     let said = &follower.told[&owner()];
@@ -218,7 +224,7 @@ fn after_a_restart_an_owner_waits_for_a_bounded_time_whatever_comes_to_be_referr
     assert!(follower.is_at(1) && follower.shown().is_empty());
     for key in [owner(), set_key()] {
         let said = &follower.told[&key];
-        assert!(said.contains("It is not known yet whether Secret infra/"), "{said}");
+        assert!(said.contains("The API server has not answered whether Secret infra/"), "{said}");
     }
     apply(&mut follower, Kind::Secret, secret("unanswered", "own.test"));
     follower.answer(secret_key("unanswered"));
@@ -269,6 +275,6 @@ fn an_ingress_without_an_answer_counts_as_it_was_and_a_new_policy_fails_closed()
     assert!(!held(&follower).contains("10.0.0."), "a backend is reached without its policy");
     follower.lose_patience();
     let key = ObjectKey::new(Kind::BackendTlsPolicy, "infra", "cart");
-    assert!(follower.told[&key].contains("It is not known yet"), "{}", follower.told[&key]);
+    assert!(follower.told[&key].contains("The API server has not answered"), "{}", follower.told[&key]);
     assert!(!held(&follower).contains("10.0.0."), "{}", held(&follower));
 }

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use super::super::input::Closed;
-use super::super::named::{AnswerSource, NameWatch, PlaceReferences, named_events};
+use super::super::named::{AnswerSource, NameWatch, NamespaceReferences, named_events};
 use super::super::options::Namespaces;
 use super::super::watch_plan::{Demand, KindInNamespace, PlanInputs, Width, plan_watches};
 use super::super::wide::{Scope, State, WideWatch, wide_events};
@@ -16,7 +16,7 @@ use super::{Referenced, ReferencedEvent};
 impl Referenced {
     /// Plans the watches, and starts and stops them accordingly.
     pub(super) async fn apply_plan(&mut self) -> Result<(), Closed> {
-        let demand = |references: &PlaceReferences| Demand {
+        let demand = |references: &NamespaceReferences| Demand {
             names: references.objects.len(),
             width: references.quota.map(|quota| quota.width),
         };

@@ -12,7 +12,7 @@ use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
 use pingsix_translate::snapshot::{self, Identified, Proxies};
 use pingsix_translate::status::{
     Address, Condition, ConditionType, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict,
-    StatusMerge, Verdicts, finish, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
+    StatusMerge, Verdicts, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy, with_delivery,
 };
 use pingsix_translate::{
     Kind, Object, ObjectKey, Objects, Options, Translation, for_each_kind, translate, translate_ingress,
@@ -84,7 +84,8 @@ enum PlaneAddresses {
 }
 
 /// The message of a Gateway whose parameters cannot be used.
-const KEPT_MESSAGE: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
+const KEPT_MESSAGE: &str = "The Gateway is not accepted. Its last publication stays until its \
+ parameters are valid.";
 
 /// The expected documents and statuses.
 #[derive(Debug)]
@@ -165,7 +166,7 @@ impl ExpectedState {
         for (key, plane) in translation.stream_planes.iter().filter(|_| !is_kept) {
             self.planes.push(bridge_stream(key, plane, &self.options).unwrap().desired);
         }
-        let mut verdicts = finish(translation.verdicts, &delivery);
+        let mut verdicts = with_delivery(translation.verdicts, &delivery);
         if let Some(gateway) = verdicts.gateway.as_mut().filter(|_| is_kept)
             && let Some(programmed) = gateway.conditions.get(ConditionType::Programmed).cloned()
         {

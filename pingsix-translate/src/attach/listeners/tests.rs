@@ -317,5 +317,10 @@ fn beyond_the_ports_that_there_may_be_the_gateways_come_first_then_those_of_the_
     assert_eq!(refused, ["new", "tls"]);
     let told: Vec<_> = problems.iter().filter(|problem| problem.reason == Reason::PortUnavailable).collect();
     assert_eq!(told.len(), 2);
-    assert_eq!(told[0].message, "The Gateway has listeners on 2 ports, and is run with no more.", "{told:?}");
+    assert_eq!(
+        told[0].message,
+        "A managed Gateway has at most 2 ports, and earlier listeners use \
+     them.",
+        "{told:?}"
+    );
 }

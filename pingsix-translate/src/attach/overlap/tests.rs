@@ -107,8 +107,8 @@ fn every_listener_of_a_group_names_the_others() {
         overlaps.iter().map(|one| one.as_ref().map(|one| one.message.clone()).unwrap_or_default()).collect();
     assert_eq!(
         messages[0],
-        "A certificate is valid for hosts of this listener and of others on its port, so a client may send requests \
-         for both over one connection, and PingSIX answers each by its host: \"b\", \"all\". The hostname overlaps \
+        "A certificate covers hosts of this listener and of other listeners on the port. Clients may \
+         share one connection for them. PingSIX answers each request by its host. Listeners: \"b\", \"all\". The hostname overlaps \
          with that of others on the port: \"all\"."
     );
     assert!(messages[1].contains("\"a\", \"all\"") && messages[2].contains("\"a\", \"b\""), "{messages:?}");

@@ -1,4 +1,4 @@
-//! How a budget is shared.
+//! Shares of a budget.
 
 use garde::Validate;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What counts for the Ingresses of a class.
+//! Parameters of a class for its Ingresses.
 
 use garde::Validate;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! How far a Gateway may go with what its class allows.
+//! Bounds of overrides by Gateways.
 
 use garde::Validate;
 use schemars::JsonSchema;

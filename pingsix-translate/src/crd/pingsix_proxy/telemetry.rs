@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What data planes tell about their requests. PingSIX applies it to the requests of every route of a data plane. A request
+/// Metrics, access logs, request ids and response headers of data planes. PingSIX applies it to the requests of every route of a data plane. A request
 /// that no route takes is neither counted nor logged.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,7 @@ use crate::attach::ServerName;
 use crate::lower::Size;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{Audience, Row, RowState};
+use crate::lower::table::{RequestScheme, Row, RowState};
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
 use crate::normalise::{Match, Path};
 
@@ -198,7 +198,7 @@ impl Admission {
             path: &EVERY_PATH,
             method: None,
             conditions: &[],
-            audience: Audience::Everybody,
+            scheme: RequestScheme::Any,
             state: RowState::Guard,
         })
     }

@@ -22,7 +22,7 @@ use crate::lower::document::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
-use crate::lower::table::Audience;
+use crate::lower::table::RequestScheme;
 use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
 use crate::normalise::Match;
 use crate::policy::Chain;
@@ -214,7 +214,7 @@ impl<'a> Admitting<'a> {
     fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: OlderRules, share: Option<Share>) {
         let plane = &self.lowering.plane.key;
         let why = match older {
-            OlderRules::None => "even without any other, its documents would exceed",
+            OlderRules::None => "the documents of the certificate alone exceed",
             OlderRules::Admitted | OlderRules::TooLarge(_) => "older objects use up",
         };
         let (bound, reason) = match share {
@@ -247,7 +247,7 @@ impl<'a> RuleSizes<'a> {
     pub(in crate::lower) fn new(lowering: &Lowering<'a>, rule: RuleRef, placement: &Placement) -> Self {
         let (input, content) = lowering.rule(rule);
         let chain = lowering.chain(rule, placement.zone);
-        let (action, chain) = match (&placement.audience, chain) {
+        let (action, chain) = match (&placement.scheme, chain) {
             (Ok(_), Ok(applied)) => {
                 (input.rules[rule.rule].action.clone(), applied.map(|applied| &applied.chain))
             }
@@ -296,12 +296,12 @@ fn add_rows<'a>(
     if let Some(chain) = sizes.chain {
         table.add_service(chain, ledger)?;
     }
-    let audience = placement.audience.unwrap_or(Audience::Everybody);
+    let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
     for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
         let row = SizedRow {
             path: &matched.path,
             method: matched.method,
-            is_conditional: is_conditional(&matched.conditions, audience),
+            is_conditional: is_conditional(&matched.conditions, scheme),
             bytes,
         };
         table.add_row(&(placement.zone, name.original.clone()), row, ledger)?;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::attach::ServerName;
 use crate::lower::document::Lowering;
-use crate::lower::ssl::{Shown, SslKey};
+use crate::lower::ssl::{PresentedCertificate, SslKey};
 use crate::model::{CertificateReference, ObjectKey, compare_age};
 use crate::pingsix::canonical_prefix;
 
 /// The certificate that an object refers to in one place, with all names that it is shown for there.
 pub(super) struct CertificateItem<'a> {
-    pub(super) shown: &'a Shown,
+    pub(super) shown: &'a PresentedCertificate,
     pub(super) names: Vec<&'a ServerName>,
     pub(super) document: SslKey,
     /// Bytes of the document without names, which the first item of the document is charged.
@@ -32,7 +32,7 @@ pub(super) fn certificate_items<'a>(lowering: &Lowering<'a>) -> Vec<CertificateI
     let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
     let mut items: BTreeMap<&CertificateReference, CertificateItem<'a>> = BTreeMap::new();
     for served in &lowering.plane.certificates.served {
-        let shown: &'a Shown = &served.shown;
+        let shown: &'a PresentedCertificate = &served.shown;
         let item = items.entry(&shown.by).or_insert_with(|| CertificateItem {
             shown,
             names: Vec::new(),

@@ -40,10 +40,10 @@ use super::table::{
 use crate::backends::Action;
 use crate::lower::Size;
 use crate::lower::document::Lowering;
-use crate::lower::path_map::{PathMap, Ranked};
+use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{Audience, host_of};
+use crate::lower::table::{RequestScheme, host_of};
 use crate::model::ObjectKey;
 use crate::normalise::{Conditions, Path};
 use crate::small_set::SmallSet;
@@ -101,14 +101,14 @@ impl<'a> Admitting<'a> {
                 {
                     let group = (placement.zone, name.original.clone());
                     let cells = groups.entry(group).or_insert_with(PathMap::new);
-                    let audience = placement.audience.unwrap_or(Audience::Everybody);
+                    let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
                     for matched in content.matches.iter() {
                         let (path, method) = (&matched.path, matched.method);
                         let make =
                             || Cell { path, method, namespaces: SmallSet::One(namespace), ends: false };
                         let cell = cells.entry(path, method, make);
                         cell.namespaces.insert(namespace);
-                        cell.ends |= !is_conditional(&matched.conditions, audience);
+                        cell.ends |= !is_conditional(&matched.conditions, scheme);
                     }
                 }
             }
@@ -169,7 +169,7 @@ impl<'a> Admitting<'a> {
         let (input, content) = self.lowering.rule(rule);
         let namespace: &'a str = &input.route.key.name.namespace;
         let is_plain = content.matches.iter().all(|matched| matched.conditions.is_empty());
-        let is_for_everybody = !matches!(placement.audience, Ok(Audience::Tls | Audience::Plaintext));
+        let is_for_everybody = !matches!(placement.scheme, Ok(RequestScheme::Tls | RequestScheme::Plaintext));
         let can_keep_all = is_for_everybody && (is_plain || self.lowering.options.responder.is_some());
         let lowering = self.lowering;
         // The charge of the rows alone is known early.
@@ -222,7 +222,7 @@ impl Cell<'_> {
     }
 }
 
-impl Ranked for Cell<'_> {
+impl PathEntry for Cell<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -271,7 +271,7 @@ struct ClosedRegion<'a> {
     is_complete: bool,
 }
 
-impl Ranked for ClosedRegion<'_> {
+impl PathEntry for ClosedRegion<'_> {
     fn path(&self) -> &Path {
         self.path
     }

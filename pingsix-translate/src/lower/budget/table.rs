@@ -12,10 +12,10 @@ use super::ledger::Ledger;
 use super::patterns::PatternSizes;
 use crate::backends::{Action, Target};
 use crate::lower::document::Lowering;
-use crate::lower::path_map::{PathMap, Ranked};
+use crate::lower::path_map::{PathEntry, PathMap};
 use crate::lower::redirect::{headers, instruction, native, to_https};
 use crate::lower::service::service_bytes;
-use crate::lower::table::{Audience, host_of};
+use crate::lower::table::{RequestScheme, host_of};
 use crate::lower::upstream::UpstreamKey;
 use crate::model::Hostname;
 use crate::normalise::{Condition, Conditions, Filters, Path, VarsSize};
@@ -101,7 +101,7 @@ struct Cell<'a> {
     is_open: bool,
 }
 
-impl Ranked for Cell<'_> {
+impl PathEntry for Cell<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -441,6 +441,6 @@ pub(super) fn filter_bytes(
 }
 
 /// Whether requests may go on after a row.
-pub(super) fn is_conditional(conditions: &[Condition], audience: Audience) -> bool {
-    !conditions.is_empty() || audience != Audience::Everybody
+pub(super) fn is_conditional(conditions: &[Condition], scheme: RequestScheme) -> bool {
+    !conditions.is_empty() || scheme != RequestScheme::Any
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::part::part_key;
-use super::place::parts_of;
-use super::{Changed, LoweredPlane, Stale, Work};
+use super::placement::parts_of;
+use super::{FullTranslationNeeded, LoweredPlane, LoweringDiff, Work};
 use crate::attach::ServedName;
 use crate::backends::Target;
 use crate::lower::Size;
@@ -23,12 +23,12 @@ impl LoweredPlane {
     pub(super) fn admit(
         &mut self,
         lowering: &Lowering<'_>,
-        changed: Changed<'_>,
+        changed: LoweringDiff<'_>,
         parts: &mut BTreeSet<PartKey>,
         work: &mut Work,
-    ) -> Result<(), Stale> {
+    ) -> Result<(), FullTranslationNeeded> {
         if self.admission.is_smaller() {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         if !self.is_recertified && !self.concerns(lowering, changed) {
             return Ok(());
@@ -41,7 +41,7 @@ impl LoweredPlane {
         let rows = PlaneRows::new(lowering.plane, lowering.routes);
         let now = admit(lowering, &rows, lowering.options.budget);
         if !now.has_certificates_of(&self.admission) {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let before = std::mem::replace(&mut self.admission, now);
         self.is_recertified = false;
@@ -50,7 +50,7 @@ impl LoweredPlane {
     }
 
     /// Whether a change concerns routes or backends of the data plane.
-    fn concerns(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> bool {
+    fn concerns(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> bool {
         let is_placed = |input| !self.placed.places(lowering.plane, input).is_empty();
         !changed.backends.is_empty()
             || !changed.policies.is_empty()
@@ -92,7 +92,7 @@ impl LoweredPlane {
     /// An upper bound of the additional charge of a change, without the charge of removed rows. `None` if the
     /// admission refuses anything, or if the change may affect the charge of other routes: certificates, rows with
     /// conditions that count for other rows, and hosts below wildcards.
-    fn growth(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> Option<Size> {
+    fn growth(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> Option<Size> {
         if !self.admission.is_all() || self.is_recertified || !self.unreached.is_empty() {
             return None;
         }

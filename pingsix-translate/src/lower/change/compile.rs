@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::dirty::Dirty;
 use super::part::{GroupKey, part_key, segment};
-use super::{LoweredPlane, Stale, Work};
+use super::{FullTranslationNeeded, LoweredPlane, Work};
 use crate::lower::budget::Room;
-use crate::lower::document::{Drafted, Lowering, WrittenRoute, document_key, name_of_route};
+use crate::lower::document::{Lowering, RouteDraft, WrittenRoute, document_key, name_of_route};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::rows;
 use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
@@ -27,7 +27,7 @@ impl LoweredPlane {
         key: &GroupKey,
         dirty: &Dirty,
         work: &mut Work,
-    ) -> Result<(), Stale> {
+    ) -> Result<(), FullTranslationNeeded> {
         let &(zone, ref original) = key;
         let hostname = lowering.plane.zones[zone].hostname.clone();
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
@@ -41,9 +41,9 @@ impl LoweredPlane {
         let zone_rows = Zone { hostname, guarded: false, groups };
         let mut room = Room::of(lowering.options.budget);
         let Compiled { groups, routes, unreached } =
-            compile_zone(zone_rows, Some(only), &mut room).ok_or(Stale)?;
+            compile_zone(zone_rows, Some(only), &mut room).ok_or(FullTranslationNeeded)?;
         if !unreached.is_empty() {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let mut before = self.take_keys(key, dirty);
         let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
@@ -67,7 +67,7 @@ impl LoweredPlane {
         lowering: &Lowering<'a>,
         group @ (zone, name): &GroupKey,
         dirty: &Dirty,
-    ) -> Result<Option<Vec<Row<'a>>>, Stale> {
+    ) -> Result<Option<Vec<Row<'a>>>, FullTranslationNeeded> {
         let (zone, original) = (*zone, name.as_ref());
         let guard = self.admission.guard(group, lowering.routes);
         if !self.placed.parts.has_group(zone, original) && guard.is_none() {
@@ -78,16 +78,16 @@ impl LoweredPlane {
             .range(part_key(zone, original, "")..)
             .take_while(|part| part.zone == zone && part.original == *name);
         if of_group.any(|part| dirty.reads(&part.segment)) {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let read = dirty.read(&self.placed.parts, group);
         let routes: BTreeSet<usize> = read.into_iter().flat_map(|part| &part.routes).copied().collect();
         let of_routes = routes.into_iter().flat_map(|route| {
             let input = &lowering.routes[route];
             let places = self.placed.places(lowering.plane, input).into_iter();
-            let audiences = places.filter(move |place| place.zone == zone).map(|place| place.audience);
-            audiences.flat_map(move |audience| {
-                rows(route, input, original, audience, |rule, matched| {
+            let schemes = places.filter(move |place| place.zone == zone).map(|place| place.scheme);
+            schemes.flat_map(move |scheme| {
+                rows(route, input, original, scheme, |rule, matched| {
                     self.admission.kept(rule, matched, group)
                 })
             })
@@ -116,8 +116,8 @@ impl LoweredPlane {
     }
 
     /// Puts a Route into the table, and replaces the one with its key.
-    fn put(&mut self, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
-        let Drafted { document, origin, uses, chain, refused } = drafted;
+    fn put(&mut self, route: &TableRoute, room: usize, drafted: RouteDraft, work: &mut Work) {
+        let RouteDraft { document, origin, uses, chain, refused } = drafted;
         let key = route.key.clone();
         for upstream in &uses {
             work.used.insert(*upstream);

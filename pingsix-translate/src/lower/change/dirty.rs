@@ -11,9 +11,9 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Stale;
+use super::FullTranslationNeeded;
 use super::part::{GroupKey, Part, Parts};
-use super::place::Placed;
+use super::placement::PlacementIndex;
 use crate::lower::document::PartKey;
 use crate::lower::plane::Plane;
 use crate::lower::table::host_of;
@@ -76,13 +76,13 @@ impl Dirty {
     }
 }
 
-impl Placed {
+impl PlacementIndex {
     /// The parts to compile again when these parts have other rows.
     pub(super) fn dirty(
         &self,
         plane: &Plane,
         parts: BTreeSet<PartKey>,
-    ) -> Result<BTreeMap<GroupKey, Dirty>, Stale> {
+    ) -> Result<BTreeMap<GroupKey, Dirty>, FullTranslationNeeded> {
         let mut dirty: BTreeMap<GroupKey, Dirty> = BTreeMap::new();
         let all: LazyCell<usize, _> =
             LazyCell::new(|| (0..self.zones.len()).map(|zone| self.parts.groups(zone).count()).sum());
@@ -96,7 +96,7 @@ impl Placed {
             }
             add(original);
             if dirty.len() > MIN_GROUPS_FOR_FULL && dirty.len() * 2 > *all {
-                return Err(Stale);
+                return Err(FullTranslationNeeded);
             }
         }
         Ok(dirty)

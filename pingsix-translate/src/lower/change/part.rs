@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::{Audience, TableKey};
+use crate::lower::table::{RequestScheme, TableKey};
 use crate::model::Hostname;
 use crate::normalise::Path;
 use crate::packed::pack;
@@ -135,13 +135,13 @@ impl ZoneCounts {
 
     fn count_audience(&mut self, input: &RouteInput, placement: &Placement, by: fn(usize, usize) -> usize) {
         let rows = || input.route.rules.iter().map(|rule| rule.matches.len()).sum::<usize>();
-        match placement.audience {
-            Ok(Audience::Plaintext) => {
+        match placement.scheme {
+            Ok(RequestScheme::Plaintext) => {
                 self.redirecting = by(self.redirecting, 1);
                 self.divided = by(self.divided, rows());
             }
-            Ok(Audience::Tls) => self.divided = by(self.divided, rows()),
-            Ok(Audience::Everybody) | Err(_) => {}
+            Ok(RequestScheme::Tls) => self.divided = by(self.divided, rows()),
+            Ok(RequestScheme::Any) | Err(_) => {}
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{LoweredPlane, Stale, Work};
+use super::{FullTranslationNeeded, LoweredPlane, Work};
 use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
@@ -16,11 +16,11 @@ use crate::model::{Hostname, Options};
 use crate::normalise::Path;
 
 /// Added and removed patterns by host.
-pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
+pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, HostPatternDiff>;
 
 /// The difference of the patterns of one host.
 #[derive(Debug)]
-pub(super) struct OfHost {
+pub(super) struct HostPatternDiff {
     /// Whether it had any.
     was_there: bool,
     /// Added and removed patterns.
@@ -31,7 +31,7 @@ pub(super) struct OfHost {
 #[derive(Debug)]
 pub(super) struct HostPatterns {
     /// Every Route.
-    routes: BTreeSet<ByHost>,
+    routes: BTreeSet<HostRoute>,
     /// The number of wildcard hosts.
     wildcards: usize,
     /// Hosts that cover other hosts or that other hosts cover.
@@ -43,7 +43,7 @@ pub(super) struct HostPatterns {
 /// A Route with patterns of its own. The order groups the Routes of a host, and within a host the Routes below a
 /// path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ByHost {
+struct HostRoute {
     host: Option<Hostname>,
     /// The path as written. All patterns of the Route begin with it, apart from a slash at the end.
     text: Arc<str>,
@@ -51,7 +51,7 @@ struct ByHost {
     key: Option<Arc<TableKey>>,
 }
 
-impl ByHost {
+impl HostRoute {
     fn new(key: &Arc<TableKey>) -> Self {
         let text = key.path.as_ref().map_or_else(|| Arc::from("/"), |path| path.text.clone());
         Self { host: key.host(), text, key: Some(key.clone()) }
@@ -66,7 +66,7 @@ impl ByHost {
 impl HostPatterns {
     /// The patterns of these Routes.
     pub(super) fn new<'k>(keys: impl Iterator<Item = &'k Arc<TableKey>>) -> Self {
-        let routes: BTreeSet<ByHost> = keys.map(ByHost::new).collect();
+        let routes: BTreeSet<HostRoute> = keys.map(HostRoute::new).collect();
         let hosts: BTreeSet<&Hostname> = routes.iter().filter_map(|route| route.host.as_ref()).collect();
         let wildcards = hosts.into_iter().filter(|host| host.is_wildcard()).count();
         let mut patterns = Self { routes, wildcards, linked: BTreeSet::new(), is_unlinked: false };
@@ -79,8 +79,8 @@ impl HostPatterns {
         &'p self,
         host: Option<&'p Hostname>,
         text: &str,
-    ) -> impl Iterator<Item = &'p ByHost> + use<'p> {
-        let first = ByHost { host: host.cloned(), text: text.into(), key: None };
+    ) -> impl Iterator<Item = &'p HostRoute> + use<'p> {
+        let first = HostRoute { host: host.cloned(), text: text.into(), key: None };
         self.routes.range(first..).take_while(move |route| route.host.as_ref() == host)
     }
 
@@ -102,7 +102,7 @@ impl HostPatterns {
     /// catch-all's literal.
     fn covered(&self, host: Option<&Hostname>, by: &Pattern) -> Vec<Pattern> {
         let below = self.from(host, &by.literal).take_while(|route| route.text.starts_with(&*by.literal));
-        below.flat_map(ByHost::patterns).filter(|pattern| by.covers(pattern)).collect()
+        below.flat_map(HostRoute::patterns).filter(|pattern| by.covers(pattern)).collect()
     }
 
     /// An upper bound of the patterns that another Route of a host would list, and that would list its own: bytes and
@@ -128,21 +128,25 @@ impl HostPatterns {
     }
 
     /// Notes that a pattern of a host may come or go.
-    fn touch<'c>(&self, host: Option<&Hostname>, changed: &'c mut ChangedPatterns) -> &'c mut OfHost {
+    fn touch<'c>(
+        &self,
+        host: Option<&Hostname>,
+        changed: &'c mut ChangedPatterns,
+    ) -> &'c mut HostPatternDiff {
         let of_host = changed.entry(host.cloned());
-        of_host.or_insert_with(|| OfHost { was_there: self.has(host), changed: BTreeSet::new() })
+        of_host.or_insert_with(|| HostPatternDiff { was_there: self.has(host), changed: BTreeSet::new() })
     }
 
     /// Adds the patterns of a Route.
     pub(super) fn add(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let route = ByHost::new(key);
+        let route = HostRoute::new(key);
         self.touch_new(&route, changed);
         self.routes.insert(route);
     }
 
     /// Removes the patterns of a Route.
     pub(super) fn remove(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let route = ByHost::new(key);
+        let route = HostRoute::new(key);
         // The host existed before the removal.
         self.touch(route.host.as_ref(), changed);
         self.routes.remove(&route);
@@ -150,7 +154,7 @@ impl HostPatterns {
     }
 
     /// Marks the patterns that only this Route has as added or removed.
-    fn touch_new(&self, route: &ByHost, changed: &mut ChangedPatterns) {
+    fn touch_new(&self, route: &HostRoute, changed: &mut ChangedPatterns) {
         let host = route.host.as_ref();
         let is_new = |pattern: &Pattern| self.with(host, pattern).next().is_none();
         self.touch(host, changed).changed.extend(route.patterns().into_iter().filter(is_new));
@@ -158,7 +162,7 @@ impl HostPatterns {
 
     /// Updates the hosts that were added or removed in a change.
     pub(super) fn settle(&mut self, changed: &ChangedPatterns) {
-        for (host, OfHost { was_there, .. }) in changed {
+        for (host, HostPatternDiff { was_there, .. }) in changed {
             let is_there = self.has(host.as_ref());
             if is_there == *was_there {
                 continue;
@@ -201,14 +205,14 @@ impl HostPatterns {
 
 impl LoweredPlane {
     /// Lists the patterns of Routes that are new, or whose host has other patterns.
-    pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), Stale> {
+    pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), FullTranslationNeeded> {
         let mut to_close = std::mem::take(&mut work.to_close);
         for (host, of_host) in &work.patterns {
             to_close.extend(
                 of_host.changed.iter().flat_map(|pattern| self.patterns.above(host.as_ref(), pattern)),
             );
         }
-        let is_changed = |(host, of_host): (&Option<Hostname>, &OfHost)| {
+        let is_changed = |(host, of_host): (&Option<Hostname>, &HostPatternDiff)| {
             !of_host.changed.is_empty() && self.patterns.is_linked(host.as_ref())
         };
         let mut linked_changed = work.patterns.iter().any(is_changed);
@@ -231,7 +235,7 @@ impl LoweredPlane {
                 .zip(&hosts)
                 .map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() })
                 .collect();
-            let closed = close(&matched, &mut Room::of(options.budget)).ok_or(Stale)?;
+            let closed = close(&matched, &mut Room::of(options.budget)).ok_or(FullTranslationNeeded)?;
             work.closed = together.into_iter().zip(closed).collect();
         }
         for key in to_close {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{LoweredPlane, Stale, Work};
+use super::{FullTranslationNeeded, LoweredPlane, Work};
 use crate::backends::Target;
 use crate::lower::DataPlane;
 use crate::lower::document::{Lowering, document_key};
@@ -43,7 +43,7 @@ impl Documents {
 
     /// The bytes of a document in the list response; 0 without a document.
     fn bytes(&self, key: &DocumentKey) -> usize {
-        let document = self.data_plane.config.held(key);
+        let document = self.data_plane.config.get_lazy(key);
         document.map_or(0, |document| listed_bytes(key, document) + self.prefix)
     }
 
@@ -79,7 +79,7 @@ impl Documents {
 impl LoweredPlane {
     /// Writes Routes that are new or list other patterns. Of known documents, only the patterns are decoded, unless
     /// they have to be replaced.
-    pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
+    pub(super) fn write(&mut self, work: &mut Work) -> Result<(), FullTranslationNeeded> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
         let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
@@ -93,11 +93,11 @@ impl LoweredPlane {
                 (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
                 closed.into_patterns()
             });
-            let held = self.documents.data_plane.config.held(&document_key);
+            let held = self.documents.data_plane.config.get_lazy(&document_key);
             let (mut document, patterns) = match (drafts.remove(&key), patterns) {
                 (Some(draft), patterns) => {
                     let before = || held.and_then(LazyDocument::route_patterns);
-                    (draft, patterns.or_else(before).ok_or(Stale)?)
+                    (draft, patterns.or_else(before).ok_or(FullTranslationNeeded)?)
                 }
                 (None, Some(patterns)) => {
                     // Hosts that cover each other are closed together. Most of their Routes list the same patterns as
@@ -106,7 +106,7 @@ impl LoweredPlane {
                         continue;
                     }
                     let Some(Document::Route(route)) = held.map(|held| held.look().into_owned()) else {
-                        return Err(Stale);
+                        return Err(FullTranslationNeeded);
                     };
                     (route, patterns)
                 }
@@ -143,7 +143,7 @@ impl LoweredPlane {
             let written = upstream.write(lowering.options.responder, lowering.backends);
             let Some((document, origin)) = written else { continue };
             let document = LazyDocument::written(&Document::Upstream(document));
-            if self.documents.data_plane.config.held(&key) != Some(&document) {
+            if self.documents.data_plane.config.get_lazy(&key) != Some(&document) {
                 self.documents.set(key.clone(), document);
                 self.documents.note_origin(key, origin);
             }
@@ -176,7 +176,7 @@ impl LoweredPlane {
             }
             let (service, origin) = write_service(&chain, lowering.policies);
             let document = LazyDocument::written(&Document::Service(service));
-            if self.documents.data_plane.config.held(&key) != Some(&document) {
+            if self.documents.data_plane.config.get_lazy(&key) != Some(&document) {
                 self.documents.set(key.clone(), document);
             }
             self.documents.note_origin(key, origin);
@@ -188,9 +188,9 @@ impl LoweredPlane {
         &mut self,
         before: &ServedCertificates,
         now: &ServedCertificates,
-    ) -> Result<(), Stale> {
+    ) -> Result<(), FullTranslationNeeded> {
         if !self.admission.certificate_refusals().is_empty() {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         self.is_recertified |= before.served != now.served;
         let (before, now) = (before.documents(|_| true), now.documents(|_| true));
@@ -209,7 +209,7 @@ impl LoweredPlane {
             let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, ids)).clone();
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
             let held = LazyDocument::written(&Document::Ssl(document.ssl()));
-            if self.documents.data_plane.config.held(&key) != Some(&held) {
+            if self.documents.data_plane.config.get_lazy(&key) != Some(&held) {
                 self.documents.set(key.clone(), held);
             }
             self.documents.note_origin(key, document.provenance());

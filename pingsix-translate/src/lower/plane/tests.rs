@@ -163,7 +163,7 @@ fn an_ingress_class_has_its_ports_in_one_data_plane_or_in_two() {
         let planes = ingress_planes(&"web".into(), layout, &[], &settings());
         let described = planes.iter().map(|plane| {
             let [zone] = &plane.zones[..] else { panic!("one zone has every host") };
-            let ports = zone.entrances.iter().map(|entrance| entrance.port).collect();
+            let ports = zone.entrances.iter().map(|entry_port| entry_port.port).collect();
             (plane.key.to_string(), zone.listeners.clone(), ports)
         });
         described.collect()

@@ -3,8 +3,8 @@
 use super::*;
 use crate::responder::{RedirectHostname, RedirectStatus};
 
-const HTTP: Entrance = Entrance { protocol: Protocol::Http, port: 80 };
-const HTTPS: Entrance = Entrance { protocol: Protocol::Https, port: 443 };
+const HTTP: EntryPort = EntryPort { protocol: Protocol::Http, port: 80 };
+const HTTPS: EntryPort = EntryPort { protocol: Protocol::Https, port: 443 };
 
 fn redirect(scheme: Option<RedirectScheme>, path: RedirectPath) -> Redirect {
     Redirect { status: RedirectStatus::MovedPermanently, scheme, hostname: None, port: None, path }
@@ -40,7 +40,7 @@ fn https_is_native_from_plaintext_to_a_known_host() {
     let host = Hostname::parse("shop.example").unwrap();
     let wildcard = Hostname::parse("*.example").unwrap();
     let https = redirect(Some(RedirectScheme::Https), RedirectPath::Keep);
-    let to = |redirect: &Redirect, host: Option<&Hostname>, entrances: &[Entrance]| {
+    let to = |redirect: &Redirect, host: Option<&Hostname>, entrances: &[EntryPort]| {
         native(redirect, host, entrances).and_then(|plugin| plugin.redirect_host)
     };
     assert_eq!(to(&https, Some(&host), &[HTTP]).as_deref(), Some("shop.example"));
@@ -57,14 +57,14 @@ fn https_is_native_from_plaintext_to_a_known_host() {
 #[test]
 fn an_instruction_does_not_guess_the_port_a_request_came_in_by() {
     let keep = redirect(None, RedirectPath::Keep);
-    let listener = |redirect: &Redirect, entrances: &[Entrance]| {
+    let listener = |redirect: &Redirect, entrances: &[EntryPort]| {
         instruction(redirect, entrances).map(|instruction| instruction.listener.port.get())
     };
     assert_eq!(listener(&keep, &[HTTP]), Some(80));
     assert_eq!(listener(&keep, &[HTTP, HTTPS]), None);
-    assert_eq!(listener(&keep, &[HTTP, Entrance { port: 8080, ..HTTP }]), None);
+    assert_eq!(listener(&keep, &[HTTP, EntryPort { port: 8080, ..HTTP }]), None);
     let with_port = Redirect { port: NonZeroU16::new(9000), ..keep.clone() };
-    assert_eq!(listener(&with_port, &[HTTP, Entrance { port: 8080, ..HTTP }]), Some(80));
+    assert_eq!(listener(&with_port, &[HTTP, EntryPort { port: 8080, ..HTTP }]), Some(80));
     assert_eq!(listener(&with_port, &[HTTP, HTTPS]), None);
     let with_scheme = Redirect { scheme: Some(RedirectScheme::Http), ..keep };
     assert_eq!(listener(&with_scheme, &[HTTP, HTTPS]), Some(80));

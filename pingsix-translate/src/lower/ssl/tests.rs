@@ -205,7 +205,7 @@ fn the_size_of_a_document_is_known_before_it_is_built() {
             name => ServerName::Named(Hostname::parse(name).unwrap()),
         });
         let known = certificate.listed_bytes() + names.map(|name| name.listed_bytes()).sum::<usize>();
-        assert_eq!(known, listed_bytes(key, plane.config.held(key).unwrap()), "{key}");
+        assert_eq!(known, listed_bytes(key, plane.config.get_lazy(key).unwrap()), "{key}");
     }
     assert_eq!(plane.config.ssls().count(), 2);
 }
@@ -214,7 +214,7 @@ fn the_size_of_a_document_is_known_before_it_is_built() {
 fn names_beyond_the_bytes_of_a_document_are_not_shown_and_counted() {
     let key = |name: &str| SslKey { namespace: "shop".into(), secret: ObjectName::new("shop", name) };
     let mut bytes = NameBytes::default();
-    let mut beyond = Names::default();
+    let mut beyond = FirstNames::default();
     for index in 0..2_000 {
         let name = Hostname::parse(&format!("n{index:04}.{}.test", ["a"; 120].join("."))).unwrap();
         let name = ServerName::Named(name);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Audience, Row, RowState};
-use crate::lower::path_map::{PathMap, Ranked};
+use super::{RequestScheme, Row, RowState};
+use crate::lower::path_map::{PathEntry, PathMap};
 use crate::normalise::{Condition, Path};
 
 /// Rows of a group with one path and method.
@@ -16,19 +16,19 @@ pub(super) struct Cell<'a> {
     pub(super) rows: Vec<usize>,
     /// The other positions.
     pub(super) shadowed: Vec<usize>,
-    pub(super) reach: ReachedAudiences,
+    pub(super) reach: ReachedSchemes,
 }
 
 /// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Audiences {
+pub(super) struct SchemeSet {
     split: bool,
 }
 
-impl Audiences {
+impl SchemeSet {
     /// The audiences of a zone's rows.
     pub(super) fn of<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
-        Self { split: rows.any(|row| row.audience != Audience::Everybody) }
+        Self { split: rows.any(|row| row.scheme != RequestScheme::Any) }
     }
 
     /// The audiences of a zone with or without such rows.
@@ -44,19 +44,19 @@ impl Audiences {
 
 /// The audiences that have met an unconditional row and stop there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReachedAudiences {
+pub(super) struct ReachedSchemes {
     ended_tls: bool,
     ended_plaintext: bool,
 }
 
-impl ReachedAudiences {
+impl ReachedSchemes {
     const fn ended(self, tls: bool) -> bool {
         if tls { self.ended_tls } else { self.ended_plaintext }
     }
 
     /// Whether all audiences stop.
-    pub(super) fn is_total(self, audiences: Audiences) -> bool {
-        audiences.iter().all(|tls| self.ended(tls))
+    pub(super) fn is_total(self, schemes: SchemeSet) -> bool {
+        schemes.iter().all(|tls| self.ended(tls))
     }
 
     /// Whether some audience reaches a row, and the audiences after it. `is_new` returns whether an audience has not
@@ -64,11 +64,11 @@ impl ReachedAudiences {
     pub(super) fn pass(
         &mut self,
         row: &Row<'_>,
-        audiences: Audiences,
+        schemes: SchemeSet,
         mut is_new: impl FnMut(bool) -> bool,
     ) -> bool {
         let mut reached = false;
-        for tls in audiences.iter().filter(|tls| row.audience.includes(*tls)) {
+        for tls in schemes.iter().filter(|tls| row.scheme.includes(*tls)) {
             if self.ended(tls) {
                 continue;
             }
@@ -83,7 +83,7 @@ impl ReachedAudiences {
     }
 }
 
-impl Ranked for Cell<'_> {
+impl PathEntry for Cell<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -94,7 +94,7 @@ impl Ranked for Cell<'_> {
 }
 
 /// The cells of a group, whose rows are in order.
-pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
+pub(super) fn cells<'a>(rows: &[Row<'a>], schemes: SchemeSet) -> PathMap<'a, Cell<'a>> {
     let mut cells = PathMap::new();
     // Equal conditions may be separated, so each cell remembers its own.
     let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
@@ -105,10 +105,10 @@ pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, C
             method,
             rows: Vec::new(),
             shadowed: Vec::new(),
-            reach: ReachedAudiences::default(),
+            reach: ReachedSchemes::default(),
         };
         let cell = cells.entry(path, method, make);
-        if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
+        if cell.reach.pass(row, schemes, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
         } else if row.state != RowState::Guard {
             cell.shadowed.push(position);

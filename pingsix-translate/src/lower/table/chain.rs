@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cell::{Audiences, Cell, ReachedAudiences, cells};
+use super::cell::{Cell, ReachedSchemes, SchemeSet, cells};
 use super::{Groups, Row, RowIndex, RowState};
 use crate::lower::budget::Room;
-use crate::lower::path_map::{PathMap, Ranked};
+use crate::lower::path_map::{PathEntry, PathMap};
 use crate::model::{Hostname, hostname_precedence};
 use crate::normalise::{Condition, Path};
 
@@ -19,7 +19,7 @@ pub(super) struct Decided<'a> {
     pub(super) shadowed: Vec<RowIndex>,
 }
 
-impl Ranked for Decided<'_> {
+impl PathEntry for Decided<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -38,10 +38,10 @@ pub(super) fn decide_groups<'a>(
     groups: &Groups<'a>,
     hosts: &[Option<Hostname>],
     only: impl Fn(usize) -> bool,
-    audiences: Audiences,
+    schemes: SchemeSet,
     room: &mut Room,
 ) -> Option<DecidedGroups<'a>> {
-    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
+    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, schemes)).collect();
     let position: BTreeMap<Option<&Hostname>, usize> =
         groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
     let mut with_host: BTreeMap<Option<&Hostname>, Vec<usize>> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(super) fn decide_groups<'a>(
         alike.sort_by_key(|&other| Reverse(precedence(other)));
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
-        let chain = Chain { own, alike, wider, cells: &cells, groups, audiences };
+        let chain = GroupChain { own, alike, wider, cells: &cells, groups, schemes };
         if only(own) {
             decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
         }
@@ -101,7 +101,7 @@ fn name_unreached<'a>(decided: &mut [(usize, Decided<'a>)], unreached: Vec<Unrea
 }
 
 /// A group with the groups that serve its hosts too.
-struct Chain<'c, 'a> {
+struct GroupChain<'c, 'a> {
     own: usize,
     /// Those that PingSIX matches by the same host, and that come before it, first in the order first.
     alike: Vec<usize>,
@@ -109,10 +109,10 @@ struct Chain<'c, 'a> {
     wider: Vec<usize>,
     cells: &'c [PathMap<'a, Cell<'a>>],
     groups: &'c Groups<'a>,
-    audiences: Audiences,
+    schemes: SchemeSet,
 }
 
-impl<'c, 'a> Chain<'c, 'a> {
+impl<'c, 'a> GroupChain<'c, 'a> {
     /// The Routes of the group, with their decision lists. `None` as soon as there cannot be room for them.
     fn routes(&self, room: &mut Room) -> Option<Vec<Decided<'a>>> {
         let mut routes: PathMap<'a, Decided<'a>> = PathMap::new();
@@ -126,7 +126,7 @@ impl<'c, 'a> Chain<'c, 'a> {
             self.take_room(&list, room)?;
             let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
             routes.entry(path, method, || Decided { path, method, list, shadowed });
-            if !cell.reach.is_total(self.audiences) {
+            if !cell.reach.is_total(self.schemes) {
                 self.add_regions_of(cell, &mut regions);
             }
         }
@@ -212,16 +212,16 @@ impl<'c, 'a> Chain<'c, 'a> {
             .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
         let mut list: Vec<RowIndex> = Vec::new();
         let mut tried: BTreeSet<(bool, &[Condition])> = BTreeSet::new();
-        let mut reach = ReachedAudiences::default();
+        let mut reach = ReachedSchemes::default();
         for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
             for &position in &cell.rows {
                 let row = self.row((group, position));
                 // Where the same conditions were tried before, a row is never reached.
-                if reach.pass(row, self.audiences, |tls| tried.insert((tls, row.conditions))) {
+                if reach.pass(row, self.schemes, |tls| tried.insert((tls, row.conditions))) {
                     list.push((group, position));
                 }
             }
-            if reach.is_total(self.audiences) {
+            if reach.is_total(self.schemes) {
                 break;
             }
         }

@@ -44,7 +44,7 @@ impl Parts {
                 path,
                 method: *method,
                 conditions,
-                audience: Audience::Everybody,
+                scheme: RequestScheme::Any,
                 state: RowState::Served,
             });
         }

@@ -1,8 +1,8 @@
 //! The settings of a BackendTrafficPolicy in an upstream.
 
 use super::CONNECT_SECONDS;
-use crate::backends::Usage;
-use crate::normalise::Exchange;
+use crate::backends::ConnectionSettings;
+use crate::normalise::TimeoutsAndRetries;
 use crate::pingsix::{
     ActiveCheck, CheckType, HashOn, Health, HealthCheck, SelectionType, Timeout, Unhealthy, Upstream,
     UpstreamTls,
@@ -13,10 +13,10 @@ use crate::policy::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSe
 const IDLE_SECONDS: u64 = 30;
 
 /// Adds the settings to an upstream. The fields of a route win.
-pub(super) fn apply(settings: &TrafficSettings, usage: &Usage, upstream: &mut Upstream) {
+pub(super) fn apply(settings: &TrafficSettings, usage: &ConnectionSettings, upstream: &mut Upstream) {
     let TrafficSettings { balancing, check, connect, send, read, retries, retry_timeout, certificate } =
         settings;
-    let Exchange { timeout: of_route, retries: retries_of_route } = usage.exchange;
+    let TimeoutsAndRetries { timeout: of_route, retries: retries_of_route } = usage.timeouts;
     if let Some(balancing) = balancing {
         (upstream.r#type, upstream.hash_on, upstream.key) = selection(balancing);
     }
@@ -67,7 +67,7 @@ fn selection(balancing: &Balancing) -> (SelectionType, HashOn, String) {
     (SelectionType::Ketama, hash_on, key)
 }
 
-fn probe(check: &HealthProbe, usage: &Usage) -> ActiveCheck {
+fn probe(check: &HealthProbe, usage: &ConnectionSettings) -> ActiveCheck {
     let HealthProbe { http, interval, healthy, unhealthy, port } = check;
     let mut active = ActiveCheck {
         r#type: CheckType::Tcp,

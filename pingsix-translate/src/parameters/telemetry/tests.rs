@@ -73,7 +73,7 @@ fn values_that_pingsix_cannot_use_are_named_with_their_fields() {
     let cases = [
         (
             json!({"accessLog": {"format": "a\nb"}}),
-            "spec.telemetry.accessLog.format: It has a control character",
+            "spec.telemetry.accessLog.format: The value has a control character",
         ),
         (
             json!({"accessLog": {"format": "$status $cookie"}}),

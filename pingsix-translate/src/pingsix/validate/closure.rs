@@ -92,7 +92,7 @@ impl<'c> Placed<'c> {
     fn violation(&self, list: &str, at: usize, broad: &str, missing: &str) -> Violation {
         let message = if broad == missing {
             format!(
-                "Pattern \"{broad}\" takes others' place whatever the order is: avoid parameters beside catch-alls, and doubled braces."
+                "Pattern \"{broad}\" replaces other patterns in every order: avoid parameters beside catch-alls, and doubled braces."
             )
         } else {
             format!(

@@ -21,7 +21,7 @@ use self::section::{Oddity, all_sections, check_form, sections};
 use super::document::Context;
 use super::{Encryption, Rule, Severity, Violation};
 
-/// How a secret is stored.
+/// The storage form of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Envelope {
     /// In plain text.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::namers::{AgedKey, FirstTwo, Namers};
 use crate::bounds;
 use crate::crd::HostOwnership;
-use crate::lower::Stale;
+use crate::lower::FullTranslationNeeded;
 use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, Severity, field};
 use crate::normalise::{Hostnames, Route};
 use crate::snapshot::Ingress;
@@ -173,7 +173,7 @@ impl Hosts {
         was: FirstTwoBefore,
         limit: usize,
         to_read: &mut BTreeSet<ObjectName>,
-    ) -> Result<bool, Stale> {
+    ) -> Result<bool, FullTranslationNeeded> {
         let changed = was.into_iter().filter(|(host, before)| self.first_two(host) != *before);
         let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
         let is_wide = |host: &&Host| host.as_ref().is_none_or(Hostname::is_wildcard);
@@ -183,7 +183,7 @@ impl Hosts {
         }
         // Each wildcard host takes a look at all hosts.
         if wide.len() > WIDE {
-            return Err(Stale);
+            return Err(FullTranslationNeeded);
         }
         let mut concerned = changed.clone();
         for wildcard in changed.iter().filter(is_wide).flatten() {
@@ -204,7 +204,7 @@ impl Hosts {
         for namer in concerned.iter().filter_map(|host| self.named.get(host)).flat_map(Namers::iter) {
             to_read.insert(namer.key.name.clone());
             if to_read.len() > limit {
-                return Err(Stale);
+                return Err(FullTranslationNeeded);
             }
         }
         Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)

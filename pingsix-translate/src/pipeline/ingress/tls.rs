@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::namers::AgedKey;
 use crate::attach::ServerName;
 use crate::bounds;
-use crate::lower::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
+use crate::lower::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
 use crate::model::{
     Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limit, ObjectKey, ObjectName, Problem,
     Reason, Refusal, Section, Severity, field,
@@ -63,7 +63,7 @@ struct Entry<'a> {
 /// The names that have a certificate.
 #[derive(Default)]
 struct TakenNames {
-    names: BTreeMap<ServerName, Arc<Shown>>,
+    names: BTreeMap<ServerName, Arc<PresentedCertificate>>,
     bytes: NameBytes,
 }
 
@@ -132,10 +132,10 @@ impl Entry<'_> {
             problems.push(Limit::new(self.field(), message).of(self.key));
         }
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
-        let shown = Arc::new(Shown { certificate, by, age: self.age });
+        let shown = Arc::new(PresentedCertificate { certificate, by, age: self.age });
         let document = shown.document();
         let mut told = NameProblems { problems, one_by_one: 0, others: 0, severest: None };
-        let (mut is_shown, mut beyond) = (false, Names::default());
+        let (mut is_shown, mut beyond) = (false, FirstNames::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
                 Ok(name) => match hosts.other_owner(Some(&name), &self.key.name.namespace) {

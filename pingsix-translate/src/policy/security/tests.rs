@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fixture::{self, add_listener_set, allow_listener_sets, object, run};
 use crate::model::{ConditionType, Kind, ObjectKey, ObjectName, Options, Provenance, Reason};
 use crate::pingsix::plugin::{IpRestriction, JwtAuth, KeyAuth};
-use crate::pipeline::{Effort, Translation, Translator};
+use crate::pipeline::{Translation, TranslationMode, Translator};
 use crate::policy::fixture::{
     ROUTE, add_policy_of, add_route, condition, config, route, services, status, translated, world,
 };
@@ -65,7 +65,7 @@ fn a_key_that_rotates_changes_one_document_and_no_route() {
     let before = translator.translate(&objects.snapshot(&gateway).unwrap());
     add_secret(&mut objects, "keys", &json!({"alice": "k2"}));
     let now = translator.translate(&objects.snapshot(&gateway).unwrap());
-    assert_eq!(translator.effort(), Effort::Part { routes: 0 });
+    assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 0 });
     let changed = config(&now).documents().changes(config(&before).documents());
     assert_eq!(changed.len(), 1);
     let [plugins] = services(&now)[..] else { panic!("one service") };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::fixture::run;
 use crate::model::{ConditionType, Kind, ObjectKey, ObjectName, Options, Provenance, Reason};
 use crate::pingsix::Plugins;
-use crate::pipeline::{Effort, Translation, Translator};
+use crate::pipeline::{Translation, TranslationMode, Translator};
 use crate::policy::fixture::{
     ROUTE, add_policy, add_route, condition, config, route, services, status, translated, verdict, world,
 };
@@ -296,7 +296,7 @@ fn a_changed_limit_changes_one_document_and_no_route() {
     let before = translator.translate(&objects.snapshot(&gateway).unwrap());
     add(&mut objects, "limit", GATEWAY, &limit(4));
     let now = translator.translate(&objects.snapshot(&gateway).unwrap());
-    assert_eq!(translator.effort(), Effort::Part { routes: 0 });
+    assert_eq!(translator.last_mode(), TranslationMode::Incremental { routes: 0 });
     assert_eq!(config(&now).documents().changes(config(&before).documents()).len(), 1);
     assert_eq!(plugins(&now)["limit-count"]["count"], 4);
     // A limit that becomes invalid closes its rules, and a valid one opens them again.

@@ -49,8 +49,8 @@ fn a_certificate_of_which_nothing_is_known_is_missed_by_its_own_listener_alone()
         (
             ConditionStatus::False,
             Reason::Pending,
-            "spec.listeners[0].tls.certificateRefs[0]: It is not known yet whether Secret infra/b exists: the API \
-             server has not answered."
+            "spec.listeners[0].tls.certificateRefs[0]: The API server has not answered whether \
+             Secret infra/b exists."
         )
     );
 

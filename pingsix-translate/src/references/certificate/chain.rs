@@ -15,14 +15,14 @@ use crate::pingsix::validate::read_certificates;
 /// The contents of a chain. Certificates that [`x509_cert`] cannot parse are left out and not refused, because PingSIX may
 /// accept them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(super) struct CertificateChain {
     /// The DNS names of the leaf, sorted.
     pub(super) names: Box<[Hostname]>,
     /// Certificates between the leaf and a root.
     pub(super) intermediates: usize,
 }
 
-impl Chain {
+impl CertificateChain {
     /// Reads a chain of DER certificates, leaf first.
     ///
     /// # Errors

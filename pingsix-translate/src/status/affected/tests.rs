@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{add_listener_set, add_service, allow_listener_sets, gateway, object, run, snapshot};
 use crate::model::{ConditionType, Kind, ObjectKey, Options};
-use crate::pipeline::{Effort, Translator};
+use crate::pipeline::{TranslationMode, Translator};
 use crate::snapshot::{Object, Objects};
 use crate::status::{Conditions, Verdicts};
 
@@ -177,7 +177,10 @@ fn the_condition_comes_and_goes_with_the_policy_and_other_routes_keep_their_verd
             add_policy(&mut objects, name, targets, network);
         }
         let got = translator.translate(&snapshot(&objects)).verdicts;
-        assert!(matches!(translator.effort(), Effort::Part { routes } if routes <= 2), "step {step}");
+        assert!(
+            matches!(translator.last_mode(), TranslationMode::Incremental { routes } if routes <= 2),
+            "step {step}"
+        );
         assert_eq!(got, verdicts(&objects), "step {step}");
         seen.push(messages(&got)[2][0].map(|message| message.contains("infra/p")));
     }

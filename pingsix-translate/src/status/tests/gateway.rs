@@ -24,7 +24,7 @@ fn with(fields: &Value) -> Objects {
 }
 
 fn judge_with(objects: &Objects) -> Verdicts {
-    finish(run(objects, &per_port()).verdicts, &BTreeMap::new())
+    with_delivery(run(objects, &per_port()).verdicts, &BTreeMap::new())
 }
 
 fn brief(conditions: &Conditions, kind: ConditionType) -> String {

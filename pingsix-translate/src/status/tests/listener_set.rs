@@ -29,7 +29,7 @@ fn brief(conditions: &Conditions, kind: ConditionType) -> String {
 fn conditions_of(objects: &Objects, name: &str) -> Vec<[String; 2]> {
     let Translation { data_planes, verdicts, .. } = run(objects, &per_port());
     let delivery = data_planes.into_keys().map(|key| (key, Delivery::Confirmed)).collect();
-    let verdicts = finish(verdicts, &delivery);
+    let verdicts = with_delivery(verdicts, &delivery);
     let set = verdicts.listener_sets.values().find(|set| &*set.key.name.name == name).unwrap();
     let all =
         std::iter::once(&set.conditions).chain(set.listeners.iter().map(|listener| &listener.conditions));
@@ -217,7 +217,8 @@ fn a_gateway_is_as_far_as_its_listener_sets_when_nothing_of_its_own_is_served() 
     let verdicts = run(&objects, &per_port()).verdicts;
     assert_eq!(
         read(&verdicts.gateway.as_ref().unwrap().conditions, ConditionType::Accepted),
-        "True ListenersNotValid: No listener but those of ListenerSets is valid; these are not: own."
+        "True ListenersNotValid: Only listeners of ListenerSets are valid. Invalid listeners of the \
+         Gateway: own."
     );
     assert_eq!(programmed(&verdicts, &[(81, Delivery::Confirmed)])[0], (true, Reason::Programmed));
     assert_eq!(programmed(&verdicts, &[])[0], (false, Reason::Pending));

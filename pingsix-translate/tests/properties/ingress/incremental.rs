@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::Pending;
 use pingsix_translate::{
-    Budget, Change, Effort, IngressSnapshot, Kind, ObjectKey, Objects, Options, Origin, Quarantine, Section,
-    Translation, Translator, translate_ingress,
+    Budget, Change, IngressSnapshot, Kind, ObjectKey, Objects, Options, Origin, Quarantine, Section,
+    Translation, TranslationMode, Translator, translate_ingress,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -149,7 +149,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
         let got = translator.translate_ingress(&present);
         compare(&got, &fresh).map_err(|difference| format!("after {what:?}: {difference}"))?;
         witnessed.steps += 1;
-        if let Some(last) = last.filter(|_| translator.effort() != Effort::Whole) {
+        if let Some(last) = last.filter(|_| translator.last_mode() != TranslationMode::Full) {
             witnessed.count(&got, &last);
         }
         last = Some(got);

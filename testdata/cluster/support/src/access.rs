@@ -1,4 +1,4 @@
-//! What users may do.
+//! Permissions of users.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::cluster::TestCluster;
 use crate::error::Error;
 use crate::user::User;
 
-/// How long the API server has to act on a binding; it takes milliseconds.
+/// The time limit for a binding to take effect; it takes milliseconds.
 const EFFECTIVE: Duration = Duration::from_secs(20);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -110,7 +110,7 @@ impl TestCluster {
     }
 }
 
-/// What a role allows: binding one that allows nothing is a mistake of the test.
+/// The rules of a role. To bind a role without rules is a mistake of the test.
 fn rules(kind: &'static str, name: &str, rules: Option<Vec<PolicyRule>>) -> Result<Vec<PolicyRule>, Error> {
     let rules = rules.unwrap_or_default();
     if rules.is_empty() { Err(Error::NoRules { kind, name: name.to_owned() }) } else { Ok(rules) }

@@ -3,7 +3,7 @@
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use rustls_pki_types::CertificateDer;
 
-/// What the API server shows to its clients, and what they check it with.
+/// The certificate of the API server, and the authority with which clients verify it.
 pub(crate) struct Authority {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) certificate_pem: String,

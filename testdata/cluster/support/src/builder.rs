@@ -1,4 +1,4 @@
-//! What a cluster is made of, and how it is started.
+//! The parts of a cluster, and its start.
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,7 +37,7 @@ pub const CONTROLLERS: [&str; 11] = [
     "root-ca-certificate-publisher-controller",
 ];
 
-/// How many ports are tried before a process is given up.
+/// The number of ports that are tried for a process.
 const PORTS: usize = 8;
 
 /// The folder of the node within that of the cluster.
@@ -49,7 +49,7 @@ const DEMAND: &str = "PINGSIX_CLUSTER";
 /// A release channel of Gateway API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// What most clusters have.
+    /// The default options.
     Standard,
     /// Fields and kinds that may still change, too.
     Experimental,
@@ -218,7 +218,7 @@ impl Builder {
     }
 }
 
-/// What the processes of one cluster share while they are started.
+/// The shared inputs of the processes of one cluster during their start.
 struct Start<'a> {
     build: &'a Build,
     folder: &'a Folder,
@@ -239,7 +239,7 @@ impl Start<'_> {
             "--advertise-client-urls=http://127.0.0.1:0".into(),
             "--name=test".into(),
             "--log-level=warn".into(),
-            // What a crash of the machine would lose is of no use afterwards.
+            // The data need not survive a crash of the machine.
             "--unsafe-no-fsync".into(),
         ];
         Process::launch(self.program("etcd", "etcd", arguments, Ready::Etcd(socket))).await

@@ -22,7 +22,7 @@ use crate::ready::Ready;
 use crate::turn::Turn;
 use crate::user::User;
 
-/// How long the token of a service account is good for; the API server grants no less than ten minutes.
+/// The lifetime of a token of a service account; the API server grants no less than ten minutes.
 const TOKEN_SECONDS: i64 = 3600;
 
 /// A control plane of its own for a test. Everything of it is gone when it is dropped.
@@ -130,7 +130,7 @@ impl TestCluster {
         self.node.as_ref()
     }
 
-    /// What a container has written, each line with its time before it. The file is there when something was written,
+    /// The output of a container, each line with its time before it. The file is there when something was written,
     /// and outlives the Pod.
     pub fn container_log(&self, namespace: &str, pod: &str, container: &str) -> PathBuf {
         self.folder().join(NODE).join("logs").join(namespace).join(pod).join(format!("{container}.log"))
@@ -149,7 +149,7 @@ impl TestCluster {
         &self.url
     }
 
-    /// How long the start took, when it was the cluster's turn.
+    /// The duration of the start, without the wait for the cluster's turn.
     pub fn start_time(&self) -> Duration {
         self.start_time
     }
@@ -176,7 +176,7 @@ fn file_name(user: &str) -> String {
     user.chars().map(letter).collect()
 }
 
-/// What is there already is as good as made.
+/// An existing object counts as created.
 fn unless_there<K>(made: kube::Result<K>) -> kube::Result<()> {
     match made {
         Ok(_) => Ok(()),

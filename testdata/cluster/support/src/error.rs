@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::build::NotBuilt;
 
-/// What surprises in a cluster without all controllers.
+/// A hint about clusters without all controllers.
 const AGGREGATED: &str = "; roles that collect others, such as view, need clusterrole-aggregation-controller";
 
-/// What went wrong with a test cluster.
+/// An error of a test cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
     /// A file or a process of the cluster could not be handled.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: String,
         /// Why it failed.
         #[source]
@@ -39,7 +39,7 @@ pub enum Error {
     NotReady {
         /// The name of the process.
         process: &'static str,
-        /// How long it had.
+        /// The time limit.
         after: Duration,
         /// The last lines it wrote.
         log: String,
@@ -55,7 +55,7 @@ pub enum Error {
     Supervisor {
         /// The name of the process.
         process: &'static str,
-        /// What the supervisor said, nothing if it said nothing.
+        /// The output of the supervisor, possibly empty.
         answer: String,
     },
     /// No [`Builder::user`](crate::Builder::user) declares this user.
@@ -67,7 +67,7 @@ pub enum Error {
     /// A role that is to be bound has no rules.
     #[error("the {kind} {name} allows nothing{}", if *kind == "cluster role" { AGGREGATED } else { "" })]
     NoRules {
-        /// What kind of role it is.
+        /// The kind of the role.
         kind: &'static str,
         /// Its name.
         name: String,
@@ -77,13 +77,13 @@ pub enum Error {
     Manifest {
         /// The file, or what else the manifests came from.
         from: String,
-        /// What is wrong with them.
+        /// The fault.
         why: String,
     },
     /// The API server refused a request of the cluster's own.
     #[error("could not {what}")]
     Api {
-        /// What was tried.
+        /// The failed operation.
         what: String,
         /// The answer.
         #[source]
@@ -92,9 +92,9 @@ pub enum Error {
     /// A condition that was waited for did not come.
     #[error("{what} after {}s", after.as_secs())]
     TimedOut {
-        /// What is still the case.
+        /// The present state.
         what: String,
-        /// How long was waited.
+        /// The duration of the wait.
         after: Duration,
     },
 }

@@ -25,7 +25,7 @@ impl Folder {
     fn new_in(parent: &Path) -> io::Result<Self> {
         remove_left_overs(parent)?;
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        // It gets its name when it is locked, so that nobody sees it unlocked.
+        // The folder gets its name after its lock, so other processes never find it unlocked.
         let unnamed = folder.path().join("lock.new");
         let lock = File::create_new(&unnamed)?;
         lock.lock()?;

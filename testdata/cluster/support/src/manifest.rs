@@ -18,7 +18,7 @@ use crate::builder::Channel;
 use crate::cluster::TestCluster;
 use crate::error::Error;
 
-/// How long a definition has to become usable; it takes a fraction of a second.
+/// The time limit for a definition to become usable, which usually takes a fraction of a second.
 const USABLE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// Who the fields belong to.

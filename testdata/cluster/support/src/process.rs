@@ -12,15 +12,15 @@ use crate::error::Error;
 use crate::ready::Ready;
 use crate::supervisor::{Signal, Supervisor};
 
-/// How long a process has to become ready. It takes one to three seconds on an idle machine.
+/// The time limit for readiness of a process. It takes one to three seconds on an idle machine.
 const READY: Duration = Duration::from_secs(90);
-/// How long a process has to end when it is asked to, and how long when it is made to.
+/// The time limits for the end of a process, after a request and after a kill.
 const END: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// How many lines of a log an error shows.
+/// The number of log lines in an error.
 const LINES: usize = 12;
 
-/// What to run, and how to tell that it is ready.
+/// A program, with the check of its readiness.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,

@@ -1,4 +1,4 @@
-//! How to tell that a process does its work.
+//! Readiness of processes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

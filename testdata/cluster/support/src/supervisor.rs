@@ -15,7 +15,7 @@ use crate::error::Error;
 /// A supervisor answers at once; this is for a machine that is very busy.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// What a supervisor can be asked for.
+/// The requests to a supervisor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Signal {
     Stop,

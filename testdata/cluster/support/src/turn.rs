@@ -1,4 +1,4 @@
-//! How many clusters a program has at the same time.
+//! The number of clusters that a program has at the same time.
 
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;

@@ -215,7 +215,7 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     rig.settle();
     let plane = super::refusals::plane();
     let refused = rig.engine.deliveries.revision(&plane).map(|revision| (revision, "it is bad".into()));
-    rig.engine.hear(&plane, Some(crate::acceptance::Reception { accepted, refused }));
+    rig.engine.record_reception(&plane, Some(crate::acceptance::Reception { accepted, refused }));
     let has_trial = |rig: &Rig| rig.engine.parts.reconciler.acceptance(&web()).unwrap().trial().is_some();
     assert!(has_trial(&rig) && !is_good(&rig.text()));
     let held = rig.hold_translations(web());

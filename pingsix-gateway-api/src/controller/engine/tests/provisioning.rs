@@ -11,7 +11,7 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
 use crate::provision::{
-    HeldKeys, InstallationKey, Keyring, KeyringFault, Provisioned, ProvisionedOwners, Wanted as Needs,
+    DeployedKeys, InstallationKey, Keyring, KeyringFault, Provisioned, ProvisionedOwners, Wanted as Needs,
 };
 
 /// The other ends of what the engine is connected with.
@@ -476,7 +476,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
     rig.confirm(&ends);
     let (short, message, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("False AddressNotAssigned", None));
-    assert!(message.contains("not known yet whether Service \"infra/web-pingsix\""), "{message}");
+    assert!(message.contains("The address of Service \"infra/web-pingsix\""), "{message}");
     // Another process has seen more: what it said stays for a while.
     let mut said = managed_gateway();
     said["metadata"]["resourceVersion"] = json!("2");
@@ -492,7 +492,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
 async fn a_controller_that_runs_no_data_planes_says_so() {
     let (mut rig, _ends) = Rig::managing();
     rig.engine.managed.provisioning = None;
-    rig.engine.tell_delivery(&web());
+    rig.engine.update_delivery(&web());
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
     assert!(message.contains("runs no data planes"), "{message}");
@@ -509,9 +509,13 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
         (verdict.supported_features.len(), accepted.message.clone())
     };
     assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
-    rig.engine.report.tell_class(rig.engine.view(), &class);
+    rig.engine.report.update_class(rig.engine.view(), &class);
     assert_eq!(features(&rig).0, 0);
-    assert!(features(&rig).1.contains("this controller runs none"), "{}", features(&rig).1);
+    assert!(
+        features(&rig).1.contains("this controller was started without feed.endpoint"),
+        "{}",
+        features(&rig).1
+    );
 }
 
 /// Names a Secret with keys.
@@ -566,7 +570,7 @@ impl Rig {
 /// All processes have these keys.
 fn held(keys: &[&str]) -> Provisioned {
     let keys = Keyring(keys.iter().map(|key| (*key).to_owned()).collect());
-    Provisioned { keys: HeldKeys::All(keys), ..Provisioned::default() }
+    Provisioned { keys: DeployedKeys::All(keys), ..Provisioned::default() }
 }
 
 /// Which keys processes are to be given.

@@ -106,7 +106,7 @@ async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed
     for version in 3..6 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.apply(Kind::Gateway, changed_gateway("web", version));
-        rig.engine.report.tell_everybody(rig.engine.view());
+        rig.engine.report.update_all_addresses(rig.engine.view());
         rig.during(Duration::from_secs(2)).await;
         assert!(rig.is_programmed(&blog()) && !rig.is_programmed(&web()));
         assert!(!rig.programmed(&blog()).contains("not published"), "{}", rig.programmed(&blog()));
@@ -132,7 +132,10 @@ async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_
     let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
     let revision = rig.engine.deliveries.revision(&plane).unwrap();
     let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
-    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), AcceptanceOutcome::Nothing);
+    assert_ne!(
+        rig.engine.parts.reconciler.record_reception(&plane, Some(refusal)),
+        AcceptanceOutcome::Nothing
+    );
     assert_eq!(rig.feeds[1].begun().len(), 2, "the first, and the one that is stuck");
 }
 

@@ -53,7 +53,7 @@ impl Rig {
         } else {
             refused = revision.map(|revision| (revision, "it is bad".into()));
         }
-        self.engine.hear(&plane(), Some(Reception { accepted: *accepted, refused }));
+        self.engine.record_reception(&plane(), Some(Reception { accepted: *accepted, refused }));
         if let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
@@ -131,7 +131,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     rig.react(&mut accepted, is_good);
     let (status, message) = rig.programmed_reason();
     assert_eq!(status, ConditionStatus::False);
-    assert!(message.contains("What is at fault is being searched for."), "{message}");
+    assert!(message.contains("The controller is searching for the refused object."), "{message}");
     let verdict = |rig: &Rig, index| {
         let Some(Wanted::Route(verdict)) = rig.wanted(&new(index)) else { panic!("nothing is said of it") };
         let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
@@ -233,7 +233,7 @@ async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_publish
     rig.react(&mut accepted, is_good);
     assert!(rig.is_at_fault());
     // PingSIX reads from another replica now.
-    rig.engine.hear(&plane(), None);
+    rig.engine.record_reception(&plane(), None);
     rig.apply(Kind::HttpRoute, new_route(8, "/fine", 1));
     let mut seconds = 0;
     while rig.is_at_fault() {

@@ -27,7 +27,7 @@ impl Rig {
 
     /// Another one hears what this one tells, and does what follows.
     fn tell_other(&self, other: &mut Self) {
-        self.replicas().tell(&other.replicas(), true);
+        self.replicas().deliver(&other.replicas(), true);
         other.engine.refresh_replicas();
         other.settle();
     }
@@ -84,7 +84,7 @@ async fn what_a_follower_finds_is_told_to_the_author_by_the_leader() {
     assert_eq!(board.len(), alright + 1, "there is an Event");
     assert_eq!(leader.text(), follower.text(), "whoever moves is served the same");
     // The follower ends, and what it knew is not lost; nor is it when the leader ends.
-    follower.replicas().tell(&leader.replicas(), false);
+    follower.replicas().deliver(&leader.replicas(), false);
     leader.engine.refresh_replicas();
     leader.settle();
     assert_eq!(leader.accepted_reason(5), Reason::Quarantined);
@@ -150,7 +150,7 @@ async fn what_a_replica_that_has_ended_left_behind_counts_for_nothing() {
     let (mut leader, mut follower) = (Rig::replica("one"), Rig::replica("two"));
     follower.shows(at(7_000), true);
     follower.tell_other(&mut leader);
-    follower.replicas().tell(&leader.replicas(), false);
+    follower.replicas().deliver(&leader.replicas(), false);
     leader.shows(at(7_000), false);
     assert!(!leader.is_confirmed());
 }

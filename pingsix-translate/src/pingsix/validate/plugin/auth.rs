@@ -16,7 +16,7 @@ pub(super) fn check_key(plugin: &mut Plugin<'_>) {
     if keys.is_empty() {
         plugin.refuse("", "There must be a `key` or `keys`.");
     } else if keys.iter().all(String::is_empty) {
-        plugin.warn("key", "An empty key lets nobody in.");
+        plugin.warn("key", "An empty key matches no request.");
     }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn check_basic(plugin: &mut Plugin<'_>) {
     plugin.check_fields(&auth);
     check_secret(plugin, &auth.password, "password");
     if auth.username.contains(':') {
-        plugin.warn("username", "A user name ends at its first colon, so nobody is let in.");
+        plugin.warn("username", "A user name must not contain a colon, so no request is admitted.");
     }
 }
 

@@ -5,8 +5,8 @@ use rcgen::{DnType, SanType, SerialNumber};
 use super::*;
 use crate::fixture::pem::{EC_CERT, RSA_CERT, chain, pair, pair_of, params};
 
-fn read(pem: &str) -> Chain {
-    Chain::read(&read_certificates(pem)).unwrap()
+fn read(pem: &str) -> CertificateChain {
+    CertificateChain::read(&read_certificates(pem)).unwrap()
 }
 
 fn names(pem: &str) -> Vec<String> {
@@ -70,7 +70,7 @@ fn intermediates_are_counted_and_roots_are_not() {
 fn unreadable_material_is_not_quoted() {
     let unreadable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "no pem", unreadable] {
-        assert_eq!(read(pem), Chain::default());
+        assert_eq!(read(pem), CertificateChain::default());
     }
     let leaf = pair(&["a.test"]).cert;
     assert_eq!(read(&format!("{leaf}{unreadable}")).intermediates, 1);

@@ -6,7 +6,7 @@ use crate::model::{Limit, Reason, Refusal, field};
 
 /// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Exchange {
+pub(crate) struct TimeoutsAndRetries {
     /// Seconds, from 1.
     pub(crate) timeout: Option<u32>,
     /// The number of retries after a failed connection.
@@ -19,7 +19,7 @@ pub(crate) const MAX_TIMEOUT: u32 = 86_400;
 /// PingSIX's limit of attempts (`pingora.max_retries`).
 const MAX_RETRIES: u32 = 16;
 
-impl Exchange {
+impl TimeoutsAndRetries {
     /// Reads `timeouts` and `retry` of a rule.
     pub(crate) fn read(
         rule: usize,
@@ -71,8 +71,8 @@ fn read_timeouts(
         Limit::new(
             at.child(name),
             format!(
-                "PingSIX closes an exchange after {seconds} s without traffic, whatever it takes in all, and answers \
-                 502."
+                "PingSIX closes a connection after {seconds} s without traffic and answers 502. The \
+                 total time has no limit."
             ),
         )
     }));
@@ -114,12 +114,17 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(rule: Value) -> (Exchange, usize, Vec<String>) {
+    fn read(rule: Value) -> (TimeoutsAndRetries, usize, Vec<String>) {
         let rule: api::HttpRouteRules = serde_json::from_value(rule).unwrap();
         let (mut limits, mut refusals) = (Vec::new(), Vec::new());
-        let exchange =
-            Exchange::read(0, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
-        (exchange, limits.len(), refusals.iter().map(|refusal| refusal.at.to_string()).collect())
+        let timeouts = TimeoutsAndRetries::read(
+            0,
+            rule.timeouts.as_ref(),
+            rule.retry.as_ref(),
+            &mut limits,
+            &mut refusals,
+        );
+        (timeouts, limits.len(), refusals.iter().map(|refusal| refusal.at.to_string()).collect())
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::part::{Parts, ZoneCounts, part_key, segments};
-use super::{RouteChange, Stale};
+use super::{FullTranslationNeeded, RouteChange};
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::Plane;
 use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
@@ -17,14 +17,14 @@ use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
 ///
 /// Places are not stored; [`places`](Self::places) finds them again.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacementIndex {
     placer: Placer,
     pub(super) parts: Parts,
     /// By zone.
     pub(super) zones: Vec<ZoneCounts>,
 }
 
-impl Placed {
+impl PlacementIndex {
     /// No routes.
     pub(super) fn new(plane: &Plane) -> Self {
         let zones = plane.zones.iter().map(|_| ZoneCounts::default()).collect();
@@ -88,7 +88,7 @@ impl Placed {
         &mut self,
         lowering: &Lowering<'_>,
         routes: &BTreeMap<usize, RouteChange>,
-    ) -> Result<BTreeSet<PartKey>, Stale> {
+    ) -> Result<BTreeSet<PartKey>, FullTranslationNeeded> {
         let plane = lowering.plane;
         let mut parts = BTreeSet::new();
         // By zone: whether it redirected and was divided.
@@ -110,7 +110,7 @@ impl Placed {
                 }
             }
         }
-        if self.redirecting_and_divided() == was { Ok(parts) } else { Err(Stale) }
+        if self.redirecting_and_divided() == was { Ok(parts) } else { Err(FullTranslationNeeded) }
     }
 
     fn redirecting_and_divided(&self) -> Vec<(bool, bool)> {

@@ -25,7 +25,7 @@ pub enum Delivery {
 /// Adds `Programmed` to the Gateway, its ListenerSets and all listeners. Data planes that are not in `delivery` are
 /// [`Delivery::Offline`].
 #[must_use]
-pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery>) -> Verdicts {
+pub fn with_delivery(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery>) -> Verdicts {
     let Some(gateway) = &mut verdicts.gateway else { return verdicts };
     let GatewayVerdict { generation, conditions, obstacle, listeners, .. } = gateway;
     let accepted = conditions.is_true(ConditionType::Accepted);
@@ -97,9 +97,9 @@ fn finish_listeners(
         let (status, reason, message) = match &listener.data_plane {
             None => unserved(&listener.conditions, refused),
             Some(key) => {
-                let saying = programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
-                worst = worse(worst, Some(saying.clone()));
-                saying
+                let content = programmed(delivery.get(key).unwrap_or(&Delivery::Offline));
+                worst = worse(worst, Some(content.clone()));
+                content
             }
         };
         set(&mut listener.conditions, generation, status, reason, message);
@@ -142,8 +142,8 @@ fn programmed(delivery: &Delivery) -> ConditionContent {
         Delivery::Delivered => (
             ConditionStatus::True,
             Reason::Programmed,
-            "The configuration is delivered. An instance without a status page does not say whether it has published or \
-             refused the configuration, nor does one that reads from another replica of the controller."
+            "The configuration is delivered. Instances without a status page, and instances of other \
+             replicas, do not confirm it."
                 .to_owned(),
         ),
         Delivery::Confirmed => (

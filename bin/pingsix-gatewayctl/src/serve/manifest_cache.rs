@@ -14,15 +14,15 @@ use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints, list, read_all}
 /// - an object that does not decode counts as it was in that file;
 /// - a file that is gone is gone, with all its objects.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ManifestCache {
     paths: Vec<PathBuf>,
     supplied: Vec<SuppliedEndpoints>,
     good: BTreeMap<String, FileObjects>,
 }
 
-const KEPT: &str = " What was there before stays in force.";
+const KEPT: &str = " The previous manifests stay in force.";
 
-impl Keeper {
+impl ManifestCache {
     /// Looks at the paths once, so that a mistake in the command line ends the program.
     pub(super) fn new(paths: Vec<PathBuf>, supplied: Vec<SuppliedEndpoints>) -> anyhow::Result<Self> {
         for path in &paths {
@@ -52,7 +52,7 @@ impl Keeper {
         let current: Vec<FileObjects> = if unreadable.is_some() {
             self.good.values().cloned().collect()
         } else {
-            files.into_iter().map(|(name, file)| self.keep(name, file)).collect()
+            files.into_iter().map(|(name, file)| self.last_good(name, file)).collect()
         };
         let mut manifests = Manifests::collect(&current, &self.supplied);
         if current.is_empty() && unreadable.is_none() {
@@ -63,8 +63,8 @@ impl Keeper {
         manifests
     }
 
-    /// What counts of a file.
-    fn keep(&mut self, name: String, mut file: FileObjects) -> FileObjects {
+    /// The valid content of a file: the new objects, or the last valid ones.
+    fn last_good(&mut self, name: String, mut file: FileObjects) -> FileObjects {
         let Some(good) = self.good.get(&name) else {
             if !file.broken {
                 self.good.insert(name, file.clone());

@@ -66,7 +66,7 @@ impl AuthorityOptions {
 pub struct FeedAuthority {
     options: Arc<AuthorityOptions>,
     known: watch::Receiver<Option<Arc<Authorities>>>,
-    told: Arc<watch::Sender<Option<Edition>>>,
+    reported_edition: Arc<watch::Sender<Option<Edition>>>,
     waits_for: Arc<watch::Sender<BTreeSet<ObjectKey>>>,
 }
 
@@ -95,7 +95,7 @@ enum WriteError {
 #[non_exhaustive]
 pub enum IdentityError {
     /// The Secret is not read yet, or unusable.
-    #[error("the authority of the feed is not known yet")]
+    #[error("the authority of the feed is still unknown")]
     Unknown,
     /// No certificate can be made.
     #[error(transparent)]
@@ -144,8 +144,8 @@ impl FeedAuthority {
 
     /// Records that the Secrets of all data planes hold an edition ([`client_identity`](Authorities::client_identity)
     /// is `Keep` for each of them). The leader calls this each time; a rotation waits for it.
-    pub fn told(&self, edition: Edition) {
-        self.told.send_if_modified(|last| {
+    pub fn report_edition(&self, edition: Edition) {
+        self.reported_edition.send_if_modified(|last| {
             let is_new = last.as_ref() != Some(&edition);
             *last = Some(edition);
             is_new
@@ -170,11 +170,11 @@ impl FeedAuthority {
 
 /// Maintains the Secret.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct AuthorityReconciler {
     api: Api<Secret>,
     options: Arc<AuthorityOptions>,
     known: watch::Sender<Option<Arc<Authorities>>>,
-    told: watch::Receiver<Option<Edition>>,
+    reported_edition: watch::Receiver<Option<Edition>>,
     waits_for: watch::Receiver<BTreeSet<ObjectKey>>,
 }
 
@@ -207,30 +207,30 @@ impl ObservedSecret {
 }
 
 /// The task that maintains the Secret, and its handle. No request to the API server comes before the start of the task.
-pub fn start(client: Client, options: AuthorityOptions) -> (Keeper, FeedAuthority) {
+pub fn start(client: Client, options: AuthorityOptions) -> (AuthorityReconciler, FeedAuthority) {
     let options = Arc::new(options);
     let (known, knowing) = watch::channel(None);
-    let (told, hearing) = watch::channel(None);
+    let (reported, reports) = watch::channel(None);
     let (waits_for, waiting) = watch::channel(BTreeSet::new());
     let api = Api::namespaced(client, &options.secret.namespace);
     let authority = FeedAuthority {
         options: Arc::clone(&options),
         known: knowing,
-        told: Arc::new(told),
+        reported_edition: Arc::new(reported),
         waits_for: Arc::new(waits_for),
     };
-    (Keeper { api, options, known, told: hearing, waits_for: waiting }, authority)
+    (AuthorityReconciler { api, options, known, reported_edition: reports, waits_for: waiting }, authority)
 }
 
-impl Keeper {
+impl AuthorityReconciler {
     /// Follows the Secret, and writes it while this replica leads, until it is stopped.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (sights, mut sight) = watch::channel(SecretState::Unknown);
-        let live = async { tokio::join!(self.follow(&sights), self.lead(leadership, &mut sight)) };
+        let (sender, mut states) = watch::channel(SecretState::Unknown);
+        let live = async { tokio::join!(self.follow(&sender), self.lead(leadership, &mut states)) };
         stop.run_until_cancelled(Box::pin(live)).await;
     }
 
-    async fn follow(&self, sights: &watch::Sender<SecretState>) {
+    async fn follow(&self, states: &watch::Sender<SecretState>) {
         let name = &*self.options.secret.name;
         let mut versions = std::pin::pin!(watcher::watch_object(self.api.clone(), name).default_backoff());
         let mut complaint = None;
@@ -238,8 +238,8 @@ impl Keeper {
             match version {
                 Ok(secret) => {
                     complaint = None;
-                    let sight = self.see(secret, &sights.borrow());
-                    sights.send_replace(sight);
+                    let state = self.observe(secret, &states.borrow());
+                    states.send_replace(state);
                 }
                 Err(error) => {
                     let fault = Fault::from(&error);
@@ -253,7 +253,7 @@ impl Keeper {
     }
 
     /// A missing or invalid Secret leaves the known authorities in force.
-    fn see(&self, secret: Option<Secret>, before: &SecretState) -> SecretState {
+    fn observe(&self, secret: Option<Secret>, before: &SecretState) -> SecretState {
         let Some(mut secret) = secret else { return SecretState::Absent };
         match Authorities::from_data(&secret.data.take().unwrap_or_default()) {
             Ok(authorities) => {
@@ -282,16 +282,16 @@ impl Keeper {
         }
     }
 
-    async fn lead(&self, mut leadership: Leadership, sight: &mut watch::Receiver<SecretState>) {
-        let mut told = self.told.clone();
+    async fn lead(&self, mut leadership: Leadership, states: &mut watch::Receiver<SecretState>) {
+        let mut reported = self.reported_edition.clone();
         let look = (self.options.lifetimes.overlap() / CHECKS_PER_OVERLAP)
             .clamp(Duration::from_millis(100), LONGEST_PAUSE);
         let mut complaint = None;
         loop {
             leadership.gained().await;
-            let seen = sight.borrow_and_update().clone();
-            let edition = told.borrow_and_update().clone();
-            let pause = match leadership.while_held(self.act(&seen, edition.as_ref())).await {
+            let state = states.borrow_and_update().clone();
+            let edition = reported.borrow_and_update().clone();
+            let pause = match leadership.while_held(self.act(&state, edition.as_ref())).await {
                 None => continue,
                 Some(Ok(false)) => look,
                 Some(Ok(true)) => {
@@ -308,38 +308,38 @@ impl Keeper {
                 }
             };
             tokio::select! {
-                changed = sight.changed() => if changed.is_err() {
+                changed = states.changed() => if changed.is_err() {
                     return;
                 },
-                Ok(()) = told.changed() => {}
+                Ok(()) = reported.changed() => {}
                 () = sleep(pause) => {}
             }
         }
     }
 
     /// Writes the Secret if needed. Returns whether it was written, which the watch will observe.
-    async fn act(&self, sight: &SecretState, told: Option<&Edition>) -> Result<bool, WriteError> {
+    async fn act(&self, state: &SecretState, reported: Option<&Edition>) -> Result<bool, WriteError> {
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
-        let (present, next) = match sight {
+        let (present, next) = match state {
             SecretState::Unknown | SecretState::Wrong => return Ok(false),
             SecretState::Absent => {
                 let made = Authorities::new(now, None, lifetimes)?;
                 (None, made)
             }
-            SecretState::There(seen) => {
-                let next = match seen.authorities.step(now, seen.request(), lifetimes)? {
+            SecretState::There(observed) => {
+                let next = match observed.authorities.step(now, observed.request(), lifetimes)? {
                     Some(next) => Some(next),
-                    None => told.and_then(|edition| seen.authorities.told(edition, now)),
+                    None => reported.and_then(|edition| observed.authorities.confirm_edition(edition, now)),
                 };
                 // Read at intervals and not at each change, so that owners do not determine the rate of these writes.
                 let waits_for = waits_for(&self.waits_for.borrow());
-                let is_named = seen.annotation(WAITS_FOR) == waits_for.as_deref();
+                let is_named = observed.annotation(WAITS_FOR) == waits_for.as_deref();
                 let next = match next {
                     None if is_named => return Ok(false),
-                    None => (*seen.authorities).clone(),
+                    None => (*observed.authorities).clone(),
                     Some(next) => next,
                 };
-                let mut secret = seen.secret.clone();
+                let mut secret = observed.secret.clone();
                 let annotations = secret.metadata.annotations.get_or_insert_default();
                 match waits_for {
                     Some(owners) => annotations.insert(WAITS_FOR.to_owned(), owners),
