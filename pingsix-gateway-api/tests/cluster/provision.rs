@@ -253,7 +253,7 @@ async fn a_foreign_object_is_kept_and_named() {
     let names_the_service = |gateway: &Value| {
         programmed(gateway) == "Programmed=False/NoResources"
             && message(gateway)
-                .contains("Service \\\"default/web-pingsix\\\" exists and belongs to somebody else")
+                .contains("Service \\\"default/web-pingsix\\\" exists and belongs to another owner")
     };
     test_env.until(Kind::Gateway, "default", "web", "the name of the Service", names_the_service).await;
     let apis = Apis::of(&test_env);

@@ -174,7 +174,7 @@ fn a_redirect_of_hosts_without_a_name_is_told_to_name_them() {
         let translation = translated(&objects);
         assert!(!is_accepted(&translation, "redirect"));
         let told = translation.verdicts.problems.iter().map(|problem| &problem.message);
-        let told: Vec<_> = told.filter(|message| message.contains("give the route hostnames")).collect();
+        let told: Vec<_> = told.filter(|message| message.contains("Give the route hostnames")).collect();
         assert_eq!(told.len(), 1, "{hostnames}: {:?}", translation.verdicts.problems);
     }
 }

@@ -325,7 +325,7 @@ async fn what_is_served_stays_while_parameters_cannot_be_used() {
         assert_eq!(documents(&rig), Some(before), "{kind}");
         let (is_accepted, reason, programmed) = said(&rig);
         assert!(!is_accepted && reason == Reason::InvalidParameters);
-        assert!(programmed.contains("stays as it is until its parameters can be used"), "{programmed}");
+        assert!(programmed.contains("stays until its parameters are valid"), "{programmed}");
         assert_eq!(rig.told().2, Some(1), "it has its address");
         rig.apply(kind, mended(kind));
         rig.settle();
