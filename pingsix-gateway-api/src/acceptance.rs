@@ -8,7 +8,7 @@
 //! ```text
 //! newest snapshot ──► Acceptance::draft ──► translation, bridge, sink ──► revisions ──► Acceptance::published
 //!                         ▲ quarantine, parts put back                                        │
-//!                         └───────────────────────────── Acceptance::hears ◄── status pages
+//!                         └────────────────── Acceptance::record_reception ◄── status pages
 //! ```
 //!
 //! The last accepted snapshot shares unchanged objects with the newest one. This module does no I/O and reads no clock:
@@ -21,6 +21,7 @@ mod named;
 mod parts;
 mod probation;
 mod recollection;
+mod retention;
 mod retry;
 mod search;
 mod sources;
@@ -45,6 +46,7 @@ pub(crate) use parts::put;
 use parts::{differences, only};
 use probation::Record;
 pub use recollection::Recollection;
+pub(crate) use retention::may_retain;
 use retry::Retry;
 use search::{Clues, Content, Doubt, Outcome, Search};
 use sources::{parts_of, sources};

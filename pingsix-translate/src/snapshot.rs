@@ -109,7 +109,7 @@ pub type Pending = SharedMap<ObjectKey, ()>;
 ///
 /// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
 /// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
-/// - Services, Secrets, SecurityPolicies and TrafficPolicies, whole.
+/// - Services, Secrets and policies, whole.
 ///
 /// Other entries have no effect.
 pub type Quarantine = SharedMap<Origin, Arc<str>>;

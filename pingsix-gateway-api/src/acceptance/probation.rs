@@ -5,8 +5,10 @@
 //! each time, would keep searches going without end.
 //!
 //! So a namespace has a few free findings. With the next finding it is on **probation**: its ListenerSets, routes,
-//! Ingresses, Services and Secrets stay at the versions that PingSIX accepted last, and later changes of them wait.
-//! All other changes are published without a search. The time doubles with every finding.
+//! Ingresses, filters, policies, Services and Secrets stay at the versions that PingSIX accepted last, and later
+//! changes of them wait. A policy whose former version would leave its targets open goes into quarantine instead, so
+//! its targets fail closed ([`may_retain`]). All other changes are published without a search. The time doubles with
+//! every finding.
 //!
 //! Deletions and endpoints do not wait.
 
@@ -15,10 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_translate::status::{Problem, Reason, Severity};
-use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin};
+use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin, Section};
 use tokio::time::Instant;
 
 use super::Acceptance;
+use super::may_retain;
 use super::parts::{differences, has, put};
 use super::search::Content;
 use super::sources::parts_of;
@@ -58,7 +61,12 @@ struct OnProbation {
 /// Whether changes of this kind are held back. PingSIX cannot refuse objects of other kinds, or tenants do not own
 /// them.
 const fn is_held(kind: Kind) -> bool {
-    kind.has_requests() || matches!(kind, Kind::ListenerSet | Kind::Ingress | Kind::Service | Kind::Secret)
+    kind.has_requests()
+        || kind.is_policy()
+        || matches!(
+            kind,
+            Kind::ListenerSet | Kind::Ingress | Kind::HttpRouteFilter | Kind::Service | Kind::Secret
+        )
 }
 
 /// The namespaces that a finding in these parts is charged to: those of routes and Ingresses, because other tenants
@@ -111,6 +119,11 @@ impl Acceptance {
             let (namespace, OnProbation { content: before, message, .. }) = record;
             let mut parts = differences(newest, &before.snapshot);
             parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
+            let closed = parts.extract_if(.., |part| !may_retain(newest, &before.snapshot, part));
+            for part in closed {
+                let source = Origin { object: Arc::new(part), section: Section::Whole };
+                content.quarantine.insert(source, message.clone());
+            }
             put(&mut content.snapshot, &before.snapshot, &parts);
             let is_of_them = |source: &&Origin| !parts_of(source).is_disjoint(&parts);
             let sources: Vec<Origin> = content.quarantine.keys().filter(is_of_them).cloned().collect();

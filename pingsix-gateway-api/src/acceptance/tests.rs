@@ -150,6 +150,18 @@ impl Simulation {
         }))));
     }
 
+    /// Adds or changes a SecurityPolicy with this target. PingSIX refuses the ones named `poison`.
+    fn policy_in(&mut self, namespace: &str, name: &str, route: &str) {
+        self.generation += 1;
+        self.objects.insert(Object::SecurityPolicy(object(json!({
+            "metadata": {"namespace": namespace, "name": name, "generation": self.generation},
+            "spec": {
+                "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": route}],
+                "authorization": {"allow": [format!("10.0.{}.0/24", self.generation % 256)]},
+            },
+        }))));
+    }
+
     /// Takes routes away: the collection has no way to.
     fn remove(&mut self, gone: &str) {
         self.routes.remove(gone);
@@ -197,6 +209,12 @@ impl Simulation {
                 if path.starts_with("/Pattern") || path.starts_with("/Poison") && !is_held {
                     found.push(format!("{} {index}", name.name));
                 }
+            }
+        }
+        for name in snapshot.security_policies.keys().filter(|name| name.name.starts_with("poison")) {
+            let object = Arc::new(ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() });
+            if !quarantine.contains_key(&Origin { object, section: Section::Whole }) {
+                found.push(name.to_string());
             }
         }
         for (name, service) in &snapshot.referents.services {

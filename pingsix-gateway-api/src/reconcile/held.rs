@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::crd::SecurityPolicySpec;
 use pingsix_translate::snapshot::{
     BackendTrafficPolicy, IngressSnapshot, Referents, SecurityPolicy, Snapshot,
     config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
@@ -18,7 +17,7 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
-use crate::acceptance::put;
+use crate::acceptance::{may_retain, put};
 use crate::world::{OwnerSnapshot, World};
 
 /// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. Their former
@@ -30,7 +29,7 @@ pub(super) fn hold_back(
     before: &OwnerSnapshot,
     held: &BTreeSet<ObjectKey>,
 ) {
-    let held = &held.iter().filter(|key| may_wait(now, before, key)).cloned().collect::<BTreeSet<_>>();
+    let held = &held.iter().filter(|key| may_retain(now, before, key)).cloned().collect::<BTreeSet<_>>();
     put(now, before, held);
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
@@ -43,45 +42,6 @@ pub(super) fn hold_back(
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
         | (OwnerSnapshot::Ingress(_), OwnerSnapshot::Gateway(_)) => {}
     }
-}
-
-/// Whether an object may count as it was.
-///
-/// A policy that is new, or that has other targets or further protections, may not: its targets may be new as well, or may have
-/// lost another policy at the same time. Requests that no version of the objects leaves open would then reach a backend, or
-/// reach it in plaintext, unverified or without a client certificate.
-fn may_wait(now: &OwnerSnapshot, before: &OwnerSnapshot, key: &ObjectKey) -> bool {
-    let name = &key.name;
-    #[allow(clippy::wildcard_enum_match_arm, reason = "no other kind protects its targets by its references")]
-    match key.kind {
-        Kind::SecurityPolicy => {
-            let [now, before] = [now, before].map(|snapshot| snapshot.security_policies().get(name));
-            now.zip(before).is_some_and(|(now, before)| {
-                let is_kept =
-                    |is_set: fn(&SecurityPolicySpec) -> bool| is_set(&before.spec) || !is_set(&now.spec);
-                now.spec.target_refs == before.spec.target_refs
-                    && is_kept(authenticates)
-                    && is_kept(|spec| spec.authorization.is_some())
-                    && is_kept(|spec| spec.csrf.is_some())
-            })
-        }
-        Kind::BackendTlsPolicy => {
-            let [now, before] = [now, before].map(|snapshot| snapshot.backend_tls_policies()?.get(name));
-            now.zip(before).is_some_and(|(now, before)| now.spec.target_refs == before.spec.target_refs)
-        }
-        Kind::BackendTrafficPolicy => {
-            let [now, before] = [now, before].map(|snapshot| snapshot.backend_traffic_policies().get(name));
-            now.zip(before).is_some_and(|(now, before)| {
-                now.spec.target_refs == before.spec.target_refs && before.spec.tls.is_some()
-            })
-        }
-        _ => true,
-    }
-}
-
-/// Whether a policy demands credentials.
-const fn authenticates(spec: &SecurityPolicySpec) -> bool {
-    spec.api_key_auth.is_some() || spec.basic_auth.is_some() || spec.jwt.is_some()
 }
 
 fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTreeSet<ObjectKey>) {

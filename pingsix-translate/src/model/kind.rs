@@ -153,6 +153,11 @@ impl Kind {
         }
     }
 
+    /// Whether it is a kind of policy.
+    pub const fn is_policy(self) -> bool {
+        self.is_inherited_policy() || matches!(self, Self::BackendTlsPolicy | Self::BackendTrafficPolicy)
+    }
+
     /// Whether it is a kind of policy that Gateways hand down to routes: SecurityPolicy and TrafficPolicy.
     pub const fn is_inherited_policy(self) -> bool {
         matches!(self, Self::SecurityPolicy | Self::TrafficPolicy)

@@ -212,7 +212,7 @@ fn concerns_context(diff: &ReferentsDiff, snapshot: &Snapshot) -> bool {
         || diff.of_config_maps
         || !diff.secrets.is_empty()
         || !diff.reference_grants.is_empty()
-        || diff.quarantined.iter().any(|key| key.kind.is_inherited_policy())
+        || diff.quarantined.iter().any(|key| key.kind.is_policy())
         || diff.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }
 

@@ -116,3 +116,34 @@ fn whoever_mends_something_is_tried_at_once_and_after_probation_all_is_forgotten
     siege.simulation.pass(Duration::from_mins(11));
     assert!(siege.simulation.acceptance.records.is_empty());
 }
+
+#[test]
+fn an_author_of_refused_policies_delays_nobody_and_opens_nothing() {
+    for seed in 0..4 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut siege = Siege::new();
+        siege.simulation.route_in("mallory", "mine", &[Good]);
+        siege.simulation.settle();
+        for turn in 0..1_200 {
+            let name = if seed % 2 == 0 { "poison".to_owned() } else { format!("poison-{turn}") };
+            if random.random_bool(0.8) {
+                siege.simulation.policy_in("mallory", &name, "mine");
+            }
+            if turn % 20 == 0 {
+                siege.change();
+            }
+            siege.turn();
+        }
+        assert!(siege.slowest <= 40, "seed {seed}: {} turns\n{}", siege.slowest, siege.simulation.log);
+        assert!(siege.searching * 4 < siege.turns, "seed {seed}: {} of {}", siege.searching, siege.turns);
+
+        let newest = siege.simulation.newest();
+        let draft = siege.simulation.acceptance.draft(&newest).snapshot;
+        for name in newest.security_policies().keys() {
+            let object = Arc::new(ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() });
+            let source = Origin { object, section: Section::Whole };
+            let is_closed = quarantine(&draft).contains_key(&source);
+            assert!(draft.security_policies().contains_key(name) && is_closed, "seed {seed}: {name}");
+        }
+    }
+}
