@@ -218,9 +218,10 @@ fn an_injected_fault_names_its_policy_and_a_closed_rule_names_none() {
     let no_limit = json!({ "limit": { "requests": 0, "unit": "Minute" } });
     objects.insert(policy("pay", json!({ "rateLimit": { "local": no_limit } })));
     let fixture = Fixture::of(&objects);
-    let answered = |path: &str| match fixture.explain(&Request::get("a.test", path)).answer {
-        Answer::Status { status, by, why } => (status, by, why),
-        other => panic!("{other:?}"),
+    let answered = |path: &str| {
+        let explanation = fixture.explain(&Request::get("a.test", path));
+        let Answer::Status { status, by, why } = explanation.answer else { panic!("{explanation}") };
+        (status, by, why)
     };
     let why = "TrafficPolicy infra/shop injects this fault.".to_owned();
     assert_eq!(answered("/cart"), (503, "PingSIX", why));

@@ -57,7 +57,8 @@ impl ClassPolicies {
         let may_refer_otherwise =
             diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
         let refer = !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty();
-        if !differ.contains(&true) && !(may_refer_otherwise && refer) {
+        let may_differ = differ.contains(&true) || (may_refer_otherwise && refer);
+        if !may_differ {
             return ChangedPolicies::default();
         }
         let before = std::mem::replace(policies, Policies::of_ingresses(snapshot, references));
