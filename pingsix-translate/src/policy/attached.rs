@@ -87,9 +87,9 @@ impl<P: PolicyKind> PolicySpec<P> {
 #[derive(Debug, Default)]
 pub(crate) struct Unserved {
     /// References for requests.
-    pub(crate) requests: Vec<String>,
+    pub(crate) requests: BTreeSet<String>,
     /// References for connections that carry no known requests.
-    pub(crate) connections: Vec<String>,
+    pub(crate) connections: BTreeSet<String>,
 }
 
 /// An object, or one of its sections.

@@ -1,6 +1,6 @@
 //! BackendTLSPolicy: the name that a backend has to prove.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
@@ -70,7 +70,7 @@ impl PolicyKind for BackendTls {
                 "PingSIX sends one name as Host and as server name, so it can verify {hostname} only for requests \
                  that all have this Host, or are given it by a URLRewrite filter. These may have others, and are \
                  answered with an error: {}.",
-                requests.join(", ")
+                joined(requests)
             ),
         ));
         let connections = (!connections.is_empty()).then(|| Refusal::new(
@@ -79,11 +79,15 @@ impl PolicyKind for BackendTls {
             format!(
                 "Only requests are sent to backends over TLS. These connections carry none that is known of, and are \
                  closed: {}.",
-                connections.join(", ")
+                joined(connections)
             ),
         ));
         requests.into_iter().chain(connections).collect()
     }
+}
+
+fn joined(references: &BTreeSet<String>) -> String {
+    references.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The name that PingSIX has to verify, if PingSIX can honour the policy. PingSIX has one store of CA certificates and

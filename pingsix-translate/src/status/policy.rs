@@ -315,10 +315,7 @@ fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
 /// By policy, the backends of attached routes for which the policy counts.
 fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, BackendUses> {
     let mut uses: BTreeMap<Arc<ObjectKey>, BackendUses> = BTreeMap::new();
-    // Messages list the routes, and those of an Ingress have no order in the slab.
-    let mut routes: Vec<&RouteInput> = attached(routes).collect();
-    routes.sort_by_key(|input| (&input.route.key, input.route.part));
-    for input in routes {
+    for input in attached(routes) {
         for used in input.rules.iter().flat_map(|rule| &rule.policies) {
             let of_policy = uses.entry(used.policy.clone()).or_default();
             match &used.outcome {
@@ -327,11 +324,7 @@ fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, BackendUses> {
                     let has_requests = input.route.traffic.has_requests();
                     let Unserved { requests, connections } = &mut of_policy.unserved;
                     let unserved = if has_requests { requests } else { connections };
-                    let reference = format!("{} {}", input.route.key, refusal.at);
-                    // The default backend of an Ingress is a route for each host.
-                    if !unserved.contains(&reference) {
-                        unserved.push(reference);
-                    }
+                    unserved.insert(format!("{} {}", input.route.key, refusal.at));
                 }
             }
         }

@@ -52,8 +52,7 @@ impl World {
                 // Parameters and policies name Secrets, for which there may be grants, and another default class may have
                 // other Ingresses.
                 Kind::IngressClass | Kind::PingsixProxy => return false,
-                kind if kind.is_inherited_policy() => return false,
-                Kind::BackendTrafficPolicy => return false,
+                kind if kind.is_policy() => return false,
                 Kind::ReferenceGrant if may_cross(snapshot) => return false,
                 // The Service of an EndpointSlice determines the update.
                 _ => {}

@@ -52,7 +52,7 @@ impl ClassPolicies {
             !backend_traffic.update(&snapshot.backend_traffic_policies).is_empty(),
             !security.update(&snapshot.security_policies).is_empty(),
             !traffic.update(&snapshot.traffic_policies).is_empty(),
-            diff.quarantined.iter().any(|key| key.kind.is_inherited_policy()),
+            diff.quarantined.iter().any(|key| key.kind.is_policy()),
         ];
         let may_refer_otherwise =
             diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
