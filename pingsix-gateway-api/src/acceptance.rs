@@ -506,18 +506,18 @@ impl Acceptance {
                 let version = only(&search.goal().snapshot, &parts);
                 self.adopted.remove(&source);
                 fault.found.insert(source.clone());
-                self.charge(&parts, &message);
+                self.charge(&parts, &message, search.before());
                 let quarantined = Quarantined { message, retries, parts, version, is_proven: false };
                 self.quarantined.insert(source.clone(), quarantined);
                 AcceptanceOutcome::Found(source)
             }
             Outcome::Parts(parts) => {
-                self.charge(&parts, &message);
+                self.charge(&parts, &message, search.before());
                 self.quarantined.retain(|_, quarantined| quarantined.parts.is_disjoint(&parts));
                 self.adopted.retain(|_, adopted| adopted.quarantined.parts.is_disjoint(&parts));
                 self.held_back.retain(|refused| refused.parts.is_disjoint(&parts));
                 let version = only(&search.goal().snapshot, &parts);
-                let retained = only(search.before(), &parts);
+                let retained = only(&search.before().snapshot, &parts);
                 let is_proven = false;
                 self.held_back.push(RefusedParts {
                     message,

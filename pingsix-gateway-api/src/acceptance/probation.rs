@@ -51,7 +51,7 @@ pub(super) struct Record {
 /// A probation.
 #[derive(Debug)]
 struct OnProbation {
-    /// The last snapshot that PingSIX accepted at its begin.
+    /// The content that PingSIX accepted before the finding.
     content: Content,
     message: Arc<str>,
     /// The end; `None` until the next beat.
@@ -80,16 +80,18 @@ fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
 }
 
 impl Acceptance {
-    /// Charges a finding in these parts.
-    pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, message: &Arc<str>) {
-        let Some(accepted) = &self.accepted else { return };
+    /// Charges a finding in these parts. `before` is accepted content without them.
+    pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, message: &Arc<str>, before: &Content) {
+        if self.accepted.is_none() {
+            return;
+        }
         for namespace in charged(parts) {
             let record = self.records.entry(namespace).or_default();
             record.findings = record.findings.saturating_add(1);
             record.last = None;
             if record.findings > FREE {
-                let content = accepted.content.clone();
-                record.held = Some(OnProbation { content, message: message.clone(), end: None });
+                record.held =
+                    Some(OnProbation { content: before.clone(), message: message.clone(), end: None });
             }
         }
     }
@@ -118,6 +120,8 @@ impl Acceptance {
         {
             let (namespace, OnProbation { content: before, message, .. }) = record;
             let mut parts = differences(newest, &before.snapshot);
+            // Accepted content of a search may have more sources in quarantine than the finding.
+            parts.extend(before.quarantine.keys().map(|source| (*source.object).clone()));
             parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
             let closed = parts.extract_if(.., |part| !may_retain(newest, &before.snapshot, part));
             for part in closed {
@@ -130,7 +134,7 @@ impl Acceptance {
             for source in sources {
                 content.quarantine.remove(&source);
             }
-            for (source, message) in before.quarantine.iter().filter(|(source, _)| is_of_them(source)) {
+            for source in before.quarantine.keys().filter(is_of_them) {
                 content.quarantine.insert(source.clone(), message.clone());
             }
             waiting.extend(parts.into_iter().map(|part| (part, message.clone())));

@@ -84,6 +84,8 @@ pub(super) struct Search {
     trial: Trial,
     /// The parts of the current group.
     group: Option<BTreeSet<ObjectKey>>,
+    /// Whether the rules of the current group are innocent, so that its other sources are suspected.
+    suspects_referents: bool,
     /// The base before the search within a group.
     before: Option<Content>,
     /// The known facts.
@@ -160,6 +162,7 @@ impl Search {
             goal,
             trial: Trial::Base,
             group: None,
+            suspects_referents: false,
             before: None,
             named: clues.named,
             unjudged: clues.unjudged,
@@ -231,9 +234,9 @@ impl Search {
         &self.goal
     }
 
-    /// The former version of the parts in the finding.
-    pub(super) fn before(&self) -> &OwnerSnapshot {
-        &self.before.as_ref().unwrap_or(&self.base).snapshot
+    /// The accepted content without the parts in the finding.
+    pub(super) fn before(&self) -> &Content {
+        self.before.as_ref().unwrap_or(&self.base)
     }
 
     /// Sources in quarantine that turned out to be found by mistake.
@@ -296,7 +299,17 @@ impl Search {
                         self.suspects = vec![Step::Put(group)];
                         return self.try_base();
                     }
-                    // PingSIX refuses the group although all its sources are in quarantine.
+                    // PingSIX refuses the group although all its rules are in quarantine.
+                    if let Some(before) = self.before.clone().filter(|_| !self.suspects_referents) {
+                        let (referents, rules) = self.sources_of(&group);
+                        if !referents.is_empty() && !rules.is_empty() {
+                            self.suspects_referents = true;
+                            self.base = before;
+                            self.suspect_sources(group, referents);
+                            return self.try_base();
+                        }
+                    }
+                    // All other sources are in quarantine as well.
                     return Outcome::Parts(group);
                 }
                 // Everything is refused, even without them.
@@ -375,7 +388,8 @@ impl Search {
                 }
                 [Step::Put(group)] => {
                     let group = group.clone();
-                    let of_group: BTreeSet<Origin> = self.sources_of(&group).collect();
+                    self.suspects_referents = false;
+                    let of_group = self.first_sources_of(&group);
                     // Quarantine may not help: parts of the group may have no source, or be in quarantine already.
                     let is_doubtful = group.iter().any(|part| {
                         let of_part = sources(&self.goal.snapshot, part);
@@ -391,13 +405,7 @@ impl Search {
                         }
                         (Some(_), _) => {}
                     }
-                    let whole = self.with(&[Step::Put(group.clone())]);
-                    self.before = Some(std::mem::replace(&mut self.base, whole));
-                    for source in &of_group {
-                        self.base.quarantine.insert(source.clone(), placeholder_message());
-                    }
-                    self.suspects = of_group.into_iter().map(Step::Release).collect();
-                    self.group = Some(group);
+                    self.suspect_sources(group, of_group);
                     if is_doubtful {
                         return self.try_base();
                     }
@@ -410,6 +418,17 @@ impl Search {
                 }
             }
         }
+    }
+
+    /// Searches within a group: its parts become what they are in the goal, with these sources in quarantine.
+    fn suspect_sources(&mut self, group: BTreeSet<ObjectKey>, sources: BTreeSet<Origin>) {
+        let whole = self.with(&[Step::Put(group.clone())]);
+        self.before = Some(std::mem::replace(&mut self.base, whole));
+        for source in &sources {
+            self.base.quarantine.insert(source.clone(), placeholder_message());
+        }
+        self.suspects = sources.into_iter().map(Step::Release).collect();
+        self.group = Some(group);
     }
 
     /// Divides the suspects: named ones from all others, or into halves.
@@ -444,18 +463,22 @@ impl Search {
     fn weight(&self, step: &Step) -> usize {
         match step {
             Step::Release(_) => 1,
-            Step::Put(group) => self.sources_of(group).count().max(1).next_power_of_two(),
+            Step::Put(group) => self.first_sources_of(group).len().max(1).next_power_of_two(),
         }
     }
 
-    /// The sources of a group that can be put into quarantine: rules, or the referenced objects without rules. A
-    /// Service in quarantine suppresses its rules, so both at once would hide the culprit.
-    fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> impl Iterator<Item = Origin> + use<> {
-        let of_parts: BTreeSet<Origin> =
-            group.iter().flat_map(|part| sources(&self.goal.snapshot, part)).collect();
-        let free = of_parts.into_iter().filter(|source| !self.goal.quarantine.contains_key(source));
-        let (referents, rules): (Vec<_>, Vec<_>) = free.partition(|source| source.section == Section::Whole);
-        if rules.is_empty() { referents.into_iter() } else { rules.into_iter() }
+    /// The sources of a group that are suspected first: rules, or the referents without rules. A Service or policy in
+    /// quarantine suppresses its rules, so both at once would hide the culprit.
+    fn first_sources_of(&self, group: &BTreeSet<ObjectKey>) -> BTreeSet<Origin> {
+        let (referents, rules) = self.sources_of(group);
+        if rules.is_empty() { referents } else { rules }
+    }
+
+    /// The sources of a group that can be put into quarantine: referents, and rules.
+    fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> (BTreeSet<Origin>, BTreeSet<Origin>) {
+        let of_parts = group.iter().flat_map(|part| sources(&self.goal.snapshot, part));
+        let free = of_parts.filter(|source| !self.goal.quarantine.contains_key(source));
+        free.partition(|source| source.section == Section::Whole)
     }
 
     /// The base with these steps applied.
