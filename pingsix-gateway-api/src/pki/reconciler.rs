@@ -77,7 +77,7 @@ pub struct IssuedIdentity {
     pub identity: FeedIdentity,
     /// The time of the next check, even if the authorities stay.
     pub renewal: Option<Timestamp>,
-    /// The edition of the identity, for [told](FeedAuthority::told) after every data plane has its identity.
+    /// The edition of the identity, for [`report_edition`](FeedAuthority::report_edition) after every data plane has its identity.
     pub edition: Edition,
 }
 
