@@ -116,10 +116,10 @@ fn a_rule_is_told_of_older_ones_only_if_there_are_any() {
     assert_eq!(
         told(2),
         [
-            "HTTPRoute shop/large spec.rules[0]: Data plane shop/gateway has no room for the rule: even without any \
-             other, its documents would exceed its budget of 10000 bytes and 2 matcher entries.",
-            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: even without any \
-             other, its documents would exceed its budget of 10000 bytes and 2 matcher entries.",
+            "HTTPRoute shop/large spec.rules[0]: Data plane shop/gateway has no room for the rule: the documents \
+             of the rule alone exceed its budget of 10000 bytes and 2 matcher entries.",
+            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: the documents \
+             of the rule alone exceed its budget of 10000 bytes and 2 matcher entries.",
         ]
     );
     assert_eq!(
