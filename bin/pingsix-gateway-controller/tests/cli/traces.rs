@@ -152,7 +152,7 @@ async fn an_unreachable_collector_is_logged_once_and_delays_no_work() {
     let mut controller = shop.controller(&["--debug-address=off", url], &[EARLY_EXPORT]);
     let health = controller.address_of("health");
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
-    let complaint = "traces cannot be sent; they are lost until they can be";
+    let complaint = "cannot export traces; spans are dropped until the collector answers";
     controller.line(|line| line["message"] == complaint);
     // Each is reconciled and so causes spans.
     for name in ["one", "two", "three"] {
