@@ -391,7 +391,7 @@ impl OfIngressClass {
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();
-        self.hosts.tell(key, ingress, &mut problems);
+        self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress));
         let mut routes = normalise_ingress(key, ingress, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));

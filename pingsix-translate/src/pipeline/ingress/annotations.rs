@@ -24,7 +24,7 @@ const DOMAINS: [&str; 10] = [
 /// was meant to turn away.
 pub(super) fn warn_of_annotations(key: &Arc<ObjectKey>, ingress: &Ingress) -> Option<Problem> {
     let annotations = ingress.metadata.annotations.as_ref()?;
-    let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(|name| is_obeyed(name)).collect();
+    let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(|name| is_foreign(name)).collect();
     let (are, they_ask) = if ignored.len() == 1 { ("is", "it asks") } else { ("are", "they ask") };
     (!ignored.is_empty()).then(|| Problem {
         object: key.clone(),
@@ -38,7 +38,7 @@ pub(super) fn warn_of_annotations(key: &Arc<ObjectKey>, ingress: &Ingress) -> Op
     })
 }
 
-fn is_obeyed(annotation: &str) -> bool {
+fn is_foreign(annotation: &str) -> bool {
     let Some((domain, name)) = annotation.split_once('/') else { return false };
     let within =
         |parent: &str| domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));

@@ -232,24 +232,24 @@ impl Hosts {
     }
 
     /// The refusals of an Ingress, and the Ingresses of other namespaces that share its hosts.
-    pub(super) fn tell(&self, key: &Arc<ObjectKey>, ingress: &Ingress, problems: &mut Vec<Problem>) {
+    pub(super) fn report(&self, key: &Arc<ObjectKey>, ingress: &Ingress, problems: &mut Vec<Problem>) {
         let namespace = &key.name.namespace;
-        let mut telling = Telling { problems, key, one_by_one: 0, others: None };
+        let mut host_problems = HostProblems { problems, key, one_by_one: 0, others: None };
         let mut to_read = BTreeSet::new();
         for (host, place) in hosts_of(ingress) {
             if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
                 // The verdict on certificates is part of theirs.
                 if !matches!(place, HostSource::Tls { .. }) {
-                    telling.tell(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
+                    host_problems.add(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
                 }
             } else if !to_read.contains(&host)
                 && let Some(message) = self.shared(&host, namespace)
             {
-                telling.tell(Severity::Warning, Reason::HostShared, place, || message);
+                host_problems.add(Severity::Warning, Reason::HostShared, place, || message);
                 to_read.insert(host);
             }
         }
-        telling.tell_others();
+        host_problems.finish();
     }
 
     /// The wildcard hosts that cover this one. A host has paths of its own in front of those for every host, and a
@@ -364,7 +364,7 @@ fn refused(host: &Host, owner: &ObjectKey) -> String {
 }
 
 /// The verdict of an Ingress on its hosts. An Ingress may have thousands of hosts, so only the first few are named.
-struct Telling<'p> {
+struct HostProblems<'p> {
     problems: &'p mut Vec<Problem>,
     key: &'p Arc<ObjectKey>,
     one_by_one: usize,
@@ -372,10 +372,10 @@ struct Telling<'p> {
     others: Option<(Severity, Reason, HostSource, usize)>,
 }
 
-impl Telling<'_> {
+impl HostProblems<'_> {
     const ONE_BY_ONE: usize = 8;
 
-    fn tell(
+    fn add(
         &mut self,
         severity: Severity,
         reason: Reason,
@@ -397,7 +397,7 @@ impl Telling<'_> {
         });
     }
 
-    fn tell_others(self) {
+    fn finish(self) {
         let Some((severity, reason, place, count)) = self.others else { return };
         let (object, field) = (self.key.clone(), place.field());
         let message =

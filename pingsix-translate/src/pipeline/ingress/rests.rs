@@ -46,7 +46,9 @@ struct Claim {
 
 /// The contribution of the routes of an Ingress to the rests of hosts, and the Ingress if one route is to its default
 /// backend.
-fn said<'r>(routes: impl Iterator<Item = &'r Route>) -> (BTreeSet<(&'r Hostname, Claim)>, Option<AgedKey>) {
+fn claims_of<'r>(
+    routes: impl Iterator<Item = &'r Route>,
+) -> (BTreeSet<(&'r Hostname, Claim)>, Option<AgedKey>) {
     let (mut claims, mut default) = (BTreeSet::new(), None);
     for route in routes {
         let ingress = AgedKey { age: route.age, key: route.key.clone() };
@@ -65,8 +67,8 @@ fn said<'r>(routes: impl Iterator<Item = &'r Route>) -> (BTreeSet<(&'r Hostname,
 impl Rests {
     /// Replaces the routes of an Ingress.
     pub(super) fn replace<'r>(&mut self, before: impl Iterator<Item = &'r Route>, now: &'r [Route]) {
-        let (old, old_default) = said(before);
-        let (new, new_default) = said(now.iter());
+        let (old, old_default) = claims_of(before);
+        let (new, new_default) = claims_of(now.iter());
         for (host, claim) in old.difference(&new) {
             self.dirty.insert((*host).clone());
             let Some(claims) = self.by_host.get_mut(*host) else { continue };

@@ -134,14 +134,14 @@ impl Entry<'_> {
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
         let shown = Arc::new(PresentedCertificate { certificate, by, age: self.age });
         let document = shown.document();
-        let mut told = NameProblems { problems, one_by_one: 0, others: 0, severest: None };
+        let mut name_problems = NameProblems { problems, one_by_one: 0, others: 0, severest: None };
         let (mut is_shown, mut beyond) = (false, FirstNames::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
                 Ok(name) => match hosts.other_owner(Some(&name), &self.key.name.namespace) {
                     None => ServerName::Named(name),
                     Some(owner) => {
-                        told.tell(Severity::Error, Reason::HostNotOwned, || {
+                        name_problems.add(Severity::Error, Reason::HostNotOwned, || {
                             let message = format!(
                                 "The certificate is not shown for \"{name}\", which belongs to namespace {}: {owner} is \
                                  the oldest Ingress that names it.",
@@ -153,7 +153,7 @@ impl Entry<'_> {
                     }
                 },
                 Err((host, flaw)) => {
-                    told.tell(Severity::Error, Reason::UnsupportedValue, || {
+                    name_problems.add(Severity::Error, Reason::UnsupportedValue, || {
                         let message = format!("\"{host}\" is not a name a client could ask for: {flaw}.");
                         Refusal::new(self.field_of(at), Reason::UnsupportedValue, message).of(self.key)
                     });
@@ -163,7 +163,7 @@ impl Entry<'_> {
             match taken.names.entry(name) {
                 // One certificate may serve several Ingresses, each of which names it.
                 map::Entry::Occupied(entry) if entry.get().certificate.is_same(&shown.certificate) => {}
-                map::Entry::Occupied(entry) => told.tell(Severity::Warning, Reason::Shadowed, || {
+                map::Entry::Occupied(entry) => name_problems.add(Severity::Warning, Reason::Shadowed, || {
                     let origin = entry.get().by.origin();
                     let message = format!(
                         "The certificate is not shown for \"{}\": {} of {} has one for it and comes first.",
@@ -180,7 +180,7 @@ impl Entry<'_> {
                 map::Entry::Vacant(entry) => beyond.add(entry.key()),
             }
         }
-        told.tell_others(self);
+        name_problems.finish(self);
         if beyond.count > 0 {
             let message = beyond_name_bytes(&shown.certificate.secret, &beyond);
             problems.push(Refusal::new(self.field(), Reason::UnsupportedValue, message).of(self.key));
@@ -231,7 +231,7 @@ struct NameProblems<'p> {
 impl NameProblems<'_> {
     const ONE_BY_ONE: usize = 8;
 
-    fn tell(&mut self, severity: Severity, reason: Reason, problem: impl FnOnce() -> Problem) {
+    fn add(&mut self, severity: Severity, reason: Reason, problem: impl FnOnce() -> Problem) {
         if self.one_by_one < Self::ONE_BY_ONE {
             self.one_by_one += 1;
             self.problems.push(problem());
@@ -243,7 +243,7 @@ impl NameProblems<'_> {
         }
     }
 
-    fn tell_others(self, entry: &Entry<'_>) {
+    fn finish(self, entry: &Entry<'_>) {
         let Some((severity, reason)) = self.severest else { return };
         let message =
             format!("The certificate is not shown for {} other names of the entry either.", self.others);

@@ -101,8 +101,8 @@ impl Reader<'_> {
         }
         keys.sort_unstable();
         keys.dedup();
-        let Place { header, query } =
-            self.place(auth.extract_from.as_ref(), &at.child("extractFrom"), "apikey");
+        let CredentialLocation { header, query } =
+            self.credential_location(auth.extract_from.as_ref(), &at.child("extractFrom"), "apikey");
         KeyAuth { header, query, key: None, keys, hide_credentials: auth.sanitize }
     }
 
@@ -172,8 +172,8 @@ impl Reader<'_> {
         required_claims.extend(jwt.audience.iter().map(|_| "aud".to_owned()));
         required_claims.sort_unstable();
         required_claims.dedup();
-        let Place { header, query } =
-            self.place(jwt.extract_from.as_ref(), &at.child("extractFrom"), "authorization");
+        let CredentialLocation { header, query } =
+            self.credential_location(jwt.extract_from.as_ref(), &at.child("extractFrom"), "authorization");
         Some(JwtAuth {
             header,
             query,
@@ -191,9 +191,14 @@ impl Reader<'_> {
         })
     }
 
-    fn place(&mut self, from: Option<&ExtractFrom>, at: &FieldPath, default: &str) -> Place {
+    fn credential_location(
+        &mut self,
+        from: Option<&ExtractFrom>,
+        at: &FieldPath,
+        default: &str,
+    ) -> CredentialLocation {
         let Some(ExtractFrom { headers, params }) = from else {
-            return Place { header: default.to_owned(), query: String::new() };
+            return CredentialLocation { header: default.to_owned(), query: String::new() };
         };
         if headers.len() > 1 || params.len() > 1 {
             let message = "PingSIX looks into one header and one query parameter.";
@@ -211,12 +216,12 @@ impl Reader<'_> {
             self.flaw(at.child("params").index(0), "The name of a query parameter is empty.");
         }
         let first = |names: &[String]| names.first().cloned().unwrap_or_default();
-        Place { header: first(headers), query: first(params) }
+        CredentialLocation { header: first(headers), query: first(params) }
     }
 }
 
-/// Where requests have a credential. An empty name stands for nowhere.
-struct Place {
+/// The location of a credential in requests. An empty name stands for no location.
+struct CredentialLocation {
     header: String,
     query: String,
 }
