@@ -203,10 +203,7 @@ impl Objects {
         &self,
         is_target: impl Fn(&ObjectKey) -> bool,
     ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
-        let policies = self.security_policies.iter().filter(|(name, policy)| {
-            targets_of_security_policy(policy, &name.namespace).iter().any(&is_target)
-        });
-        policies.map(|(name, policy)| (name.clone(), policy.clone())).collect()
+        policies_with(&self.security_policies, targets_of_security_policy, is_target)
     }
 
     /// The TrafficPolicies with such a target.
@@ -214,10 +211,7 @@ impl Objects {
         &self,
         is_target: impl Fn(&ObjectKey) -> bool,
     ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
-        let policies = self.traffic_policies.iter().filter(|(name, policy)| {
-            targets_of_traffic_policy(policy, &name.namespace).iter().any(&is_target)
-        });
-        policies.map(|(name, policy)| (name.clone(), policy.clone())).collect()
+        policies_with(&self.traffic_policies, targets_of_traffic_policy, is_target)
     }
 
     fn referents(&self, names: &ReferentNames) -> Referents {
@@ -255,6 +249,17 @@ impl Objects {
             own_addresses: OwnAddresses::new(),
         }
     }
+}
+
+/// The policies of a kind with such a target.
+fn policies_with<P>(
+    policies: &BTreeMap<ObjectName, Arc<P>>,
+    targets: fn(&P, &Arc<str>) -> BTreeSet<ObjectKey>,
+    is_target: impl Fn(&ObjectKey) -> bool,
+) -> SharedMap<ObjectName, Arc<P>> {
+    let targeted =
+        policies.iter().filter(|(name, policy)| targets(policy, &name.namespace).iter().any(&is_target));
+    targeted.map(|(name, policy)| (name.clone(), policy.clone())).collect()
 }
 
 impl ReferentNames {

@@ -21,10 +21,8 @@ pub(super) fn limit_ports(listeners: &mut [Listener], limit: usize) {
         if ports.len() < limit {
             ports.insert(listener.port);
         } else if !ports.contains(&listener.port) {
-            let message = format!(
-                "A managed Gateway has at most {limit} ports, and earlier \
-             listeners use them."
-            );
+            let message =
+                format!("A managed Gateway has at most {limit} ports, and earlier listeners use them.");
             let refusal = Refusal::new(listener.at().child("port"), Reason::PortUnavailable, message);
             listener.state = ListenerState::Refused { refusal };
         }

@@ -193,10 +193,7 @@ fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (Conditi
         (false, true, _) => (ConditionStatus::True, format!("These listeners are not valid: {names}.")),
         (false, false, true) => (
             ConditionStatus::True,
-            format!(
-                "Only listeners of ListenerSets are valid. Invalid listeners of the Gateway: \
-             {names}."
-            ),
+            format!("Only listeners of ListenerSets are valid. Invalid listeners of the Gateway: {names}."),
         ),
         (false, false, false) => (ConditionStatus::False, format!("No listener is valid: {names}.")),
     };

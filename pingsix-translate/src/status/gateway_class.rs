@@ -37,9 +37,8 @@ impl GatewayClassVerdict {
     pub fn without_data_planes(mut self) -> Self {
         let accepted = self.conditions.get(ConditionType::Accepted).cloned();
         if let Some(accepted) = accepted.filter(|_| self.is_managed) {
-            let message = "The class is accepted. Its parameters ask for managed data planes, and \
-             this controller was started without feed.endpoint, so Gateways of the class are not \
-             programmed.";
+            let message = "The class is accepted. Its parameters ask for managed data planes, and this controller was \
+                           started without feed.endpoint, so Gateways of the class are not programmed.";
             self.conditions.set(Condition { message: message.to_owned(), ..accepted });
             self.supported_features.clear();
         }
