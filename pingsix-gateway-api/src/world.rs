@@ -22,7 +22,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyRoute, Pool, Proxies};
+use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Pool, Proxies};
 use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects, for_each_kind};
 
@@ -109,6 +109,11 @@ macro_rules! world {
             /// The objects of a kind that concern a target.
             fn members(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
                 match kind { $(Kind::$kind => self.$field.members(target).collect(),)+ }
+            }
+
+            /// The objects of a kind that depend on a target.
+            fn dependents(&self, kind: Kind, target: &Target) -> Vec<&ObjectName> {
+                match kind { $(Kind::$kind => self.$field.dependents(target).collect(),)+ }
             }
 
             /// Whether one of these objects of a kind depends on a target.
@@ -247,6 +252,11 @@ impl World {
     /// The route with this key, if it exists and is decodable.
     fn route(&self, key: &ObjectKey) -> Option<AnyRoute> {
         AnyRoute::of(self.object(key)?)
+    }
+
+    /// The policy with this key, if it exists and is decodable.
+    fn policy(&self, key: &ObjectKey) -> Option<AnyPolicy> {
+        AnyPolicy::of(self.object(key)?)
     }
 
     /// The existing, decodable PingsixProxies with these names.

@@ -34,7 +34,8 @@ use crate::model::{ObjectKey, PolicyPlugins};
 use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
-use crate::snapshot::{IngressSnapshot, Snapshot};
+use crate::shared_map::SharedMap;
+use crate::snapshot::AnyPolicy;
 
 /// The policies of a snapshot: a field for each kind. Methods name each field, so that the compiler finds all of them.
 #[derive(Debug, Default)]
@@ -46,22 +47,12 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    pub(crate) fn new(snapshot: &Snapshot, references: &References<'_>) -> Self {
+    pub(crate) fn new(policies: &SharedMap<ObjectKey, AnyPolicy>, references: &References<'_>) -> Self {
         Self {
-            backend_tls: AttachedPolicies::new(&snapshot.backend_tls_policies, references),
-            backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
-            security: AttachedPolicies::new(&snapshot.security_policies, references),
-            traffic: AttachedPolicies::new(&snapshot.traffic_policies, references),
-        }
-    }
-
-    /// The policies of Ingresses and their backends. BackendTLSPolicies are for Gateway API alone.
-    pub(crate) fn of_ingresses(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
-        Self {
-            backend_tls: AttachedPolicies::default(),
-            backend_traffic: AttachedPolicies::new(&snapshot.backend_traffic_policies, references),
-            security: AttachedPolicies::new(&snapshot.security_policies, references),
-            traffic: AttachedPolicies::new(&snapshot.traffic_policies, references),
+            backend_tls: AttachedPolicies::new(policies, references),
+            backend_traffic: AttachedPolicies::new(policies, references),
+            security: AttachedPolicies::new(policies, references),
+            traffic: AttachedPolicies::new(policies, references),
         }
     }
 

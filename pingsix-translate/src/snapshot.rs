@@ -7,6 +7,7 @@ mod ingress;
 mod kinds;
 mod metadata;
 mod objects;
+mod policy_object;
 mod pool;
 mod references;
 mod route_spec;
@@ -27,14 +28,12 @@ pub use kinds::*;
 pub use metadata::{Identified, Metadata, OfKind};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
+pub use policy_object::{AnyPolicy, PolicyObject, TargetRef};
 pub use pool::Pool;
 pub(crate) use references::named_referent;
 pub use references::{
-    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy,
-    service_of_slice, services_of_backend_traffic_policy, services_of_ingress, services_of_policy,
-    targets_of_security_policy, targets_of_traffic_policy,
+    config_maps_of_gateway, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
 };
 pub use route_spec::{AnyRoute, GrpcRoute, HttpRoute, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use routes::RouteObject;
@@ -57,14 +56,9 @@ pub struct Snapshot {
     pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
     /// Routes of all kinds with a parentRef to the Gateway or one of its ListenerSets, by kind, then by name.
     pub routes: SharedMap<ObjectKey, AnyRoute>,
-    /// BackendTLSPolicies in the namespaces of the Services that routes name, by name.
-    pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
-    /// BackendTrafficPolicies in the same namespaces, by name.
-    pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    /// SecurityPolicies that target the Gateway, one of its ListenerSets or one of the routes, by name.
-    pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
-    /// TrafficPolicies with such targets, by name.
-    pub traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>>,
+    /// Policies of all kinds that target the Gateway, one of its ListenerSets, one of the routes or a Service to which one of
+    /// them refers, by kind, then by name.
+    pub policies: SharedMap<ObjectKey, AnyPolicy>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -155,63 +149,17 @@ impl Objects {
         let class = self.gateway_classes.get(&ObjectName::new("", object.spec.gateway_class_name.as_str()));
         names.proxies.extend(class.and_then(|class| proxy_of_class(class)));
         names.proxies.extend(proxy_of_gateway(object, &gateway.namespace));
-        let service_namespaces: BTreeSet<&Arc<str>> =
-            names.services.iter().map(|service| &service.namespace).collect();
-        let is_target = |target: &ObjectKey| {
+        let policies = names.policies(self.policies(), |target| {
             parents.contains(target) || (target.kind.is_route() && routes.contains_key(target))
-        };
-        let security_policies = self.security_policies_with(is_target);
-        let traffic_policies = self.traffic_policies_with(is_target);
-        let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
-            .backend_tls_policies
-            .iter()
-            .filter(|(name, _)| service_namespaces.contains(&name.namespace))
-            .map(|(name, policy)| (name.clone(), policy.clone()))
-            .collect();
-        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
-        names.of_security_policies(&security_policies);
-        names.of_backend_traffic_policies(&backend_traffic_policies);
-        for (name, policy) in &backend_tls_policies {
-            names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
-        }
+        });
         Some(Snapshot {
             gateway: object.clone(),
             class: class.cloned(),
             listener_sets,
             routes,
-            backend_tls_policies,
-            backend_traffic_policies,
-            security_policies,
-            traffic_policies,
+            policies,
             referents: self.referents(&names),
         })
-    }
-
-    /// The BackendTrafficPolicies in the namespaces of Services.
-    fn backend_traffic_policies_of(
-        &self,
-        services: &BTreeSet<ObjectName>,
-    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
-        let namespaces: BTreeSet<&Arc<str>> = services.iter().map(|service| &service.namespace).collect();
-        let policies = self.backend_traffic_policies.iter();
-        let of_namespaces = policies.filter(|(name, _)| namespaces.contains(&name.namespace));
-        of_namespaces.map(|(name, policy)| (name.clone(), policy.clone())).collect()
-    }
-
-    /// The SecurityPolicies with such a target.
-    fn security_policies_with(
-        &self,
-        is_target: impl Fn(&ObjectKey) -> bool,
-    ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
-        policies_with(&self.security_policies, targets_of_security_policy, is_target)
-    }
-
-    /// The TrafficPolicies with such a target.
-    fn traffic_policies_with(
-        &self,
-        is_target: impl Fn(&ObjectKey) -> bool,
-    ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
-        policies_with(&self.traffic_policies, targets_of_traffic_policy, is_target)
     }
 
     fn referents(&self, names: &ReferentNames) -> Referents {
@@ -251,31 +199,24 @@ impl Objects {
     }
 }
 
-/// The policies of a kind with such a target.
-fn policies_with<P>(
-    policies: &BTreeMap<ObjectName, Arc<P>>,
-    targets: fn(&P, &Arc<str>) -> BTreeSet<ObjectKey>,
-    is_target: impl Fn(&ObjectKey) -> bool,
-) -> SharedMap<ObjectName, Arc<P>> {
-    let targeted =
-        policies.iter().filter(|(name, policy)| targets(policy, &name.namespace).iter().any(&is_target));
-    targeted.map(|(name, policy)| (name.clone(), policy.clone())).collect()
-}
-
 impl ReferentNames {
-    /// Adds the Secrets of policies.
-    fn of_backend_traffic_policies(&mut self, policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>) {
-        for (name, policy) in policies {
-            self.secrets.extend(secret_of_backend_traffic_policy(policy, &name.namespace));
+    /// The policies with such a target, or with one of the Services as a target. Adds the names of their referents.
+    fn policies(
+        &mut self,
+        policies: impl Iterator<Item = AnyPolicy>,
+        is_target: impl Fn(&ObjectKey) -> bool,
+    ) -> SharedMap<ObjectKey, AnyPolicy> {
+        let is_service =
+            |target: &ObjectKey| target.kind == Kind::Service && self.services.contains(&target.name);
+        let is_target = |target: &ObjectKey| is_service(target) || is_target(target);
+        let policies = policies.filter(|policy| policy.targets().iter().any(&is_target));
+        let policies: SharedMap<ObjectKey, AnyPolicy> =
+            policies.map(|policy| (policy.key(), policy)).collect();
+        for ObjectKey { kind, name } in policies.values().flat_map(AnyPolicy::references) {
+            let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
+            names.insert(name);
         }
-    }
-
-    /// Adds the Secrets and ConfigMaps of policies.
-    fn of_security_policies(&mut self, policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>) {
-        for (name, policy) in policies {
-            self.secrets.extend(secrets_of_security_policy(policy, &name.namespace));
-            self.config_maps.extend(config_map_of_security_policy(policy, &name.namespace));
-        }
+        policies
     }
 
     /// The routes with one of these parents. Adds the names of their referents.

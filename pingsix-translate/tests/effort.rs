@@ -11,11 +11,12 @@ mod ingress_policies;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents, TrafficPolicy,
+    AnyPolicy, AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, HttpRoute, Namespace, Referents,
+    TrafficPolicy,
 };
 use pingsix_translate::{
-    Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Snapshot, Translation, TranslationMode,
-    Translator, translate,
+    Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, SharedMap, Snapshot, Translation,
+    TranslationMode, Translator, translate,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -291,6 +292,11 @@ fn a_grant_concerns_the_routes_that_it_is_for() {
     assert_eq!(nobody, (part(0), 0));
 }
 
+fn put_policy(policies: &mut SharedMap<ObjectKey, AnyPolicy>, policy: impl Into<AnyPolicy>) {
+    let policy = policy.into();
+    policies.insert(policy.key(), policy);
+}
+
 #[test]
 fn a_policy_concerns_the_routes_that_refer_to_its_service() {
     let policy: Arc<BackendTlsPolicy> = object(json!({
@@ -301,7 +307,7 @@ fn a_policy_concerns_the_routes_that_refer_to_its_service() {
         },
     }));
     let change = WarmTranslator::new().change(|world| {
-        world.backend_tls_policies.insert(ObjectName::new("team-3", "tls"), policy);
+        put_policy(&mut world.policies, policy);
     });
     assert_eq!(change, (part(ROUTES), ROUTES + 2));
 }
@@ -320,7 +326,7 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
     let mut warm = WarmTranslator::new();
     for retries in [2, 3] {
         let change = warm.change(|world| {
-            world.backend_traffic_policies.insert(ObjectName::new("team-3", "traffic"), policy(retries));
+            put_policy(&mut world.policies, policy(retries));
         });
         assert_eq!(change.0, part(ROUTES));
     }
@@ -328,7 +334,6 @@ fn settings_concern_the_routes_that_refer_to_the_service() {
 
 #[test]
 fn a_limit_of_a_route_is_its_rules_and_one_service_and_another_limit_is_the_service() {
-    let name = || ObjectName::new("team-3", "limit");
     let limit = |requests: u32| -> Arc<TrafficPolicy> {
         object(json!({
             "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
@@ -339,19 +344,20 @@ fn a_limit_of_a_route_is_its_rules_and_one_service_and_another_limit_is_the_serv
             },
         }))
     };
+    let key = ObjectKey::new(Kind::TrafficPolicy, "team-3", "limit");
     let mut warm = WarmTranslator::new();
     let came = warm.change(|world| {
-        world.traffic_policies.insert(name(), limit(3));
+        put_policy(&mut world.policies, limit(3));
     });
     // Two Routes, and the service.
     assert_eq!(came, (part(1), 3));
-    warm.world.traffic_policies.insert(name(), limit(3));
+    put_policy(&mut warm.world.policies, limit(3));
     warm.change(|_| {});
     let changed = warm.change(|world| {
-        world.traffic_policies.insert(name(), limit(4));
+        put_policy(&mut world.policies, limit(4));
     });
     assert_eq!(changed, (part(0), 1));
-    let gone = warm.change(|world| assert!(world.traffic_policies.remove(&name())));
+    let gone = warm.change(|world| assert!(world.policies.remove(&key)));
     assert_eq!(gone, (part(1), 3));
 }
 

@@ -12,7 +12,7 @@ use pingsix_gateway_api::{
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{AnyRoute, Gateway, Proxies, parent_of_listener_set};
+use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts,
     judge_gateway_class, judge_pingsix_proxy, with_delivery,
@@ -114,21 +114,8 @@ impl Translated {
         for route in manifests.objects.routes() {
             translated.check_parents(manifests, &route);
         }
-        for (name, policy) in manifests.objects.backend_tls_policies() {
-            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
-            translated.check_targets(manifests, Kind::BackendTlsPolicy, name, targets);
-        }
-        for (name, policy) in manifests.objects.backend_traffic_policies() {
-            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
-            translated.check_targets(manifests, Kind::BackendTrafficPolicy, name, targets);
-        }
-        for (name, policy) in manifests.objects.security_policies() {
-            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
-            translated.check_targets(manifests, Kind::SecurityPolicy, name, targets);
-        }
-        for (name, policy) in manifests.objects.traffic_policies() {
-            let targets = policy.spec.target_refs.iter().map(|target| (&*target.kind, &*target.name));
-            translated.check_targets(manifests, Kind::TrafficPolicy, name, targets);
+        for policy in manifests.objects.policies() {
+            translated.check_targets(manifests, &policy);
         }
         if !options.stream {
             translated.hint_at_streams(manifests);
@@ -371,18 +358,13 @@ impl Translated {
 
     /// Reports a policy without an effect. In a cluster, such a policy has no status, and its author would take the traffic
     /// for protected.
-    fn check_targets<'t>(
-        &mut self,
-        manifests: &Manifests,
-        kind: Kind,
-        name: &ObjectName,
-        targets: impl Iterator<Item = (&'t str, &'t str)>,
-    ) {
-        let object = ObjectKey { kind, name: name.clone() };
+    fn check_targets(&mut self, manifests: &Manifests, policy: &AnyPolicy) {
+        let object = policy.key();
         if self.policies.contains_key(&object) {
             return;
         }
-        let targets: Vec<String> = targets.map(|(kind, name)| format!("{kind} {name}")).collect();
+        let targets = policy.target_refs().into_iter();
+        let targets: Vec<String> = targets.map(|target| format!("{} {}", target.kind, target.name)).collect();
         let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
         self.report(
             manifests,
@@ -391,12 +373,12 @@ impl Translated {
             Fault {
                 field: "spec.targetRefs".to_owned(),
                 reason: reason::NO_TARGET,
-                message: if kind == Kind::BackendTrafficPolicy {
+                message: if object.kind == Kind::BackendTrafficPolicy {
                     format!(
                         "The policy has no effect: no attached route or Ingress served here refers to a Service it targets \
                          ({targets})."
                     )
-                } else if kind.is_inherited_policy() {
+                } else if object.kind.is_inherited_policy() {
                     format!(
                         "The policy has no effect: no Gateway, ListenerSet, attached route or Ingress served here is a \
                          target of it ({targets})."

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, EndpointSlice, Identified, IngressSnapshot, Referents, Snapshot,
+    AnyPolicy, AnyRoute, EndpointSlice, Identified, IngressSnapshot, Referents, Snapshot,
 };
 use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -43,6 +43,16 @@ impl Part for AnyRoute {
     }
 }
 
+impl Part for AnyPolicy {
+    fn has_equal_content(&self, other: &Self) -> bool {
+        self.has_equal_content(other)
+    }
+
+    fn text(&self) -> String {
+        self.text()
+    }
+}
+
 impl Part for Vec<Arc<EndpointSlice>> {
     fn has_equal_content(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.has_equal_content(other))
@@ -59,17 +69,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
     match (now, before) {
         (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
             // Destructured, so that a new field is not forgotten.
-            let Snapshot {
-                gateway,
-                class,
-                listener_sets,
-                routes,
-                backend_tls_policies,
-                backend_traffic_policies,
-                security_policies,
-                traffic_policies,
-                referents,
-            } = &**now;
+            let Snapshot { gateway, class, listener_sets, routes, policies, referents } = &**now;
             if !gateway.has_equal_content(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
@@ -82,33 +82,17 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 parts.insert(key_of_gateway_class(now));
             }
             add(&mut parts, Kind::ListenerSet, listener_sets, &before.listener_sets);
-            let routes = routes.changes(&before.routes).into_iter().filter(is_difference);
-            parts.extend(routes.map(|change| name_of(&change).clone()));
-            add(&mut parts, Kind::BackendTlsPolicy, backend_tls_policies, &before.backend_tls_policies);
-            let before_policies = &before.backend_traffic_policies;
-            add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
-            add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
-            add(&mut parts, Kind::TrafficPolicy, traffic_policies, &before.traffic_policies);
+            add_keyed(&mut parts, routes, &before.routes);
+            add_keyed(&mut parts, policies, &before.policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
-            let IngressSnapshot {
-                class,
-                default_classes,
-                ingresses,
-                backend_traffic_policies,
-                security_policies,
-                traffic_policies,
-                referents,
-            } = &**now;
+            let IngressSnapshot { class, default_classes, ingresses, policies, referents } = &**now;
             if !class.has_equal_content(&before.class) || *default_classes != before.default_classes {
                 parts.insert(key_of_class(now));
             }
             add(&mut parts, Kind::Ingress, ingresses, &before.ingresses);
-            let before_policies = &before.backend_traffic_policies;
-            add(&mut parts, Kind::BackendTrafficPolicy, backend_traffic_policies, before_policies);
-            add(&mut parts, Kind::SecurityPolicy, security_policies, &before.security_policies);
-            add(&mut parts, Kind::TrafficPolicy, traffic_policies, &before.traffic_policies);
+            add_keyed(&mut parts, policies, &before.policies);
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
@@ -150,6 +134,15 @@ fn add<V: Part>(
 ) {
     let changes = now.changes(before).into_iter().filter(is_difference);
     parts.extend(changes.map(|change| ObjectKey { kind, name: name_of(&change).clone() }));
+}
+
+fn add_keyed<V: Part>(
+    parts: &mut BTreeSet<ObjectKey>,
+    now: &SharedMap<ObjectKey, V>,
+    before: &SharedMap<ObjectKey, V>,
+) {
+    let changes = now.changes(before).into_iter().filter(is_difference);
+    parts.extend(changes.map(|change| name_of(&change).clone()));
 }
 
 fn is_difference<N, V: Part>(change: &Change<'_, N, V>) -> bool {
@@ -196,15 +189,8 @@ pub(crate) fn put<'k>(
                 Kind::Gateway => into.gateway = from.gateway.clone(),
                 Kind::GatewayClass => into.class.clone_from(&from.class),
                 Kind::ListenerSet => copy(&mut into.listener_sets, &from.listener_sets, name),
-                Kind::BackendTlsPolicy => {
-                    copy(&mut into.backend_tls_policies, &from.backend_tls_policies, name);
-                }
-                Kind::BackendTrafficPolicy => {
-                    copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
-                }
-                Kind::SecurityPolicy => copy(&mut into.security_policies, &from.security_policies, name),
-                Kind::TrafficPolicy => copy(&mut into.traffic_policies, &from.traffic_policies, name),
                 kind if kind.is_route() => copy(&mut into.routes, &from.routes, key),
+                kind if kind.is_policy() => copy(&mut into.policies, &from.policies, key),
                 _ => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
             (OwnerSnapshot::Ingress(into), OwnerSnapshot::Ingress(from)) => {
@@ -213,12 +199,8 @@ pub(crate) fn put<'k>(
                     into.default_classes.clone_from(&from.default_classes);
                 } else if *kind == Kind::Ingress {
                     copy(&mut into.ingresses, &from.ingresses, name);
-                } else if *kind == Kind::BackendTrafficPolicy {
-                    copy(&mut into.backend_traffic_policies, &from.backend_traffic_policies, name);
-                } else if *kind == Kind::SecurityPolicy {
-                    copy(&mut into.security_policies, &from.security_policies, name);
-                } else if *kind == Kind::TrafficPolicy {
-                    copy(&mut into.traffic_policies, &from.traffic_policies, name);
+                } else if kind.is_policy() {
+                    copy(&mut into.policies, &from.policies, key);
                 } else {
                     put_referent(&mut into.referents, &from.referents, *kind, name);
                 }
@@ -271,19 +253,14 @@ fn text(of: &OwnerSnapshot, key @ ObjectKey { kind, name }: &ObjectKey) -> Optio
             Kind::Gateway => Some(of.gateway.text()),
             Kind::GatewayClass => of.class.as_ref().map(Part::text),
             Kind::ListenerSet => text_at(&of.listener_sets, name),
-            Kind::BackendTlsPolicy => text_at(&of.backend_tls_policies, name),
-            Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
-            Kind::SecurityPolicy => text_at(&of.security_policies, name),
-            Kind::TrafficPolicy => text_at(&of.traffic_policies, name),
             kind if kind.is_route() => text_at(&of.routes, key),
+            kind if kind.is_policy() => text_at(&of.policies, key),
             _ => text_of_referent(&of.referents, key),
         },
         OwnerSnapshot::Ingress(of) => match kind {
             Kind::IngressClass => Some(format!("{} {:?}", of.class.text(), of.default_classes)),
             Kind::Ingress => text_at(&of.ingresses, name),
-            Kind::BackendTrafficPolicy => text_at(&of.backend_traffic_policies, name),
-            Kind::SecurityPolicy => text_at(&of.security_policies, name),
-            Kind::TrafficPolicy => text_at(&of.traffic_policies, name),
+            kind if kind.is_policy() => text_at(&of.policies, key),
             _ => text_of_referent(&of.referents, key),
         },
     }
@@ -316,19 +293,14 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
             class: None,
             listener_sets: SharedMap::new(),
             routes: SharedMap::new(),
-            backend_tls_policies: SharedMap::new(),
-            backend_traffic_policies: SharedMap::new(),
-            security_policies: SharedMap::new(),
-            traffic_policies: SharedMap::new(),
+            policies: SharedMap::new(),
             referents: Referents::default(),
         })),
         OwnerSnapshot::Ingress(of) => OwnerSnapshot::Ingress(Box::new(IngressSnapshot {
             class: of.class.clone(),
             default_classes: of.default_classes.clone(),
             ingresses: SharedMap::new(),
-            backend_traffic_policies: SharedMap::new(),
-            security_policies: SharedMap::new(),
-            traffic_policies: SharedMap::new(),
+            policies: SharedMap::new(),
             referents: Referents::default(),
         })),
     };

@@ -8,19 +8,16 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, Origin, Section};
 
 use crate::world::OwnerSnapshot;
 
-/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret, a SecurityPolicy or a
-/// TrafficPolicy as a whole. Absent parts have none, and neither do parts on which all others depend.
+/// The sources of a part: the rules of a route, the sections of an Ingress, or a Service, a Secret or an inherited
+/// policy as a whole. Absent parts have none, and neither do parts on which all others depend.
 pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
     let name = &part.name;
     let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
         let object = Arc::new(key.clone());
         sections.into_iter().map(|section| Origin { object: object.clone(), section }).collect()
     };
-    if part.kind == Kind::SecurityPolicy {
-        return of(part, whole(snapshot.security_policies().contains_key(name)));
-    }
-    if part.kind == Kind::TrafficPolicy {
-        return of(part, whole(snapshot.traffic_policies().contains_key(name)));
+    if part.kind.is_inherited_policy() {
+        return of(part, whole(snapshot.policies().contains_key(part)));
     }
     let referents = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {

@@ -211,10 +211,10 @@ impl Simulation {
                 }
             }
         }
-        for name in snapshot.security_policies.keys().filter(|name| name.name.starts_with("poison")) {
-            let object = Arc::new(ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() });
+        for key in snapshot.policies.keys().filter(|key| key.name.name.starts_with("poison")) {
+            let object = Arc::new(key.clone());
             if !quarantine.contains_key(&Origin { object, section: Section::Whole }) {
-                found.push(name.to_string());
+                found.push(key.name.to_string());
             }
         }
         for (name, service) in &snapshot.referents.services {

@@ -10,10 +10,9 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::{
-    BackendTrafficPolicy, IngressSnapshot, Referents, SecurityPolicy, Snapshot,
-    config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    AnyPolicy, IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, proxy_of_class,
+    proxy_of_gateway, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
+    services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -45,49 +44,29 @@ pub(super) fn hold_back(
 }
 
 fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTreeSet<ObjectKey>) {
-    let mut secrets: BTreeSet<ObjectName> = BTreeSet::new();
-    let mut config_maps: BTreeSet<ObjectName> = BTreeSet::new();
+    let mut references = BTreeSet::new();
     for key in held {
         let namespace = &key.name.namespace;
-        if key.kind == Kind::Gateway {
+        let of_object: BTreeSet<ObjectKey> = if key.kind == Kind::Gateway {
             if before.gateway.spec.gateway_class_name != class_name(now) {
                 now.class.clone_from(&before.class);
             }
             let referents = &mut now.referents;
             let proxies = now.class.as_deref().and_then(proxy_of_class).into_iter();
-            let proxies = proxies.chain(proxy_of_gateway(&now.gateway, namespace)).collect();
+            let proxies = proxies.chain(proxy_of_gateway(&now.gateway, namespace));
+            let proxies: BTreeSet<ObjectName> = proxies.collect();
             add(&mut referents.proxies, &before.referents.proxies, &proxies);
-            let secrets_now = secrets_of_gateway(&now.gateway, namespace);
-            permit(world, referents, key, &secrets_now);
-            let config_maps_now = config_maps_of_gateway(&now.gateway, namespace);
-            permit(world, referents, key, &config_maps_now);
-            config_maps.extend(config_maps_now);
-            secrets.extend(secrets_now);
+            let secrets = keys(Kind::Secret, secrets_of_gateway(&now.gateway, namespace));
+            secrets.chain(keys(Kind::ConfigMap, config_maps_of_gateway(&now.gateway, namespace))).collect()
         } else if let Some(set) = now.listener_sets.get(&key.name).filter(|_| key.kind == Kind::ListenerSet) {
-            let secrets_now = secrets_of_listener_set(set, namespace);
-            permit(world, &mut now.referents, key, &secrets_now);
-            secrets.extend(secrets_now);
-        } else if let Some(policy) =
-            now.backend_tls_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTlsPolicy)
-        {
-            config_maps.extend(config_maps_of_policy(policy, namespace));
-        } else if let Some(policy) =
-            now.backend_traffic_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTrafficPolicy)
-        {
-            let policy = policy.clone();
-            secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
-        } else if let Some(policy) =
-            now.security_policies.get(&key.name).filter(|_| key.kind == Kind::SecurityPolicy)
-        {
-            let policy = policy.clone();
-            let (of_policy, config_map) = of_security_policy(world, &mut now.referents, key, &policy);
-            secrets.extend(of_policy);
-            config_maps.extend(config_map);
-        }
+            keys(Kind::Secret, secrets_of_listener_set(set, namespace)).collect()
+        } else {
+            now.policies.get(key).map(AnyPolicy::references).unwrap_or_default()
+        };
+        permit(world, &mut now.referents, key, &of_object);
+        references.extend(of_object);
     }
-    add_credentials(&now.referents, &mut secrets);
-    add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
-    add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+    add_references(&mut now.referents, &before.referents, references);
 }
 
 fn of_ingress_class(
@@ -96,59 +75,30 @@ fn of_ingress_class(
     before: &IngressSnapshot,
     held: &BTreeSet<ObjectKey>,
 ) {
-    let (mut secrets, mut config_maps) = (BTreeSet::new(), BTreeSet::new());
-    for key in held.iter().filter(|key| key.kind == Kind::SecurityPolicy) {
-        let Some(policy) = now.security_policies.get(&key.name).cloned() else { continue };
-        let (of_policy, config_map) = of_security_policy(world, &mut now.referents, key, &policy);
-        secrets.extend(of_policy);
-        config_maps.extend(config_map);
-    }
-    for key in held.iter().filter(|key| key.kind == Kind::BackendTrafficPolicy) {
-        let Some(policy) = now.backend_traffic_policies.get(&key.name).cloned() else { continue };
-        secrets.extend(of_backend_traffic_policy(world, &mut now.referents, key, &policy));
-    }
-    for key in held.iter().filter(|key| key.kind == Kind::Ingress) {
-        let Some(ingress) = now.ingresses.get(&key.name) else { continue };
-        secrets.extend(secrets_of_ingress(ingress, &key.name.namespace));
-        for service in services_of_ingress(ingress, &key.name.namespace) {
-            let (slices, found) = (world.slices_of(&service), world.get(&service));
-            if !slices.is_empty() {
-                now.referents.endpoint_slices.insert(service.clone(), slices);
-            }
-            if let Some(found) = found {
-                now.referents.services.insert(service, found);
+    let mut references = BTreeSet::new();
+    for key in held {
+        if let Some(policy) = now.policies.get(key) {
+            let of_policy = policy.references();
+            permit(world, &mut now.referents, key, &of_policy);
+            references.extend(of_policy);
+        } else if let Some(ingress) = now.ingresses.get(&key.name).filter(|_| key.kind == Kind::Ingress) {
+            references.extend(keys(Kind::Secret, secrets_of_ingress(ingress, &key.name.namespace)));
+            for service in services_of_ingress(ingress, &key.name.namespace) {
+                let (slices, found) = (world.slices_of(&service), world.get(&service));
+                if !slices.is_empty() {
+                    now.referents.endpoint_slices.insert(service.clone(), slices);
+                }
+                if let Some(found) = found {
+                    now.referents.services.insert(service, found);
+                }
             }
         }
     }
-    add_credentials(&now.referents, &mut secrets);
-    add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
-    add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+    add_references(&mut now.referents, &before.referents, references);
 }
 
-/// The Secret to which a policy refers, after the permission has been added.
-fn of_backend_traffic_policy(
-    world: &World,
-    referents: &mut Referents,
-    key: &ObjectKey,
-    policy: &BackendTrafficPolicy,
-) -> BTreeSet<ObjectName> {
-    let secret = secret_of_backend_traffic_policy(policy, &key.name.namespace).into_iter().collect();
-    permit(world, referents, key, &secret);
-    secret
-}
-
-/// The Secrets and the ConfigMap to which a policy refers, after the permissions have been added.
-fn of_security_policy(
-    world: &World,
-    referents: &mut Referents,
-    key: &ObjectKey,
-    policy: &SecurityPolicy,
-) -> (BTreeSet<ObjectName>, BTreeSet<ObjectName>) {
-    let secrets = secrets_of_security_policy(policy, &key.name.namespace);
-    let config_map = config_map_of_security_policy(policy, &key.name.namespace).into_iter().collect();
-    permit(world, referents, key, &secrets);
-    permit(world, referents, key, &config_map);
-    (secrets, config_map)
+fn keys(kind: Kind, names: impl IntoIterator<Item = ObjectName>) -> impl Iterator<Item = ObjectKey> {
+    names.into_iter().map(move |name| ObjectKey { kind, name })
 }
 
 fn class_name(snapshot: &Snapshot) -> &str {
@@ -156,17 +106,23 @@ fn class_name(snapshot: &Snapshot) -> &str {
     class.unwrap_or_default()
 }
 
-/// Adds the Secrets that parameters refer to.
-fn add_credentials(referents: &Referents, secrets: &mut BTreeSet<ObjectName>) {
-    for (name, proxy) in &referents.proxies {
+/// Adds the Secrets and ConfigMaps with these names and those that parameters refer to, as far as they are not there.
+fn add_references(now: &mut Referents, before: &Referents, references: BTreeSet<ObjectKey>) {
+    let (secrets, config_maps): (Vec<_>, Vec<_>) =
+        references.into_iter().partition(|reference| reference.kind == Kind::Secret);
+    let mut secrets: BTreeSet<ObjectName> = secrets.into_iter().map(|secret| secret.name).collect();
+    for (name, proxy) in &now.proxies {
         secrets.extend(secrets_of_proxy(proxy, &name.namespace));
     }
+    add(&mut now.secrets, &before.secrets, &secrets);
+    let config_maps = config_maps.into_iter().map(|config_map| config_map.name).collect();
+    add(&mut now.config_maps, &before.config_maps, &config_maps);
 }
 
 /// Adds the permissions that references of an object into other namespaces take.
-fn permit(world: &World, referents: &mut Referents, from: &ObjectKey, to: &BTreeSet<ObjectName>) {
-    let foreign: BTreeSet<_> = to.iter().map(|to| &to.namespace).collect();
-    for namespace in foreign.into_iter().filter(|namespace| **namespace != from.name.namespace) {
+fn permit(world: &World, referents: &mut Referents, from: &ObjectKey, to: &BTreeSet<ObjectKey>) {
+    let namespaces: BTreeSet<_> = to.iter().map(|to| &to.name.namespace).collect();
+    for namespace in namespaces.into_iter().filter(|namespace| **namespace != from.name.namespace) {
         for (name, grant) in &world.grants(from.kind, &from.name.namespace, namespace) {
             referents.reference_grants.insert(name.clone(), grant.clone());
         }

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, Gateway, GatewayClass, Ingress, IngressClass,
-    ListenerSet, OfKind, PingsixProxy, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy, TrafficPolicy,
-    class_of_ingress, config_map_of_security_policy, config_maps_of_gateway, config_maps_of_policy,
-    default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, service_of_slice,
-    services_of_backend_traffic_policy, services_of_ingress, services_of_policy, targets_of_security_policy,
-    targets_of_traffic_policy,
+    ListenerSet, OfKind, PingsixProxy, PolicyObject, ReferenceGrant, RouteObject, RouteSpec, SecurityPolicy,
+    TrafficPolicy, class_of_ingress, config_maps_of_gateway, default_ingress_classes, parent_of_listener_set,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -162,72 +159,29 @@ where
     ];
 }
 
-impl Edges for BackendTlsPolicy {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("target", |policy, targets| {
-            each(policy, |policy, name| {
-                let services = services_of_policy(policy, &name.namespace);
-                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
-            });
-        }),
-        Edge::depends_on("authority", |policy, targets| {
-            each(policy, |policy, name| {
-                let config_maps = config_maps_of_policy(policy, &name.namespace);
-                targets.extend(config_maps.into_iter().map(|config_map| named(Kind::ConfigMap, config_map)));
-            });
-        }),
-    ];
+/// Declares kinds of policies.
+macro_rules! policy_edges {
+    ($($kind:ident)+) => {$(
+        impl Edges for $kind {
+            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+                Edge::concerns("target", |policy, targets| {
+                    each(policy, |policy, name| {
+                        targets.extend(policy.targets(&name.namespace).into_iter().map(Target::Object));
+                    });
+                }),
+                Edge::depends_on("reference", |policy, targets| {
+                    each(policy, |policy, name| {
+                        for ObjectKey { kind, name: object } in policy.references(&name.namespace) {
+                            refer(targets, Self::KIND, name, kind, [object]);
+                        }
+                    });
+                }),
+            ];
+        }
+    )+};
 }
 
-impl Edges for BackendTrafficPolicy {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("target", |policy, targets| {
-            each(policy, |policy, name| {
-                let services = services_of_backend_traffic_policy(policy, &name.namespace);
-                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
-            });
-        }),
-        Edge::depends_on("certificate", |policy, targets| {
-            each(policy, |policy, name| {
-                let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
-                refer(targets, Kind::BackendTrafficPolicy, name, Kind::Secret, secret);
-            });
-        }),
-    ];
-}
-
-impl Edges for SecurityPolicy {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        Edge::concerns("target", |policy, targets| {
-            each(policy, |policy, name| {
-                targets.extend(
-                    targets_of_security_policy(policy, &name.namespace).into_iter().map(Target::Object),
-                );
-            });
-        }),
-        Edge::depends_on("secret", |policy, targets| {
-            each(policy, |policy, name| {
-                let secrets = secrets_of_security_policy(policy, &name.namespace);
-                refer(targets, Kind::SecurityPolicy, name, Kind::Secret, secrets);
-            });
-        }),
-        Edge::depends_on("public key", |policy, targets| {
-            each(policy, |policy, name| {
-                let config_map = config_map_of_security_policy(policy, &name.namespace);
-                refer(targets, Kind::SecurityPolicy, name, Kind::ConfigMap, config_map);
-            });
-        }),
-    ];
-}
-
-impl Edges for TrafficPolicy {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("target", |policy, targets| {
-        each(policy, |policy, name| {
-            targets
-                .extend(targets_of_traffic_policy(policy, &name.namespace).into_iter().map(Target::Object));
-        });
-    })];
-}
+policy_edges! { BackendTlsPolicy SecurityPolicy TrafficPolicy BackendTrafficPolicy }
 
 impl Edges for ReferenceGrant {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("crossing", |grant, targets| {

@@ -32,11 +32,6 @@ impl World {
                         Kind::ListenerSet,
                         &mut dependents_in(&self.listener_sets, &target, &snapshot.listener_sets),
                     );
-                    let policies = &snapshot.backend_tls_policies;
-                    add(
-                        Kind::BackendTlsPolicy,
-                        &mut dependents_in(&self.backend_tls_policies, &target, policies),
-                    );
                     &snapshot.referents
                 }
                 OwnerSnapshot::Ingress(snapshot) => {
@@ -44,11 +39,12 @@ impl World {
                     &snapshot.referents
                 }
             };
-            let policies = snapshot.backend_traffic_policies();
-            let policies = &mut dependents_in(&self.backend_traffic_policies, &target, policies);
-            add(Kind::BackendTrafficPolicy, policies);
-            let policies = snapshot.security_policies();
-            add(Kind::SecurityPolicy, &mut dependents_in(&self.security_policies, &target, policies));
+            for kind in Kind::policies() {
+                let has = |name: &ObjectName| {
+                    snapshot.policies().contains_key(&ObjectKey { kind, name: name.clone() })
+                };
+                add(kind, &mut self.dependents(kind, &target).into_iter().filter(|name| has(name)));
+            }
             add(Kind::PingsixProxy, &mut dependents_in(&self.proxies, &target, &referents.proxies));
         }
         referrers

@@ -10,9 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, BackendTrafficPolicy, EndpointSlice, PingsixProxy, Referents, SecurityPolicy, Snapshot,
-    TrafficPolicy, proxy_of_class, proxy_of_gateway, secrets_of_proxy, services_of_backend_traffic_policy,
-    services_of_policy, targets_of_security_policy, targets_of_traffic_policy,
+    AnyPolicy, AnyRoute, EndpointSlice, PingsixProxy, Referents, Snapshot, proxy_of_class, proxy_of_gateway,
+    secrets_of_proxy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -120,14 +119,11 @@ impl World {
         // Both are sorted.
         let gone = old.iter().filter(|service| new.binary_search(service).is_err());
         let is_simple = |service: &ObjectName| {
-            service.namespace == name.namespace
-                && self.policies_of(service).next().is_none()
-                && self.backend_traffic_policies_of(service).next().is_none()
-                && !has_policy(snapshot, service)
+            service.namespace == name.namespace && !self.is_target(&of_service(service), &snapshot.policies)
         };
         // A new or deleted route may add or remove inherited policies of the snapshot.
         let comes_or_goes = before.is_some() != after.is_some();
-        let is_target = || self.is_target(key, &snapshot.security_policies, &snapshot.traffic_policies);
+        let is_target = || self.is_target(key, &snapshot.policies);
         if (comes_or_goes && is_target()) || !gone.clone().chain(new).all(is_simple) {
             return false;
         }
@@ -156,20 +152,11 @@ impl World {
         true
     }
 
-    /// Whether an inherited policy has a target, now or in a snapshot with these policies.
-    fn is_target(
-        &self,
-        key: &ObjectKey,
-        security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
-        traffic_policies: &SharedMap<ObjectName, Arc<TrafficPolicy>>,
-    ) -> bool {
+    /// Whether a policy targets an object, now or in a snapshot with these policies.
+    fn is_target(&self, key: &ObjectKey, policies: &SharedMap<ObjectKey, AnyPolicy>) -> bool {
         let target = Target::Object(key.clone());
-        let (mut security, mut traffic) = (security_policies.iter(), traffic_policies.iter());
-        self.security_policies_of(&target).next().is_some()
-            || self.traffic_policies_of(&target).next().is_some()
-            || security
-                .any(|(name, policy)| targets_of_security_policy(policy, &name.namespace).contains(key))
-            || traffic.any(|(name, policy)| targets_of_traffic_policy(policy, &name.namespace).contains(key))
+        Kind::policies().any(|kind| !self.members(kind, &target).is_empty())
+            || policies.values().any(|policy| policy.has_target(key))
     }
 
     /// Stores the current version of a referenced object, or removes an absent one.
@@ -226,29 +213,13 @@ impl World {
         })
     }
 
-    /// The policies that target a Service, by name.
-    pub(super) fn policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
-        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        self.backend_tls_policies.members(&target).collect::<Vec<_>>().into_iter()
-    }
-
-    /// The BackendTrafficPolicies that target a Service, by name.
-    pub(super) fn backend_traffic_policies_of(
-        &self,
-        service: &ObjectName,
-    ) -> impl Iterator<Item = &ObjectName> {
-        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        self.backend_traffic_policies.members(&target).collect::<Vec<_>>().into_iter()
-    }
-
-    /// The SecurityPolicies with a target, by name.
-    pub(super) fn security_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
-        self.security_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
-    }
-
-    /// The TrafficPolicies with a target, by name.
-    pub(super) fn traffic_policies_of(&self, target: &Target) -> impl Iterator<Item = ObjectName> + use<> {
-        self.traffic_policies.members(target).cloned().collect::<Vec<_>>().into_iter()
+    /// The policies that concern a target, by kind, then by name.
+    pub(super) fn policies_of(&self, target: &Target) -> Vec<ObjectKey> {
+        let policies = Kind::policies().flat_map(|kind| {
+            let names = self.members(kind, target).into_iter();
+            names.map(move |name| ObjectKey { kind, name: name.clone() })
+        });
+        policies.collect()
     }
 
     /// The EndpointSlices of a Service, by name.
@@ -282,23 +253,6 @@ fn is_child(snapshot: &Snapshot, route: &AnyRoute, name: &ObjectName) -> bool {
         parent.kind == Kind::Gateway && is_gateway(&parent.name)
             || parent.kind == Kind::ListenerSet && snapshot.listener_sets.contains_key(&parent.name)
     })
-}
-
-/// Whether a policy of a snapshot targets a Service.
-fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
-    let mut policies = snapshot.backend_tls_policies.iter();
-    policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
-        || is_service_of_policies(&snapshot.backend_traffic_policies, service)
-}
-
-/// Whether one of these policies targets a Service.
-fn is_service_of_policies(
-    policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    service: &ObjectName,
-) -> bool {
-    let mut policies = policies.iter();
-    policies
-        .any(|(name, policy)| services_of_backend_traffic_policy(policy, &name.namespace).contains(service))
 }
 
 /// Whether a ListenerSet of a snapshot is in a namespace.

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, EndpointSlice, IngressSnapshot, OwnAddresses, Pending,
-    Referents, SecurityPolicy, Snapshot, TrafficPolicy, class_of_ingress, config_map_of_security_policy,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secret_of_backend_traffic_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, secrets_of_security_policy, services_of_ingress,
+    AnyPolicy, AnyRoute, EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, Snapshot,
+    class_of_ingress, config_maps_of_gateway, default_ingress_classes, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{
     Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references,
@@ -36,35 +35,11 @@ impl OwnerSnapshot {
         }
     }
 
-    /// The SecurityPolicies.
-    pub(crate) const fn security_policies(&self) -> &SharedMap<ObjectName, Arc<SecurityPolicy>> {
+    /// The policies.
+    pub(crate) const fn policies(&self) -> &SharedMap<ObjectKey, AnyPolicy> {
         match self {
-            Self::Gateway(snapshot) => &snapshot.security_policies,
-            Self::Ingress(snapshot) => &snapshot.security_policies,
-        }
-    }
-
-    /// The TrafficPolicies.
-    pub(crate) const fn traffic_policies(&self) -> &SharedMap<ObjectName, Arc<TrafficPolicy>> {
-        match self {
-            Self::Gateway(snapshot) => &snapshot.traffic_policies,
-            Self::Ingress(snapshot) => &snapshot.traffic_policies,
-        }
-    }
-
-    /// The BackendTLSPolicies. An IngressClass has none.
-    pub(crate) const fn backend_tls_policies(&self) -> Option<&SharedMap<ObjectName, Arc<BackendTlsPolicy>>> {
-        match self {
-            Self::Gateway(snapshot) => Some(&snapshot.backend_tls_policies),
-            Self::Ingress(_) => None,
-        }
-    }
-
-    /// The BackendTrafficPolicies.
-    pub(crate) const fn backend_traffic_policies(&self) -> &SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
-        match self {
-            Self::Gateway(snapshot) => &snapshot.backend_traffic_policies,
-            Self::Ingress(snapshot) => &snapshot.backend_traffic_policies,
+            Self::Gateway(snapshot) => &snapshot.policies,
+            Self::Ingress(snapshot) => &snapshot.policies,
         }
     }
 
@@ -133,41 +108,15 @@ impl World {
         names.proxies.extend(class.as_deref().and_then(proxy_of_class));
         names.proxies.extend(proxy_of_gateway(&gateway, &name.namespace));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let mut policies = BTreeSet::new();
-        for service in &names.services {
-            policies.extend(self.policies_of(service));
-        }
-        let backend_tls_policies = picked(&self.backend_tls_policies, policies);
-        for (name, policy) in &backend_tls_policies {
-            names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
-        }
-        let backend_traffic_policies = names.backend_traffic_policies(self);
-        let targeted = || parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
-        let traffic_policies = self.traffic_policies_with(targeted());
-        let security_policies = names.security_policies(self, targeted());
+        let targets = parents.iter().cloned().chain(routes.keys().cloned().map(Target::Object));
+        let policies = names.policies(self, targets, |_| true);
         let mut referents = self.referents(&names);
         // The permissions depend on ReferenceGrants and on labels of Namespaces, so they follow the other referents.
-        let permitted = permitted_references(
-            &gateway,
-            &listener_sets,
-            &backend_traffic_policies,
-            &security_policies,
-            &referents,
-        );
+        let permitted = permitted_references(&gateway, &listener_sets, &policies, &referents);
         names.permit(permitted);
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = Snapshot {
-            gateway,
-            class,
-            listener_sets,
-            routes,
-            backend_tls_policies,
-            backend_traffic_policies,
-            security_policies,
-            traffic_policies,
-            referents,
-        };
+        let snapshot = Snapshot { gateway, class, listener_sets, routes, policies, referents };
         Some(Extract { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
 
@@ -192,40 +141,16 @@ impl World {
         }
         names.proxies.extend(proxy_of_ingress_class(&class));
         names.secrets.extend(self.secrets_of_proxies(&names.proxies));
-        let targeted = || {
-            let keys = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
-            keys.map(Target::Object)
-        };
-        let traffic_policies = self.traffic_policies_with(targeted());
-        let security_policies = names.security_policies(self, targeted());
-        let backend_traffic_policies = names.backend_traffic_policies(self);
+        let keys = ingresses.keys().map(|name| ObjectKey { kind: Kind::Ingress, name: name.clone() });
+        let policies = names.policies(self, keys.map(Target::Object), AnyPolicy::is_for_ingresses);
         let mut referents = self.referents(&names);
         // Permission takes the ReferenceGrants.
-        let permitted =
-            permitted_references_of_policies(&backend_traffic_policies, &security_policies, &referents);
+        let permitted = permitted_references_of_policies(&policies, &referents);
         names.permit(permitted);
         referents.secrets = picked(&self.secrets, &names.secrets);
         referents.config_maps = picked(&self.config_maps, &names.config_maps);
-        let snapshot = IngressSnapshot {
-            class,
-            default_classes,
-            ingresses,
-            backend_traffic_policies,
-            security_policies,
-            traffic_policies,
-            referents,
-        };
+        let snapshot = IngressSnapshot { class, default_classes, ingresses, policies, referents };
         Some(Extract { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
-    }
-
-    /// The TrafficPolicies with one of these targets.
-    fn traffic_policies_with(
-        &self,
-        targets: impl Iterator<Item = Target>,
-    ) -> SharedMap<ObjectName, Arc<TrafficPolicy>> {
-        let policies: BTreeSet<ObjectName> =
-            targets.flat_map(|target| self.traffic_policies_of(&target)).collect();
-        picked(&self.traffic_policies, &policies)
     }
 
     /// The classes with the mark of the default, in the order of precedence.
@@ -306,34 +231,26 @@ impl Names {
         routes
     }
 
-    /// The BackendTrafficPolicies of the Services. Adds the permissions for their references.
-    fn backend_traffic_policies(
-        &mut self,
-        world: &World,
-    ) -> SharedMap<ObjectName, Arc<BackendTrafficPolicy>> {
-        let services = self.services.iter();
-        let policies: BTreeSet<&ObjectName> =
-            services.flat_map(|service| world.backend_traffic_policies_of(service)).collect();
-        let policies = picked(&world.backend_traffic_policies, policies);
-        for (name, policy) in &policies {
-            let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
-            self.cross(Kind::BackendTrafficPolicy, name, &secret);
-        }
-        policies
-    }
-
-    /// The SecurityPolicies with one of these targets. Adds the permissions for their references.
-    fn security_policies(
+    /// The policies of the owner with one of these targets, or with one of the Services as a target. Adds the permissions
+    /// for their references.
+    fn policies(
         &mut self,
         world: &World,
         targets: impl Iterator<Item = Target>,
-    ) -> SharedMap<ObjectName, Arc<SecurityPolicy>> {
-        let policies: BTreeSet<ObjectName> =
-            targets.flat_map(|target| world.security_policies_of(&target)).collect();
-        let policies = picked(&world.security_policies, &policies);
-        for (name, policy) in &policies {
-            self.cross(Kind::SecurityPolicy, name, &secrets_of_security_policy(policy, &name.namespace));
-            self.cross(Kind::SecurityPolicy, name, &config_map_of_security_policy(policy, &name.namespace));
+        is_of_owner: impl Fn(&AnyPolicy) -> bool,
+    ) -> SharedMap<ObjectKey, AnyPolicy> {
+        let services = self.services.iter();
+        let services =
+            services.map(|name| Target::Object(ObjectKey { kind: Kind::Service, name: name.clone() }));
+        let keys: BTreeSet<ObjectKey> =
+            services.chain(targets).flat_map(|target| world.policies_of(&target)).collect();
+        let policies = keys.into_iter().filter_map(|key| {
+            let policy = world.policy(&key).filter(&is_of_owner)?;
+            Some((key, policy))
+        });
+        let policies: SharedMap<ObjectKey, AnyPolicy> = policies.collect();
+        for (ObjectKey { kind, name }, policy) in &policies {
+            self.cross(*kind, name, policy.references().iter().map(|referent| &referent.name));
         }
         policies
     }

@@ -8,9 +8,8 @@ use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::references::Grants;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{
-    BackendTrafficPolicy, Gateway, ListenerSet, Referents, SecurityPolicy, config_map_of_security_policy,
-    config_maps_of_gateway, key_of, secret_of_backend_traffic_policy, secrets_of_gateway,
-    secrets_of_listener_set, secrets_of_security_policy,
+    AnyPolicy, Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of, secrets_of_gateway,
+    secrets_of_listener_set,
 };
 
 /// The Secrets and ConfigMaps that a Gateway, its ListenerSets and policies name and may use, existing or not: those of their own
@@ -21,27 +20,23 @@ use crate::snapshot::{
 pub fn permitted_references(
     gateway: &Gateway,
     listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
-    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    policies: &SharedMap<ObjectKey, AnyPolicy>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
     let grants = Grants::new(referents.reference_grants.values());
-    let permitted = |referrer: &ObjectKey, kind: Kind, names: BTreeSet<ObjectName>| -> Vec<ObjectKey> {
-        let names = names.into_iter().filter(|name| grants.permit(referrer, kind, name));
-        names.map(|name| ObjectKey { kind, name }).collect()
-    };
     let own = key_of(Kind::Gateway, &gateway.metadata);
     let namespace = &own.name.namespace;
     let mut references = BTreeSet::new();
-    references.extend(permitted(&own, Kind::Secret, secrets_of_gateway(gateway, namespace)));
-    references.extend(permitted(&own, Kind::ConfigMap, config_maps_of_gateway(gateway, namespace)));
+    references.extend(permitted(&grants, &own, Kind::Secret, secrets_of_gateway(gateway, namespace)));
+    references.extend(permitted(&grants, &own, Kind::ConfigMap, config_maps_of_gateway(gateway, namespace)));
     for (name, set) in listener_sets {
         if allows_listener_set(gateway, &name.namespace, referents) {
             let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
-            references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
+            let secrets = secrets_of_listener_set(set, &name.namespace);
+            references.extend(permitted(&grants, &key, Kind::Secret, secrets));
         }
     }
-    references.extend(of_policies(backend_traffic_policies, security_policies, &grants));
+    references.extend(of_policies(policies, &grants));
     references
 }
 
@@ -50,34 +45,27 @@ pub fn permitted_references(
 ///
 /// The function uses the ReferenceGrants of `referents`.
 pub fn permitted_references_of_policies(
-    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+    policies: &SharedMap<ObjectKey, AnyPolicy>,
     referents: &Referents,
 ) -> BTreeSet<ObjectKey> {
-    let grants = Grants::new(referents.reference_grants.values());
-    of_policies(backend_traffic_policies, security_policies, &grants)
+    of_policies(policies, &Grants::new(referents.reference_grants.values())).collect()
 }
 
-fn of_policies(
-    backend_traffic_policies: &SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    security_policies: &SharedMap<ObjectName, Arc<SecurityPolicy>>,
+fn of_policies<'p>(
+    policies: &'p SharedMap<ObjectKey, AnyPolicy>,
+    grants: &'p Grants,
+) -> impl Iterator<Item = ObjectKey> + 'p {
+    policies.iter().flat_map(|(key, policy)| {
+        policy.references().into_iter().filter(|target| grants.permit(key, target.kind, &target.name))
+    })
+}
+
+fn permitted(
     grants: &Grants,
-) -> BTreeSet<ObjectKey> {
-    let mut references = BTreeSet::new();
-    for (name, policy) in backend_traffic_policies {
-        let key = ObjectKey { kind: Kind::BackendTrafficPolicy, name: name.clone() };
-        let secret = secret_of_backend_traffic_policy(policy, &name.namespace);
-        let secret = secret.filter(|secret| grants.permit(&key, Kind::Secret, secret));
-        references.extend(secret.map(|name| ObjectKey { kind: Kind::Secret, name }));
-    }
-    for (name, policy) in security_policies {
-        let key = ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() };
-        let secrets = secrets_of_security_policy(policy, &name.namespace).into_iter();
-        let secrets = secrets.map(|name| ObjectKey { kind: Kind::Secret, name });
-        let config_map = config_map_of_security_policy(policy, &name.namespace);
-        let config_map = config_map.map(|name| ObjectKey { kind: Kind::ConfigMap, name });
-        let named = secrets.chain(config_map);
-        references.extend(named.filter(|target| grants.permit(&key, target.kind, &target.name)));
-    }
-    references
+    referrer: &ObjectKey,
+    kind: Kind,
+    names: BTreeSet<ObjectName>,
+) -> impl Iterator<Item = ObjectKey> {
+    let names = names.into_iter().filter(move |name| grants.permit(referrer, kind, name));
+    names.map(move |name| ObjectKey { kind, name })
 }

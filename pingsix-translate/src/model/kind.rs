@@ -27,34 +27,37 @@ pub const PINGSIX_GROUP: &str = "pingsix.io";
 macro_rules! for_each_kind {
     ($callback:ident) => {
         $callback! {
-            // Group, name, scope, versions with the same decoding and the current one first, and the traffic of a
-            // route's clients. The order of the rows decides between objects of one age and name, and the order of
-            // outputs.
-            GatewayClass in gateway_classes { GATEWAY_GROUP, "GatewayClass", Cluster, ["v1", "v1beta1"], None }
-            Gateway in gateways { GATEWAY_GROUP, "Gateway", Namespaced, ["v1", "v1beta1"], None }
-            ListenerSet in listener_sets { GATEWAY_GROUP, "ListenerSet", Namespaced, ["v1"], None }
-            HttpRoute in http_routes { GATEWAY_GROUP, "HTTPRoute", Namespaced, ["v1", "v1beta1"], Some(Traffic::Http) }
-            GrpcRoute in grpc_routes { GATEWAY_GROUP, "GRPCRoute", Namespaced, ["v1"], Some(Traffic::Grpc) }
-            TlsRoute in tls_routes { GATEWAY_GROUP, "TLSRoute", Namespaced, ["v1"], Some(Traffic::Tls) }
-            TcpRoute in tcp_routes { GATEWAY_GROUP, "TCPRoute", Namespaced, ["v1", "v1alpha2"], Some(Traffic::Tcp) }
-            UdpRoute in udp_routes { GATEWAY_GROUP, "UDPRoute", Namespaced, ["v1", "v1alpha2"], Some(Traffic::Udp) }
+            // Group, name, scope, versions with the same decoding and the current one first, and the role. The order of
+            // the rows decides between objects of one age and name, and the order of outputs.
+            GatewayClass in gateway_classes { GATEWAY_GROUP, "GatewayClass", Cluster, ["v1", "v1beta1"], Role::Other }
+            Gateway in gateways { GATEWAY_GROUP, "Gateway", Namespaced, ["v1", "v1beta1"], Role::Other }
+            ListenerSet in listener_sets { GATEWAY_GROUP, "ListenerSet", Namespaced, ["v1"], Role::Other }
+            HttpRoute in http_routes { GATEWAY_GROUP, "HTTPRoute", Namespaced, ["v1", "v1beta1"], Role::Route(Traffic::Http) }
+            GrpcRoute in grpc_routes { GATEWAY_GROUP, "GRPCRoute", Namespaced, ["v1"], Role::Route(Traffic::Grpc) }
+            TlsRoute in tls_routes { GATEWAY_GROUP, "TLSRoute", Namespaced, ["v1"], Role::Route(Traffic::Tls) }
+            TcpRoute in tcp_routes { GATEWAY_GROUP, "TCPRoute", Namespaced, ["v1", "v1alpha2"], Role::Route(Traffic::Tcp) }
+            UdpRoute in udp_routes { GATEWAY_GROUP, "UDPRoute", Namespaced, ["v1", "v1alpha2"], Role::Route(Traffic::Udp) }
             BackendTlsPolicy in backend_tls_policies {
-                GATEWAY_GROUP, "BackendTLSPolicy", Namespaced, ["v1", "v1alpha3"], None
+                GATEWAY_GROUP, "BackendTLSPolicy", Namespaced, ["v1", "v1alpha3"], Role::DirectPolicy
             }
-            SecurityPolicy in security_policies { PINGSIX_GROUP, "SecurityPolicy", Namespaced, ["v1alpha1"], None }
-            TrafficPolicy in traffic_policies { PINGSIX_GROUP, "TrafficPolicy", Namespaced, ["v1alpha1"], None }
-            ReferenceGrant in reference_grants { GATEWAY_GROUP, "ReferenceGrant", Namespaced, ["v1", "v1beta1"], None }
-            IngressClass in ingress_classes { INGRESS_GROUP, "IngressClass", Cluster, ["v1"], None }
-            Ingress in ingresses { INGRESS_GROUP, "Ingress", Namespaced, ["v1"], None }
-            Service in services { "", "Service", Namespaced, ["v1"], None }
-            EndpointSlice in endpoint_slices { "discovery.k8s.io", "EndpointSlice", Namespaced, ["v1"], None }
-            Secret in secrets { "", "Secret", Namespaced, ["v1"], None }
-            ConfigMap in config_maps { "", "ConfigMap", Namespaced, ["v1"], None }
-            Namespace in namespaces { "", "Namespace", Cluster, ["v1"], None }
-            HttpRouteFilter in http_route_filters { PINGSIX_GROUP, "HTTPRouteFilter", Namespaced, ["v1alpha1"], None }
-            PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], None }
+            SecurityPolicy in security_policies {
+                PINGSIX_GROUP, "SecurityPolicy", Namespaced, ["v1alpha1"], Role::InheritedPolicy
+            }
+            TrafficPolicy in traffic_policies {
+                PINGSIX_GROUP, "TrafficPolicy", Namespaced, ["v1alpha1"], Role::InheritedPolicy
+            }
+            ReferenceGrant in reference_grants { GATEWAY_GROUP, "ReferenceGrant", Namespaced, ["v1", "v1beta1"], Role::Other }
+            IngressClass in ingress_classes { INGRESS_GROUP, "IngressClass", Cluster, ["v1"], Role::Other }
+            Ingress in ingresses { INGRESS_GROUP, "Ingress", Namespaced, ["v1"], Role::Other }
+            Service in services { "", "Service", Namespaced, ["v1"], Role::Other }
+            EndpointSlice in endpoint_slices { "discovery.k8s.io", "EndpointSlice", Namespaced, ["v1"], Role::Other }
+            Secret in secrets { "", "Secret", Namespaced, ["v1"], Role::Other }
+            ConfigMap in config_maps { "", "ConfigMap", Namespaced, ["v1"], Role::Other }
+            Namespace in namespaces { "", "Namespace", Cluster, ["v1"], Role::Other }
+            HttpRouteFilter in http_route_filters { PINGSIX_GROUP, "HTTPRouteFilter", Namespaced, ["v1alpha1"], Role::Other }
+            PingsixProxy in proxies { PINGSIX_GROUP, "PingsixProxy", Namespaced, ["v1alpha1"], Role::Other }
             BackendTrafficPolicy in backend_traffic_policies {
-                PINGSIX_GROUP, "BackendTrafficPolicy", Namespaced, ["v1alpha1"], None
+                PINGSIX_GROUP, "BackendTrafficPolicy", Namespaced, ["v1alpha1"], Role::DirectPolicy
             }
         }
     };
@@ -66,7 +69,19 @@ struct Facts {
     name: &'static str,
     scope: Scope,
     versions: &'static [&'static str],
-    traffic: Option<Traffic>,
+    role: Role,
+}
+
+/// The role of a kind in translation.
+#[derive(Clone, Copy)]
+enum Role {
+    /// A route whose clients send this traffic.
+    Route(Traffic),
+    /// A policy that affects its targets alone (GEP-2648).
+    DirectPolicy,
+    /// A policy that Gateways hand down to routes (GEP-2649).
+    InheritedPolicy,
+    Other,
 }
 
 /// The scope of a kind.
@@ -77,7 +92,7 @@ enum Scope {
 }
 
 macro_rules! kinds {
-    ($($kind:ident in $field:ident { $group:expr, $name:literal, $scope:ident, $versions:expr, $traffic:expr })+) => {
+    ($($kind:ident in $field:ident { $group:expr, $name:literal, $scope:ident, $versions:expr, $role:expr })+) => {
         /// The kinds translation reads.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
@@ -91,7 +106,7 @@ macro_rules! kinds {
             const fn facts(self) -> Facts {
                 match self {
                     $(Self::$kind => Facts {
-                        group: $group, name: $name, scope: Scope::$scope, versions: &$versions, traffic: $traffic,
+                        group: $group, name: $name, scope: Scope::$scope, versions: &$versions, role: $role,
                     },)+
                 }
             }
@@ -137,7 +152,10 @@ impl Kind {
 
     /// The traffic of a route kind's clients; `None` for other kinds.
     pub(crate) const fn traffic(self) -> Option<Traffic> {
-        self.facts().traffic
+        match self.facts().role {
+            Role::Route(traffic) => Some(traffic),
+            Role::DirectPolicy | Role::InheritedPolicy | Role::Other => None,
+        }
     }
 
     /// Whether it is a kind of route.
@@ -155,17 +173,22 @@ impl Kind {
 
     /// Whether it is a kind of policy.
     pub const fn is_policy(self) -> bool {
-        self.is_inherited_policy() || matches!(self, Self::BackendTlsPolicy | Self::BackendTrafficPolicy)
+        matches!(self.facts().role, Role::DirectPolicy | Role::InheritedPolicy)
     }
 
-    /// Whether it is a kind of policy that Gateways hand down to routes: SecurityPolicy and TrafficPolicy.
+    /// Whether it is a kind of policy that Gateways hand down to routes.
     pub const fn is_inherited_policy(self) -> bool {
-        matches!(self, Self::SecurityPolicy | Self::TrafficPolicy)
+        matches!(self.facts().role, Role::InheritedPolicy)
     }
 
     /// Every kind of route, in the order of the table.
     pub fn routes() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.is_route())
+    }
+
+    /// Every kind of policy, in the order of the table.
+    pub fn policies() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| kind.is_policy())
     }
 
     /// The kind with this group and name, if translation reads it.

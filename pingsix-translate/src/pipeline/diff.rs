@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
-    AnyRoute, ConfigMap, EndpointSlice, HttpRouteFilter, Namespace, OwnAddresses, Pending, PingsixProxy,
-    Quarantine, ReferenceGrant, Referents, Secret, Service,
+    AnyPolicy, AnyRoute, ConfigMap, EndpointSlice, HttpRouteFilter, Namespace, OwnAddresses, Pending,
+    PingsixProxy, Quarantine, ReferenceGrant, Referents, Secret, Service,
 };
 
 /// A changed, new or removed object.
@@ -32,6 +32,12 @@ impl<K> Identity for Arc<K> {
 }
 
 impl Identity for AnyRoute {
+    fn is_same(&self, other: &Self) -> bool {
+        self.is_same(other)
+    }
+}
+
+impl Identity for AnyPolicy {
     fn is_same(&self, other: &Self) -> bool {
         self.is_same(other)
     }

@@ -18,10 +18,7 @@ use crate::normalise::{Extensions, Route, normalise_route};
 use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::{References, labels_of};
-use crate::snapshot::{
-    AnyRoute, BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, ListenerSet, Referents,
-    SecurityPolicy, Snapshot, TrafficPolicy,
-};
+use crate::snapshot::{AnyPolicy, AnyRoute, Gateway, GatewayClass, ListenerSet, Referents, Snapshot};
 use crate::status::{JudgedPolicies, Refusals, RouteVerdict, attached_to, judge_route};
 
 /// A Gateway with its ListenerSets and policies.
@@ -223,10 +220,7 @@ struct LastGateway {
     class: Option<Arc<GatewayClass>>,
     listener_sets: LastObjects<Arc<ListenerSet>>,
     routes: LastObjects<AnyRoute, ObjectKey>,
-    backend_tls_policies: LastObjects<Arc<BackendTlsPolicy>>,
-    backend_traffic_policies: LastObjects<Arc<BackendTrafficPolicy>>,
-    security_policies: LastObjects<Arc<SecurityPolicy>>,
-    traffic_policies: LastObjects<Arc<TrafficPolicy>>,
+    policies: LastObjects<AnyPolicy, ObjectKey>,
 }
 
 /// The difference between two snapshots, apart from the referents.
@@ -244,10 +238,7 @@ impl LastGateway {
             class: snapshot.class.clone(),
             listener_sets: LastObjects::new(&snapshot.listener_sets),
             routes: LastObjects::new(&snapshot.routes),
-            backend_tls_policies: LastObjects::new(&snapshot.backend_tls_policies),
-            backend_traffic_policies: LastObjects::new(&snapshot.backend_traffic_policies),
-            security_policies: LastObjects::new(&snapshot.security_policies),
-            traffic_policies: LastObjects::new(&snapshot.traffic_policies),
+            policies: LastObjects::new(&snapshot.policies),
         }
     }
 
@@ -259,10 +250,7 @@ impl LastGateway {
             !gateway.is_same(&snapshot.gateway),
             !class.is_same(&snapshot.class),
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
-            !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
-            !self.backend_traffic_policies.update(&snapshot.backend_traffic_policies).is_empty(),
-            !self.security_policies.update(&snapshot.security_policies).is_empty(),
-            !self.traffic_policies.update(&snapshot.traffic_policies).is_empty(),
+            !self.policies.update(&snapshot.policies).is_empty(),
         ];
         let changed = self.routes.update(&snapshot.routes).into_iter();
         let mut routes: BTreeSet<ObjectKey> = changed.map(|diff| diff.name).collect();

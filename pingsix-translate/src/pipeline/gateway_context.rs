@@ -72,7 +72,7 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
         }
-        let policies = Policies::new(snapshot, references);
+        let policies = Policies::new(&snapshot.policies, references);
         let infrastructure = match (&parameters, &refused) {
             (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
                 &gateway,

@@ -6,27 +6,20 @@ use std::sync::Arc;
 
 use kube::Resource;
 
-use crate::crd::PolicyTargetReference;
 use crate::model::{
     Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
 use crate::quarantine::message_of;
 use crate::references::References;
 use crate::shared_map::SharedMap;
-use crate::snapshot::{OfKind, key_of};
+use crate::snapshot::{AnyPolicy, OfKind, PolicyObject, TargetRef, key_of};
 
 /// A kind of policy. A value is the effect of one policy: everything in it that routes and backends depend on.
 pub(crate) trait PolicyKind: Debug + PartialEq + Sized {
     /// The type of its objects.
-    type Object: OfKind + Resource;
+    type Object: PolicyObject + Resource;
 
-    /// The kinds that a policy may target.
-    const TARGETS: &'static [Kind];
-
-    /// `spec.targetRefs`, in order.
-    fn target_refs(object: &Self::Object) -> impl Iterator<Item = TargetRef<'_>>;
-
-    /// Reads the other fields of the spec.
+    /// Reads the fields of the spec other than the targets.
     fn read(object: &Self::Object, references: &References<'_>) -> PolicySpec<Self>;
 
     /// Whether routes are attached in the same way with another effect of the policy.
@@ -36,26 +29,6 @@ pub(crate) trait PolicyKind: Debug + PartialEq + Sized {
 
     /// The refusals for traffic on which PingSIX cannot honour the policy, although the policy is valid.
     fn refuse(&self, unserved: &Unserved) -> Vec<Refusal>;
-}
-
-/// An entry of `spec.targetRefs`, of whichever generated type.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TargetRef<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) kind: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) section_name: Option<&'a str>,
-}
-
-impl<'a> From<&'a PolicyTargetReference> for TargetRef<'a> {
-    fn from(target: &'a PolicyTargetReference) -> Self {
-        Self {
-            group: &target.group,
-            kind: &target.kind,
-            name: &target.name,
-            section_name: target.section_name.as_deref(),
-        }
-    }
 }
 
 /// The spec of a policy apart from its targets.
@@ -106,11 +79,10 @@ impl PolicyTarget {
         target: TargetRef<'_>,
         at: &FieldPath,
     ) -> Result<Self, Refusal> {
-        let kind = Kind::from_group_kind(target.group, target.kind);
-        let Some(kind) = kind.filter(|kind| P::TARGETS.contains(kind)) else {
-            let is_known = P::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
+        let Some(kind) = target.known_kind().filter(|kind| P::Object::TARGETS.contains(kind)) else {
+            let is_known = P::Object::TARGETS.iter().any(|kind| kind.as_str() == target.kind);
             let group = if target.group.is_empty() { "the core group" } else { target.group };
-            let targets: Vec<String> = P::TARGETS.iter().map(|kind| plural(*kind)).collect();
+            let targets: Vec<String> = P::Object::TARGETS.iter().map(|kind| plural(*kind)).collect();
             return Err(Refusal::new(
                 at.child(if is_known { "group" } else { "kind" }),
                 Reason::Invalid,
@@ -156,7 +128,7 @@ impl<P: PolicyKind> AttachedPolicy<P> {
     fn read(object: &P::Object, references: &References<'_>) -> Self {
         let key = key_of(P::Object::KIND, object.meta());
         let at = FieldPath::new("spec").child("targetRefs");
-        let targets = P::target_refs(object).enumerate();
+        let targets = object.target_refs().enumerate();
         let targets = targets
             .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
         let mut spec = P::read(object, references);
@@ -197,9 +169,11 @@ impl<P> Default for AttachedPolicies<P> {
 }
 
 impl<P: PolicyKind> AttachedPolicies<P> {
-    pub(crate) fn new(objects: &SharedMap<ObjectName, Arc<P::Object>>, references: &References<'_>) -> Self {
+    /// Those of the kind among policies of any kind.
+    pub(crate) fn new(policies: &SharedMap<ObjectKey, AnyPolicy>, references: &References<'_>) -> Self {
+        let objects = policies.values().filter_map(P::Object::of);
         let mut list: Vec<AttachedPolicy<P>> =
-            objects.values().map(|object| AttachedPolicy::read(&**object, references)).collect();
+            objects.map(|object| AttachedPolicy::read(&**object, references)).collect();
         list.sort_by(|left, right| compare_age((left.age, &left.key), (right.age, &right.key)));
         let mut winners = BTreeMap::new();
         for (index, policy) in list.iter().enumerate() {

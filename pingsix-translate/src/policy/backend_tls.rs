@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
-use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
-use crate::model::{FieldPath, Hostname, Kind, Limit, Reason, Refusal};
+use super::attached::{PolicyKind, PolicySpec, Unserved};
+use crate::model::{FieldPath, Hostname, Limit, Reason, Refusal};
 use crate::references::References;
 use crate::snapshot::{AuthorityRef, BackendTlsPolicy};
 
@@ -21,17 +21,6 @@ pub(crate) struct BackendTls {
 
 impl PolicyKind for BackendTls {
     type Object = BackendTlsPolicy;
-
-    const TARGETS: &'static [Kind] = &[Kind::Service];
-
-    fn target_refs(policy: &BackendTlsPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(|target| TargetRef {
-            group: &target.group,
-            kind: &target.kind,
-            name: &target.name,
-            section_name: target.section_name.as_deref(),
-        })
-    }
 
     fn read(policy: &BackendTlsPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let namespace = policy.metadata.namespace.as_deref().unwrap_or_default();

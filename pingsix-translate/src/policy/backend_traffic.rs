@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub(crate) use settings::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
 
-use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
+use super::attached::{PolicyKind, PolicySpec, Unserved};
 use crate::crd::{
     ActiveHealthCheck, BackendRetry, BackendTimeout, HashSource, HealthCheckType, LoadBalancer,
 };
@@ -25,12 +25,6 @@ pub(crate) struct BackendTraffic {
 
 impl PolicyKind for BackendTraffic {
     type Object = BackendTrafficPolicy;
-
-    const TARGETS: &'static [Kind] = &[Kind::Service];
-
-    fn target_refs(policy: &BackendTrafficPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(TargetRef::from)
-    }
 
     fn read(policy: &BackendTrafficPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let spec = &policy.spec;

@@ -19,7 +19,7 @@ pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
 use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
 use super::chain::{BrokenPolicy, Chain, ChainFacts};
 pub(crate) use crate::crd::MergeStrategy;
-use crate::model::{Kind, ObjectKey};
+use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
 
 /// A kind of policy that wider targets hand down to narrower ones.
@@ -62,10 +62,6 @@ pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
     };
     one.strategy() == other.strategy() && P::FIELDS.iter().all(is_alike)
 }
-
-/// The kinds that inherited policies may target.
-pub(crate) const INHERITED_TARGETS: &[Kind] =
-    &[Kind::Gateway, Kind::ListenerSet, Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress];
 
 /// The position of a field.
 fn position<P: InheritedKind>(name: &str) -> Option<usize> {

@@ -7,10 +7,9 @@ use std::net::IpAddr;
 use gateway_api::experimental::httproutes as api;
 
 use self::authentication::Authentication;
-use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
+use super::attached::{PolicyKind, PolicySpec, Unserved};
 use super::inherited::{
-    Field, INHERITED_TARGETS, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws,
-    unreadable_flaw,
+    Field, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
 };
 use crate::crd::{self, SecurityPolicySpec};
 use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
@@ -39,12 +38,6 @@ const CSRF: &str = "csrf";
 
 impl PolicyKind for Security {
     type Object = SecurityPolicy;
-
-    const TARGETS: &'static [Kind] = INHERITED_TARGETS;
-
-    fn target_refs(policy: &SecurityPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(TargetRef::from)
-    }
 
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
         let key = key_of(Kind::SecurityPolicy, &policy.metadata);

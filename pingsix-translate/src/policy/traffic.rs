@@ -8,11 +8,9 @@ mod reader;
 use std::sync::Arc;
 
 use self::reader::Reader;
-use super::attached::{PolicyKind, PolicySpec, TargetRef, Unserved};
-use super::inherited::{
-    Field, INHERITED_TARGETS, InheritedKind, MergeStrategy, merge_alike, target_flaws, unreadable_flaw,
-};
-use crate::model::{FieldPath, Kind, Limit, Refusal};
+use super::attached::{PolicyKind, PolicySpec, Unserved};
+use super::inherited::{Field, InheritedKind, MergeStrategy, merge_alike, target_flaws, unreadable_flaw};
+use crate::model::{FieldPath, Limit, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{
     Brotli, Cache, FaultInjection, GrpcWeb, Gzip, LimitCount, PluginConfig as _, RequestId, ResponseRewrite,
@@ -71,12 +69,6 @@ impl Codings {
 
 impl PolicyKind for Traffic {
     type Object = TrafficPolicy;
-
-    const TARGETS: &'static [Kind] = INHERITED_TARGETS;
-
-    fn target_refs(policy: &TrafficPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(TargetRef::from)
-    }
 
     fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
         let spec = &policy.spec;

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::kinds::{BackendTrafficPolicy, Ingress, IngressClass, SecurityPolicy, TrafficPolicy};
+use super::kinds::{Ingress, IngressClass};
+use super::policy_object::AnyPolicy;
 use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
 use crate::model::{Age, Kind, ObjectKey, ObjectName};
@@ -24,12 +25,9 @@ pub struct IngressSnapshot {
     pub default_classes: Vec<Arc<str>>,
     /// Ingresses of the class, by name.
     pub ingresses: SharedMap<ObjectName, Arc<Ingress>>,
-    /// BackendTrafficPolicies in the namespaces of the Services that Ingresses name, by name.
-    pub backend_traffic_policies: SharedMap<ObjectName, Arc<BackendTrafficPolicy>>,
-    /// SecurityPolicies that target one of the Ingresses, by name.
-    pub security_policies: SharedMap<ObjectName, Arc<SecurityPolicy>>,
-    /// TrafficPolicies with such targets, by name.
-    pub traffic_policies: SharedMap<ObjectName, Arc<TrafficPolicy>>,
+    /// Policies of all kinds that count for Ingresses and target one of these or a Service to which one of them refers, by
+    /// kind, then by name.
+    pub policies: SharedMap<ObjectKey, AnyPolicy>,
     /// The objects to which all of these refer.
     pub referents: Referents,
 }
@@ -53,23 +51,12 @@ impl Objects {
             }
         }
         names.proxies.extend(proxy_of_ingress_class(object));
-        let is_target =
-            |target: &ObjectKey| target.kind == Kind::Ingress && ingresses.contains_key(&target.name);
-        let security_policies = self.security_policies_with(is_target);
-        let traffic_policies = self.traffic_policies_with(is_target);
-        let backend_traffic_policies = self.backend_traffic_policies_of(&names.services);
-        names.of_security_policies(&security_policies);
-        names.of_backend_traffic_policies(&backend_traffic_policies);
+        let policies = self.policies().filter(AnyPolicy::is_for_ingresses);
+        let policies = names.policies(policies, |target| {
+            target.kind == Kind::Ingress && ingresses.contains_key(&target.name)
+        });
         let referents = self.referents(&names);
-        Some(IngressSnapshot {
-            class: object.clone(),
-            default_classes,
-            ingresses,
-            backend_traffic_policies,
-            security_policies,
-            traffic_policies,
-            referents,
-        })
+        Some(IngressSnapshot { class: object.clone(), default_classes, ingresses, policies, referents })
     }
 }
 

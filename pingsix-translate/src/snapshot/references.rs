@@ -7,10 +7,8 @@ use gateway_api::gateways::GatewayListeners;
 
 use super::endpoint_slice::EndpointSlice;
 use super::frontend::FrontendValidation;
-use super::kinds::{
-    BackendTlsPolicy, BackendTrafficPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet,
-};
-use crate::crd::{PingsixProxy, PolicyTargetReference, SecretObjectReference, SecurityPolicy, TrafficPolicy};
+use super::kinds::{Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
+use crate::crd::{PingsixProxy, SecretObjectReference};
 use crate::model::{Kind, ObjectKey, ObjectName};
 
 /// The Services that the backends of an Ingress name, existing or not.
@@ -75,36 +73,9 @@ pub fn config_maps_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<Ob
     validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
 }
 
-/// The ConfigMaps with authorities that a policy names, existing or not.
-pub fn config_maps_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
-    let references = policy.spec.validation.ca_certificate_refs.iter().flatten();
-    references
-        .filter(|reference| reference.group.is_empty() && reference.kind == Kind::ConfigMap.as_str())
-        .map(|reference| ObjectName::new(namespace.clone(), reference.name.as_str()))
-        .collect()
-}
-
-/// The Services that a policy targets, existing or not.
-pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
-    let targets = policy.spec.target_refs.iter();
-    targets
-        .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
-        .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
-        .collect()
-}
-
-/// The Secret with a client certificate that a policy names, existing or not.
-pub fn secret_of_backend_traffic_policy(
-    policy: &BackendTrafficPolicy,
-    namespace: &str,
-) -> Option<ObjectName> {
-    let secret = &policy.spec.tls.as_ref()?.client_certificate_ref;
-    named_secret(secret, namespace)
-}
-
 /// The Secret of a reference in a policy; `None` if the reference is to another kind.
-fn named_secret(reference: &SecretObjectReference, namespace: &str) -> Option<ObjectName> {
-    named_referent(reference, namespace).filter(|key| key.kind == Kind::Secret).map(|key| key.name)
+pub(super) fn named_secret(reference: &SecretObjectReference, namespace: &str) -> Option<ObjectKey> {
+    named_referent(reference, namespace).filter(|key| key.kind == Kind::Secret)
 }
 
 /// The object of a reference in a policy, by default a Secret; `None` if the kind is unknown. An empty field counts as
@@ -118,53 +89,6 @@ pub(crate) fn named_referent(reference: &SecretObjectReference, namespace: &str)
     let kind = Kind::from_group_kind(given(group.as_ref()).unwrap_or_default(), kind)?;
     let name = ObjectName::new(given(own.as_ref()).unwrap_or(namespace), name.as_str());
     Some(ObjectKey { kind, name })
-}
-
-/// The Services that a policy targets, existing or not.
-pub fn services_of_backend_traffic_policy(
-    policy: &BackendTrafficPolicy,
-    namespace: &Arc<str>,
-) -> BTreeSet<ObjectName> {
-    let targets = policy.spec.target_refs.iter();
-    targets
-        .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
-        .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
-        .collect()
-}
-
-/// The objects that a SecurityPolicy targets, existing or not.
-pub fn targets_of_security_policy(policy: &SecurityPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
-    targets(&policy.spec.target_refs, namespace)
-}
-
-/// The objects that a TrafficPolicy targets, existing or not.
-pub fn targets_of_traffic_policy(policy: &TrafficPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
-    targets(&policy.spec.target_refs, namespace)
-}
-
-fn targets(target_refs: &[PolicyTargetReference], namespace: &Arc<str>) -> BTreeSet<ObjectKey> {
-    let targets = target_refs.iter().filter_map(|target| {
-        let kind = Kind::from_group_kind(&target.group, &target.kind)?;
-        Some(ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name.as_str()) })
-    });
-    targets.collect()
-}
-
-/// The Secrets that a SecurityPolicy names, existing or not.
-pub fn secrets_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> BTreeSet<ObjectName> {
-    let spec = &policy.spec;
-    let keys = spec.api_key_auth.iter().flat_map(|auth| &auth.credential_refs);
-    let basic = spec.basic_auth.iter().map(|auth| &auth.secret_ref);
-    let jwt = spec.jwt.iter().flat_map(|jwt| jwt.secret_ref.iter().chain(&jwt.public_key_ref));
-    let csrf = spec.csrf.iter().map(|csrf| &csrf.secret_ref);
-    let references = keys.chain(basic).chain(jwt).chain(csrf);
-    references.filter_map(|reference| named_secret(reference, namespace)).collect()
-}
-
-/// The ConfigMap with a public key that a SecurityPolicy names, existing or not.
-pub fn config_map_of_security_policy(policy: &SecurityPolicy, namespace: &str) -> Option<ObjectName> {
-    let reference = policy.spec.jwt.as_ref()?.public_key_ref.as_ref()?;
-    named_referent(reference, namespace).filter(|key| key.kind == Kind::ConfigMap).map(|key| key.name)
 }
 
 /// The PingsixProxy that a GatewayClass names, existing or not.

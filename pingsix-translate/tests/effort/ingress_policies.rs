@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{BackendTrafficPolicy, Secret, SecurityPolicy, TrafficPolicy};
-use pingsix_translate::{IngressSnapshot, ObjectName};
+use pingsix_translate::{IngressSnapshot, Kind, ObjectKey, ObjectName};
 use serde_json::json;
 
 use super::ingress::{WarmTranslator, ingress, put};
-use super::{ROUTES, object, part, with};
+use super::{ROUTES, object, part, put_policy, with};
 
 /// SecurityPolicy `team-3/keys` for an Ingress, with the keys of Secret `team-3/keys`.
 fn policy(ingress: &str) -> Arc<SecurityPolicy> {
@@ -29,13 +29,13 @@ fn name() -> ObjectName {
     ObjectName::new("team-3", "keys")
 }
 
-fn put_policy(world: &mut IngressSnapshot, policy: Arc<SecurityPolicy>) {
-    world.security_policies.insert(name(), policy);
+fn key(kind: Kind) -> ObjectKey {
+    ObjectKey { kind, name: name() }
 }
 
 /// A world with the policy and its Secret.
 fn protected(mut warm: WarmTranslator) -> WarmTranslator {
-    put_policy(&mut warm.world, policy("route-3"));
+    put_policy(&mut warm.world.policies, policy("route-3"));
     warm.world.referents.secrets.insert(name(), keys("k1"));
     warm.change(|_| {});
     warm
@@ -45,16 +45,16 @@ fn protected(mut warm: WarmTranslator) -> WarmTranslator {
 fn a_policy_that_comes_or_goes_is_its_ingress_and_one_service() {
     for mut warm in [WarmTranslator::new(), WarmTranslator::owned()] {
         let change = warm.change(|world| {
-            put_policy(world, policy("route-3"));
+            put_policy(&mut world.policies, policy("route-3"));
             world.referents.secrets.insert(name(), keys("k1"));
         });
         // Two Routes, and the service.
         assert_eq!(change, (part(1), 3));
         let mut warm = protected(warm);
-        let gone = warm.change(|world| assert!(world.security_policies.remove(&name())));
+        let gone = warm.change(|world| assert!(world.policies.remove(&key(Kind::SecurityPolicy))));
         assert_eq!(gone, (part(1), 3));
         // Two Routes each.
-        let moved = warm.change(|world| put_policy(world, policy("route-4")));
+        let moved = warm.change(|world| put_policy(&mut world.policies, policy("route-4")));
         assert_eq!(moved, (part(2), 4));
     }
 }
@@ -93,7 +93,7 @@ fn the_policy_of_a_default_backend_is_all_hosts_of_its_namespace_where_hosts_are
     put(&mut warm.world, "team-3", "route-3", leaving);
     warm.world.referents.secrets.insert(name(), keys("k1"));
     warm.change(|_| {});
-    let (last_mode, documents) = warm.change(|world| put_policy(world, policy("default")));
+    let (last_mode, documents) = warm.change(|world| put_policy(&mut world.policies, policy("default")));
     // The default backend and the rest of one host: each other host of the team has a path for everything.
     assert_eq!((last_mode, documents), (part(2), 3));
 }
@@ -114,7 +114,7 @@ fn limit(requests: u32) -> Arc<TrafficPolicy> {
 fn a_limit_that_comes_or_goes_is_its_ingress_and_one_that_changes_is_one_document() {
     let mut warm = WarmTranslator::new();
     let put_limit = |world: &mut IngressSnapshot, requests| {
-        world.traffic_policies.insert(name(), limit(requests));
+        put_policy(&mut world.policies, limit(requests));
     };
     // Two Routes, and the service.
     assert_eq!(warm.change(|world| put_limit(world, 3)), (part(1), 3));
@@ -123,7 +123,7 @@ fn a_limit_that_comes_or_goes_is_its_ingress_and_one_that_changes_is_one_documen
     assert_eq!(warm.change(|world| put_limit(world, 4)), (part(0), 1));
     // Two Routes answer themselves, the service goes, and the upstream for nothing comes.
     assert_eq!(warm.change(|world| put_limit(world, 0)), (part(1), 4));
-    assert_eq!(warm.change(|world| assert!(world.traffic_policies.remove(&name()))), (part(1), 3));
+    assert_eq!(warm.change(|world| assert!(world.policies.remove(&key(Kind::TrafficPolicy)))), (part(1), 3));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn settings_of_a_service_concern_the_ingresses_that_refer_to_it() {
     }));
     // Two Routes each, the upstream that goes, and the one that comes.
     let change = WarmTranslator::new().change(|world| {
-        world.backend_traffic_policies.insert(name(), policy);
+        put_policy(&mut world.policies, policy);
     });
     assert_eq!(change, (part(ROUTES), 2 * ROUTES + 2));
 }

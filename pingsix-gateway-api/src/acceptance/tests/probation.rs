@@ -139,11 +139,11 @@ fn an_author_of_refused_policies_delays_nobody_and_opens_nothing() {
 
         let newest = siege.simulation.newest();
         let draft = siege.simulation.acceptance.draft(&newest).snapshot;
-        for name in newest.security_policies().keys() {
-            let object = Arc::new(ObjectKey { kind: Kind::SecurityPolicy, name: name.clone() });
+        for key in newest.policies().keys() {
+            let object = Arc::new(key.clone());
             let source = Origin { object, section: Section::Whole };
             let is_closed = quarantine(&draft).contains_key(&source);
-            assert!(draft.security_policies().contains_key(name) && is_closed, "seed {seed}: {name}");
+            assert!(draft.policies().contains_key(key) && is_closed, "seed {seed}: {key}");
         }
     }
 }

@@ -174,10 +174,7 @@ impl Report {
         #[allow(clippy::wildcard_enum_match_arm, reason = "nothing is said of objects of other kinds here")]
         match object.kind {
             kind if kind.is_route() => reconciler.route(object).map(Wanted::Route),
-            Kind::BackendTlsPolicy
-            | Kind::BackendTrafficPolicy
-            | Kind::SecurityPolicy
-            | Kind::TrafficPolicy => {
+            kind if kind.is_policy() => {
                 Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
             }
             Kind::Gateway | Kind::ListenerSet => {

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
-use super::{Changed, holds, is_service_of_policies};
+use super::{Changed, holds, of_service};
 use crate::world::World;
 use crate::world::edges::Target;
 
@@ -67,11 +67,7 @@ impl World {
         if !left.secrets.is_empty() {
             let proxies: BTreeSet<ObjectName> = snapshot.referents.proxies.keys().cloned().collect();
             let mut of_others = self.secrets_of_proxies(&proxies);
-            let of_policies = permitted_references_of_policies(
-                &snapshot.backend_traffic_policies,
-                &snapshot.security_policies,
-                &snapshot.referents,
-            );
+            let of_policies = permitted_references_of_policies(&snapshot.policies, &snapshot.referents);
             of_others
                 .extend(of_policies.into_iter().filter(|key| key.kind == Kind::Secret).map(|key| key.name));
             for name in left.secrets {
@@ -102,7 +98,7 @@ impl World {
     ) -> bool {
         let after = self.get::<Ingress>(name).filter(|ingress| is_of_class(snapshot, ingress));
         let comes_or_goes = after.is_some() != snapshot.ingresses.contains_key(name);
-        if comes_or_goes && self.is_target(key, &snapshot.security_policies, &snapshot.traffic_policies) {
+        if comes_or_goes && self.is_target(key, &snapshot.policies) {
             return false;
         }
         let services = |ingress: Option<&Ingress>| -> BTreeSet<ObjectName> {
@@ -111,10 +107,7 @@ impl World {
         };
         let (before, now) =
             (services(snapshot.ingresses.get(name).map(AsRef::as_ref)), services(after.as_deref()));
-        let has_policy = |service: &ObjectName| {
-            self.backend_traffic_policies_of(service).next().is_some()
-                || is_service_of_policies(&snapshot.backend_traffic_policies, service)
-        };
+        let has_policy = |service: &ObjectName| self.is_target(&of_service(service), &snapshot.policies);
         if before.symmetric_difference(&now).any(has_policy) {
             return false;
         }
@@ -148,7 +141,7 @@ impl World {
 
 /// Whether policies of a snapshot may refer to objects of other namespaces.
 fn may_cross(snapshot: &IngressSnapshot) -> bool {
-    !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty()
+    snapshot.policies.values().any(|policy| !policy.references().is_empty())
 }
 
 /// Whether an Ingress belongs to the class of a snapshot.

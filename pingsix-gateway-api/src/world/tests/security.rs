@@ -181,7 +181,7 @@ fn a_policy_of_an_ingress_concerns_its_class_and_brings_its_secrets() {
     assert_eq!(owners(&effects), ["IngressClass pingsix"]);
     assert!(is_refreshed(&world, &mut extract, &effects));
     let OwnerSnapshot::Ingress(snapshot) = &extract.snapshot else { panic!("an IngressClass's") };
-    assert_eq!((snapshot.security_policies.len(), snapshot.referents.secrets.len()), (1, 1));
+    assert_eq!((snapshot.policies.len(), snapshot.referents.secrets.len()), (1, 1));
     let key = ObjectKey::new(Kind::Secret, "vault", "keys");
     let policy = ObjectKey::new(Kind::SecurityPolicy, "shop", "keys");
     assert_eq!(world.referrers(&extract.snapshot, &[key].into()), BTreeSet::from([policy.clone()]));
@@ -236,7 +236,7 @@ fn a_traffic_policy_of_an_ingress_concerns_its_class_and_comes_and_goes_with_the
     assert!(owners(&world.apply(applied::<TrafficPolicy>(policy(1)))).is_empty(), "no such Ingress");
     let policies = |extract: &Extract| {
         let OwnerSnapshot::Ingress(snapshot) = &extract.snapshot else { panic!("an IngressClass's") };
-        snapshot.traffic_policies.len()
+        snapshot.policies.len()
     };
     let effects = world.apply(applied::<Ingress>(ingress("pay", "tls", 1)));
     assert!(!is_refreshed(&world, &mut extract, &effects));

@@ -7,15 +7,13 @@ use crate::model::ObjectKey;
 use crate::pipeline::diff::{LastObjects, ReferentsDiff};
 use crate::policy::Policies;
 use crate::references::References;
-use crate::snapshot::{BackendTrafficPolicy, IngressSnapshot, SecurityPolicy, TrafficPolicy};
+use crate::snapshot::{AnyPolicy, IngressSnapshot};
 use crate::status::JudgedPolicies;
 
 /// The policies of Ingresses and their backends.
 #[derive(Debug)]
 pub(super) struct ClassPolicies {
-    backend_traffic: LastObjects<Arc<BackendTrafficPolicy>>,
-    security: LastObjects<Arc<SecurityPolicy>>,
-    traffic: LastObjects<Arc<TrafficPolicy>>,
+    last: LastObjects<AnyPolicy, ObjectKey>,
     pub(super) policies: Policies,
     pub(super) judged: JudgedPolicies,
 }
@@ -32,10 +30,8 @@ pub(super) struct ChangedPolicies {
 impl ClassPolicies {
     pub(super) fn new(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
         Self {
-            backend_traffic: LastObjects::new(&snapshot.backend_traffic_policies),
-            security: LastObjects::new(&snapshot.security_policies),
-            traffic: LastObjects::new(&snapshot.traffic_policies),
-            policies: Policies::of_ingresses(snapshot, references),
+            last: LastObjects::new(&snapshot.policies),
+            policies: Policies::new(&snapshot.policies, references),
             judged: JudgedPolicies::default(),
         }
     }
@@ -47,21 +43,17 @@ impl ClassPolicies {
         diff: &ReferentsDiff,
         references: &References<'_>,
     ) -> ChangedPolicies {
-        let Self { backend_traffic, security, traffic, policies, judged: _ } = self;
-        let differ = [
-            !backend_traffic.update(&snapshot.backend_traffic_policies).is_empty(),
-            !security.update(&snapshot.security_policies).is_empty(),
-            !traffic.update(&snapshot.traffic_policies).is_empty(),
-            diff.quarantined.iter().any(|key| key.kind.is_policy()),
-        ];
+        let Self { last, policies, judged: _ } = self;
+        let differ = !last.update(&snapshot.policies).is_empty()
+            || diff.quarantined.iter().any(|key| key.kind.is_policy());
         let may_refer_otherwise =
             diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
-        let refer = !snapshot.security_policies.is_empty() || !snapshot.backend_traffic_policies.is_empty();
-        let may_differ = differ.contains(&true) || (may_refer_otherwise && refer);
+        let refer = || snapshot.policies.values().any(|policy| !policy.references().is_empty());
+        let may_differ = differ || (may_refer_otherwise && refer());
         if !may_differ {
             return ChangedPolicies::default();
         }
-        let before = std::mem::replace(policies, Policies::of_ingresses(snapshot, references));
+        let before = std::mem::replace(policies, Policies::new(&snapshot.policies, references));
         ChangedPolicies {
             contents: policies.changed_contents(&before),
             targets: policies.changed(&before).into_iter().cloned().collect(),

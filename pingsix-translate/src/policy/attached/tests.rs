@@ -1,31 +1,21 @@
-//! A kind of policy for Gateways and routes, which has nothing in common with BackendTLSPolicy but its shape.
+//! Another effect of TrafficPolicies than the real one.
 
 use serde_json::json;
 
 use super::*;
 use crate::fixture::object;
-use crate::snapshot::{BackendTlsPolicy, Referents};
+use crate::snapshot::{Referents, TrafficPolicy};
 
-/// The effect: `spec.validation.hostname`.
+/// The effect: `spec.requestID.headerName`.
 #[derive(Debug, PartialEq)]
 struct Inherited(String);
 
 impl PolicyKind for Inherited {
-    type Object = BackendTlsPolicy;
+    type Object = TrafficPolicy;
 
-    const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::HttpRoute];
-
-    fn target_refs(policy: &BackendTlsPolicy) -> impl Iterator<Item = TargetRef<'_>> {
-        policy.spec.target_refs.iter().map(|target| TargetRef {
-            group: &target.group,
-            kind: &target.kind,
-            name: &target.name,
-            section_name: target.section_name.as_deref(),
-        })
-    }
-
-    fn read(policy: &BackendTlsPolicy, _: &References<'_>) -> PolicySpec<Self> {
-        let effect = Ok(Self(policy.spec.validation.hostname.clone()));
+    fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
+        let header = policy.spec.request_id.as_ref().and_then(|id| id.header_name.clone());
+        let effect = Ok(Self(header.unwrap_or_default()));
         PolicySpec {
             effect,
             unapplied: Vec::new(),
@@ -43,7 +33,8 @@ impl PolicyKind for Inherited {
 /// Policies in namespace `infra`, the oldest first: name, effect, and kind, name and section of the target.
 fn attached(policies: &[(&str, &str, [&str; 3])]) -> AttachedPolicies<Inherited> {
     let objects = policies.iter().enumerate().map(|(second, (name, effect, [kind, target, section]))| {
-        let policy = object(json!({
+        let policy: Arc<TrafficPolicy> = object(json!({
+            "apiVersion": "pingsix.io/v1alpha1", "kind": "TrafficPolicy",
             "metadata": {
                 "namespace": "infra", "name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
             },
@@ -51,10 +42,10 @@ fn attached(policies: &[(&str, &str, [&str; 3])]) -> AttachedPolicies<Inherited>
                 "targetRefs": [{
                     "group": "gateway.networking.k8s.io", "kind": kind, "name": target, "sectionName": section,
                 }],
-                "validation": {"hostname": effect},
+                "requestID": {"headerName": effect},
             },
         }));
-        (ObjectName::new("infra", name), policy)
+        (ObjectKey::new(Kind::TrafficPolicy, "infra", name), AnyPolicy::from(policy))
     });
     AttachedPolicies::new(&objects.collect(), &References::new(&Referents::default()))
 }
@@ -90,12 +81,12 @@ fn targets_of_any_kind_have_their_own_policies_and_sections() {
 
 #[test]
 fn another_kind_of_target_is_refused_with_the_kinds_that_may_be() {
-    let policies = attached(&[("p", "", ["GRPCRoute", "web", ""])]);
+    let policies = attached(&[("p", "", ["UDPRoute", "web", ""])]);
     let refusal = policies.iter().next().unwrap().targets[0].as_ref().unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "spec.targetRefs[0].kind: A BackendTLSPolicy is for Gateways, HTTPRoutes, not for a GRPCRoute of \
-         gateway.networking.k8s.io."
+        "spec.targetRefs[0].kind: A TrafficPolicy is for Gateways, ListenerSets, HTTPRoutes, GRPCRoutes, Ingresses, not for a \
+         UDPRoute of gateway.networking.k8s.io."
     );
     assert_eq!(policies.targets().next(), None);
 }
