@@ -13,7 +13,7 @@
 //! talk to anybody. So a test can drive it through any history, and what it holds depends on the objects alone: whatever
 //! the order of the events, the result is that of a translation of everything from scratch.
 
-mod held;
+mod hold_back;
 mod job;
 mod owned;
 mod queue;

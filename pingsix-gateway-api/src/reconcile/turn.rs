@@ -9,7 +9,7 @@ use pingsix_translate::status::Verdicts;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
 
 use super::Reconciler;
-use super::held::hold_back;
+use super::hold_back::hold_back;
 use super::job::{Bridged, Done, Job, Made};
 use crate::BridgeError;
 use crate::acceptance::{DraftNumber, Recollection, Trial};

@@ -50,38 +50,38 @@ impl World {
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
             kind if kind.is_route() => self.refresh_route(snapshot, key, &mut left),
             Kind::Service => {
-                if holds(&snapshot.referents, name) || self.refers(snapshot, key) {
-                    self.hold(&mut snapshot.referents.services, name);
+                if has_service(&snapshot.referents, name) || self.refers(snapshot, key) {
+                    self.update(&mut snapshot.referents.services, name);
                 }
                 true
             }
             Kind::HttpRouteFilter => {
                 if self.refers(snapshot, key) {
-                    self.hold(&mut snapshot.referents.http_route_filters, name);
+                    self.update(&mut snapshot.referents.http_route_filters, name);
                 }
                 true
             }
             Kind::Secret => {
                 if referenced.contains(key) {
-                    self.hold(&mut snapshot.referents.secrets, name);
+                    self.update(&mut snapshot.referents.secrets, name);
                 }
                 true
             }
             Kind::ConfigMap => {
                 if referenced.contains(key) {
-                    self.hold(&mut snapshot.referents.config_maps, name);
+                    self.update(&mut snapshot.referents.config_maps, name);
                 }
                 true
             }
             Kind::Namespace => {
                 let namespace = Arc::from(&*name.name);
                 if lives_in(snapshot, &namespace) {
-                    self.hold_namespace(snapshot, &namespace);
+                    self.update_namespace(snapshot, &namespace);
                 }
                 // The labels may decide whether a ListenerSet is allowed, and thereby the permitted Secrets.
                 !has_listener_set(snapshot, &namespace)
             }
-            Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
+            Kind::GatewayClass | Kind::PingsixProxy => self.update_parameters(snapshot),
             // The Service determines the update.
             Kind::EndpointSlice => true,
             _ => false,
@@ -97,8 +97,8 @@ impl World {
                 }
             }
             for service in &changed.sliced {
-                if holds(&snapshot.referents, service) || self.refers(snapshot, &of_service(service)) {
-                    self.hold_slices(&mut snapshot.referents, service);
+                if has_service(&snapshot.referents, service) || self.refers(snapshot, &of_service(service)) {
+                    self.update_slices(&mut snapshot.referents, service);
                 }
             }
         }
@@ -136,19 +136,19 @@ impl World {
             }
         }
         for service in new {
-            self.hold(&mut snapshot.referents.services, service);
-            self.hold_slices(&mut snapshot.referents, service);
+            self.update(&mut snapshot.referents.services, service);
+            self.update_slices(&mut snapshot.referents, service);
         }
         left.extend(gone.map(of_service));
         let filters = |route: &Option<AnyRoute>| {
             route.iter().flat_map(|route| route.filters().to_vec()).collect::<Vec<_>>()
         };
         for filter in filters(&after) {
-            self.hold(&mut snapshot.referents.http_route_filters, &filter);
+            self.update(&mut snapshot.referents.http_route_filters, &filter);
         }
         // Filters that are still referenced stay.
         left.extend(filters(&before).into_iter().map(|name| ObjectKey { kind: Kind::HttpRouteFilter, name }));
-        self.hold_namespace(snapshot, &name.namespace);
+        self.update_namespace(snapshot, &name.namespace);
         true
     }
 
@@ -160,16 +160,16 @@ impl World {
     }
 
     /// Stores the current version of a referenced object, or removes an absent one.
-    fn hold<K: Stored>(&self, held: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
+    fn update<K: Stored>(&self, stored: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
         match self.get(name) {
-            Some(object) => held.insert(name.clone(), object),
-            None => held.remove(name),
+            Some(object) => stored.insert(name.clone(), object),
+            None => stored.remove(name),
         };
     }
 
     /// Stores the current class of the Gateway and the parameters of both. Returns whether the parameters name the same
     /// Secrets as before.
-    fn hold_parameters(&self, snapshot: &mut Snapshot) -> bool {
+    fn update_parameters(&self, snapshot: &mut Snapshot) -> bool {
         let gateway = &snapshot.gateway;
         let namespace = gateway.metadata.namespace.as_deref().unwrap_or_default();
         snapshot.class = self.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
@@ -182,23 +182,23 @@ impl World {
         secrets(&before) == secrets(&snapshot.referents.proxies)
     }
 
-    fn hold_slices(&self, referents: &mut Referents, service: &ObjectName) {
+    fn update_slices(&self, referents: &mut Referents, service: &ObjectName) {
         let slices = self.slices_of(service);
-        let held = &mut referents.endpoint_slices;
+        let stored = &mut referents.endpoint_slices;
         if slices.is_empty() {
-            held.remove(service);
+            stored.remove(service);
         } else {
-            held.insert(service.clone(), slices);
+            stored.insert(service.clone(), slices);
         }
     }
 
     /// Stores a namespace if an object of the snapshot is in it.
-    fn hold_namespace(&self, snapshot: &mut Snapshot, name: &Arc<str>) {
+    fn update_namespace(&self, snapshot: &mut Snapshot, name: &Arc<str>) {
         let namespace = self.get(&ObjectName::new("", name.clone())).filter(|_| lives_in(snapshot, name));
-        let held = &mut snapshot.referents.namespaces;
+        let stored = &mut snapshot.referents.namespaces;
         match namespace {
-            Some(namespace) => held.insert(name.clone(), namespace),
-            None => held.remove(name),
+            Some(namespace) => stored.insert(name.clone(), namespace),
+            None => stored.remove(name),
         };
     }
 
@@ -207,9 +207,9 @@ impl World {
     fn refers(&self, snapshot: &Snapshot, referent: &ObjectKey) -> bool {
         let target = Target::Object(referent.clone());
         Kind::routes().any(|kind| {
-            let is_held =
+            let is_present =
                 |name: &ObjectName| snapshot.routes.contains_key(&ObjectKey { kind, name: name.clone() });
-            self.has_dependent(kind, &target, is_held)
+            self.has_dependent(kind, &target, is_present)
         })
     }
 
@@ -238,7 +238,7 @@ fn of_service(name: &ObjectName) -> ObjectKey {
 }
 
 /// Whether a snapshot has a Service or its EndpointSlices, so a route or Ingress of the snapshot refers to the Service.
-fn holds(referents: &Referents, service: &ObjectName) -> bool {
+fn has_service(referents: &Referents, service: &ObjectName) -> bool {
     referents.services.contains_key(service) || referents.endpoint_slices.contains_key(service)
 }
 

@@ -13,7 +13,7 @@ use crate::model::{
     Age, FieldPath, Hostname, HostnameFlaw, Kind, Limit, ObjectKey, Options, Reason, Refusal, RouteKind,
 };
 use crate::references::{Certificate, References};
-use crate::snapshot::{GatewaySpec, ListenerProbe};
+use crate::snapshot::{ExtraListenerFields, GatewaySpec};
 
 /// A listener with its verdict.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub(super) struct ListenerSource<'a> {
     pub(super) index: usize,
     pub(super) at: FieldPath,
     pub(super) written: &'a api::GatewayListeners,
-    pub(super) probe: Option<&'a ListenerProbe>,
+    pub(super) extra: Option<&'a ExtraListenerFields>,
 }
 
 /// The inputs of a listener's verdict.
@@ -177,7 +177,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         .or_else(|| stream::refuse_hostname(protocol.filter(|_| names_host)?, at))
         .or_else(|| refuse_tls(source, protocol?))
         .or(validation)
-        .or_else(|| refuse_filters(source.probe?, at))
+        .or_else(|| refuse_filters(source.extra?, at))
         .or_else(|| namespaces.as_ref().err().cloned());
     let state = match (refusal, tls_mode) {
         (Some(refusal), _) => ListenerState::Refused { refusal },
@@ -238,9 +238,9 @@ fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &Fi
 }
 
 /// Refuses filters that run before routing. A filter that authenticates must not be skipped.
-fn refuse_filters(probe: &ListenerProbe, at: &FieldPath) -> Option<Refusal> {
+fn refuse_filters(extra: &ExtraListenerFields, at: &FieldPath) -> Option<Refusal> {
     let mut asked = Vec::new();
-    for (list, filters) in &probe.filters {
+    for (list, filters) in &extra.filters {
         match filters {
             Value::Null => {}
             Value::Array(filters) => asked.extend(filters.iter().enumerate().map(|(index, filter)| {

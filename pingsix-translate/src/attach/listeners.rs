@@ -16,7 +16,7 @@ use crate::model::{
     Age, FieldPath, Kind, ObjectKey, Options, ParentRef, Problem, Reason, Refusal, compare_age,
 };
 use crate::references::{References, labels_of};
-use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, key_of};
+use crate::snapshot::{ExtraListenerFields, Gateway, ListenerSet, Referents, Snapshot, key_of};
 
 /// All listeners with their owners.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ pub(crate) fn judge_listeners(
     });
     let mut written = ListenerJudge { origins, judged: Vec::new() };
     let metadata = &snapshot.gateway.metadata;
-    let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.probe.listeners), None);
+    let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.extra.listeners), None);
     let is_allowed = |(key, _): &(Arc<ObjectKey>, &ListenerSet)| {
         let labels = references.namespace_labels(&key.name.namespace);
         allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels)
@@ -124,7 +124,7 @@ pub(crate) fn judge_listeners(
     let mut sets: Vec<ListenerOwner> = allowed_sets
         .chain(others)
         .map(|((key, set), excluded)| {
-            written.add(key, &set.metadata, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
+            written.add(key, &set.metadata, (&set.spec.listeners, &set.spec.extra.listeners), excluded)
         })
         .collect();
     let mut all = written.judged;
@@ -185,19 +185,19 @@ struct ListenerJudge<'a> {
 }
 
 impl ListenerJudge<'_> {
-    /// Adds the listeners of an owner, with their probes.
+    /// Adds the listeners of an owner, with the fields that the generated type lacks.
     fn add(
         &mut self,
         key: Arc<ObjectKey>,
         metadata: &ObjectMeta,
-        (written, probes): (&[GatewayListeners], &[ListenerProbe]),
+        (written, extras): (&[GatewayListeners], &[ExtraListenerFields]),
         excluded: Option<Refusal>,
     ) -> ListenerOwner {
         let start = self.judged.len();
         let (age, generation) = (Age::of(metadata), metadata.generation.unwrap_or_default());
         self.judged.extend(written.iter().enumerate().map(|(index, written)| {
             let at = FieldPath::new("spec").child("listeners").index(index);
-            let source = ListenerSource { owner: &key, age, index, at, written, probe: probes.get(index) };
+            let source = ListenerSource { owner: &key, age, index, at, written, extra: extras.get(index) };
             judge_alone(&source, &self.origins)
         }));
         let own = &mut self.judged[start..];

@@ -68,12 +68,12 @@ pub(super) use resource;
 
 resource! {
     /// A Gateway, with the fields of the experimental channel that must not be ignored.
-    Gateway, Probed<GatewaySpec, GatewayProbe>, GatewayStatus, "Gateway", "gateways"
+    Gateway, WithExtraFields<GatewaySpec, ExtraGatewayFields>, GatewayStatus, "Gateway", "gateways"
 }
 
 resource! {
     /// A ListenerSet, with the fields of the experimental channel that must not be ignored.
-    ListenerSet, Probed<ListenerSetSpec, ListenersProbe>, ListenerSetStatus, "ListenerSet", "listenersets"
+    ListenerSet, WithExtraFields<ListenerSetSpec, ExtraListenerSetFields>, ListenerSetStatus, "ListenerSet", "listenersets"
 }
 
 /// `ListenerSet.spec`. Its listeners have the JSON shape of a Gateway's, so they are decoded into the same type.
@@ -89,14 +89,14 @@ pub struct ListenerSetSpec {
 /// A generated type together with fields of newer CRDs that the type lacks. Reads and writes as one object, and
 /// dereferences to the generated type.
 #[derive(Clone, Debug, Default)]
-pub struct Probed<T, P> {
+pub struct WithExtraFields<T, E> {
     /// The generated type.
     pub known: T,
     /// The fields that the generated type lacks.
-    pub probe: P,
+    pub extra: E,
 }
 
-impl<T, P> std::ops::Deref for Probed<T, P> {
+impl<T, E> std::ops::Deref for WithExtraFields<T, E> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -104,20 +104,20 @@ impl<T, P> std::ops::Deref for Probed<T, P> {
     }
 }
 
-impl<'de, T: Deserialize<'de>, P: for<'p> Deserialize<'p>> Deserialize<'de> for Probed<T, P> {
+impl<'de, T: Deserialize<'de>, E: for<'p> Deserialize<'p>> Deserialize<'de> for WithExtraFields<T, E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let probe = P::deserialize(&value).map_err(serde::de::Error::custom)?;
+        let extra = E::deserialize(&value).map_err(serde::de::Error::custom)?;
         let known = T::deserialize(value).map_err(serde::de::Error::custom)?;
-        Ok(Self { known, probe })
+        Ok(Self { known, extra })
     }
 }
 
-impl<T: Serialize, P: Serialize> Serialize for Probed<T, P> {
+impl<T: Serialize, E: Serialize> Serialize for WithExtraFields<T, E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error as _;
         let mut whole = serde_json::to_value(&self.known).map_err(S::Error::custom)?;
-        merge(&mut whole, serde_json::to_value(&self.probe).map_err(S::Error::custom)?);
+        merge(&mut whole, serde_json::to_value(&self.extra).map_err(S::Error::custom)?);
         whole.serialize(serializer)
     }
 }
@@ -145,12 +145,12 @@ fn merge(whole: &mut Value, more: Value) {
 /// Fields of a Gateway's spec beside the generated type (Gateway API v1.7.0, experimental channel).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct GatewayProbe {
+pub struct ExtraGatewayFields {
     /// By index in `spec.listeners`.
-    pub listeners: Vec<ListenerProbe>,
+    pub listeners: Vec<ExtraListenerFields>,
     /// By index in `spec.addresses`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub addresses: Vec<AddressProbe>,
+    pub addresses: Vec<ExtraAddressFields>,
     /// `spec.defaultScope`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Value>,
@@ -159,15 +159,15 @@ pub struct GatewayProbe {
 /// Fields of a ListenerSet's spec beside the generated type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ListenersProbe {
+pub struct ExtraListenerSetFields {
     /// By index in `spec.listeners`.
-    pub listeners: Vec<ListenerProbe>,
+    pub listeners: Vec<ExtraListenerFields>,
 }
 
 /// Fields of a listener beside the generated type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ListenerProbe {
+pub struct ExtraListenerFields {
     /// `filters`. A listener whose authentication is ignored would let every client in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filters: BTreeMap<String, Value>,
@@ -176,7 +176,7 @@ pub struct ListenerProbe {
 /// Fields of an address beside the generated type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct AddressProbe {
+pub struct ExtraAddressFields {
     /// `routability`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routability: Option<Value>,
@@ -205,9 +205,9 @@ mod tests {
         });
         let gateway: Gateway = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(gateway.spec.listeners.len(), 2);
-        assert!(gateway.spec.probe.listeners[0].filters.is_empty());
-        assert!(gateway.spec.probe.listeners[1].filters.contains_key("requests"));
-        assert_eq!(gateway.spec.probe.addresses[0].routability, Some(json!("Private")));
+        assert!(gateway.spec.extra.listeners[0].filters.is_empty());
+        assert!(gateway.spec.extra.listeners[1].filters.contains_key("requests"));
+        assert_eq!(gateway.spec.extra.addresses[0].routability, Some(json!("Private")));
         assert_eq!(serde_json::to_value(&gateway).unwrap(), written);
     }
 }

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::metadata::Metadata;
 use super::objects::Object;
-use super::routes::{RouteObject, Written};
+use super::routes::{ApiObject, RouteObject};
 use super::wire;
 use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
 
@@ -183,13 +183,13 @@ macro_rules! routes {
 
             impl From<wire::$kind> for $kind {
                 fn from(wire::$kind { metadata, spec, .. }: wire::$kind) -> Self {
-                    Self::from(Written { metadata, spec })
+                    Self::from(ApiObject { metadata, spec })
                 }
             }
 
             impl From<&wire::$kind> for $kind {
                 fn from(route: &wire::$kind) -> Self {
-                    Self::from(Written { metadata: route.metadata.clone(), spec: route.spec.clone() })
+                    Self::from(ApiObject { metadata: route.metadata.clone(), spec: route.spec.clone() })
                 }
             }
 

@@ -14,7 +14,7 @@ use crate::model::{ObjectName, ParentRef};
 
 /// A route without its status, which is no input of translation. Reads and writes the shape of the API.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "Written<S>", bound(deserialize = "S: RouteSpec"))]
+#[serde(from = "ApiObject<S>", bound(deserialize = "S: RouteSpec"))]
 pub struct RouteObject<S> {
     /// `metadata`
     pub metadata: Metadata,
@@ -74,15 +74,15 @@ impl<S> fmt::Debug for Packed<S> {
     }
 }
 
-/// The shape of the API.
+/// The JSON of the API: metadata and spec.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Written<S> {
+pub(super) struct ApiObject<S> {
     pub(super) metadata: ObjectMeta,
     pub(super) spec: S,
 }
 
-impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
-    fn from(Written { metadata, mut spec }: Written<S>) -> Self {
+impl<S: RouteSpec> From<ApiObject<S>> for RouteObject<S> {
+    fn from(ApiObject { metadata, mut spec }: ApiObject<S>) -> Self {
         let (metadata, parent_refs) = (Metadata::from(&metadata), spec.take_parent_refs());
         let services = spec.services(&metadata.name.namespace);
         let filters = spec.filters(&metadata.name.namespace);
@@ -93,7 +93,7 @@ impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
 impl<S: RouteSpec> Serialize for RouteObject<S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let spec = self.spec().with_parent_refs(&self.parent_refs);
-        Written { metadata: ObjectMeta::from(&self.metadata), spec }.serialize(serializer)
+        ApiObject { metadata: ObjectMeta::from(&self.metadata), spec }.serialize(serializer)
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn judge_gateway(
             format!("Clients without a valid certificate are to be let in: {}.", insecure.join(", ")),
         ));
     }
-    if gateway.spec.probe.default_scope.is_some() {
+    if gateway.spec.extra.default_scope.is_some() {
         limits.push(Limit::new(
             FieldPath::new("spec").child("defaultScope"),
             "There are no default Gateways; only routes that name this one attach to it.",
@@ -116,7 +116,7 @@ pub(crate) fn is_usable_address(gateway: &Gateway, index: usize) -> bool {
 fn unusable_address(gateway: &Gateway, index: usize) -> Option<Refusal> {
     let address = gateway.spec.addresses.as_ref()?.get(index)?;
     let at = FieldPath::new("spec").child("addresses").index(index);
-    let routability = gateway.spec.probe.addresses.get(index).and_then(|probe| probe.routability.as_ref());
+    let routability = gateway.spec.extra.addresses.get(index).and_then(|extra| extra.routability.as_ref());
     if routability.is_some_and(|asked| asked.as_str() != Some("")) {
         return Some(Refusal::new(
             at.child("routability"),

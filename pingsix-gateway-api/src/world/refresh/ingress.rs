@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, permitted_references_of_policies};
 
-use super::{Changed, holds, of_service};
+use super::{Changed, has_service, of_service};
 use crate::world::World;
 use crate::world::edges::Target;
 
@@ -39,15 +39,15 @@ impl World {
                     }
                 }
                 Kind::Service
-                    if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) =>
+                    if has_service(&snapshot.referents, name) || self.refers_from_ingress(snapshot, key) =>
                 {
-                    self.hold(&mut snapshot.referents.services, name);
+                    self.update(&mut snapshot.referents.services, name);
                 }
                 Kind::Secret if referenced.contains(key) => {
-                    self.hold(&mut snapshot.referents.secrets, name);
+                    self.update(&mut snapshot.referents.secrets, name);
                 }
                 Kind::ConfigMap if referenced.contains(key) => {
-                    self.hold(&mut snapshot.referents.config_maps, name);
+                    self.update(&mut snapshot.referents.config_maps, name);
                 }
                 // Parameters and policies name Secrets, for which there may be grants, and another default class may have
                 // other Ingresses.
@@ -80,8 +80,8 @@ impl World {
         }
         for name in &changed.sliced {
             let service = || ObjectKey { kind: Kind::Service, name: name.clone() };
-            if holds(&snapshot.referents, name) || self.refers_from_ingress(snapshot, &service()) {
-                self.hold_slices(&mut snapshot.referents, name);
+            if has_service(&snapshot.referents, name) || self.refers_from_ingress(snapshot, &service()) {
+                self.update_slices(&mut snapshot.referents, name);
             }
         }
         true
@@ -120,11 +120,11 @@ impl World {
             return true;
         };
         for service in services_of_ingress(&ingress, &name.namespace) {
-            self.hold(&mut snapshot.referents.services, &service);
-            self.hold_slices(&mut snapshot.referents, &service);
+            self.update(&mut snapshot.referents.services, &service);
+            self.update_slices(&mut snapshot.referents, &service);
         }
         for secret in secrets_of_ingress(&ingress, &name.namespace) {
-            self.hold(&mut snapshot.referents.secrets, &secret);
+            self.update(&mut snapshot.referents.secrets, &secret);
             referenced.insert(ObjectKey { kind: Kind::Secret, name: secret });
         }
         snapshot.ingresses.insert(name.clone(), ingress);
