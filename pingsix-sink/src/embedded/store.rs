@@ -336,11 +336,13 @@ impl Store {
         self.overlapping(range).map(|log| log.changed).max().unwrap_or_default()
     }
 
-    /// The number of documents in the scopes that `range` covers completely; `None` without such a scope.
-    pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
-        let mut covered =
-            self.overlapping(range).filter(|log| range.covers(&log.scope)).map(|log| log.current.size());
-        covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
+    /// The size of the scopes that `range` covers completely; `None` without such a scope.
+    pub(super) fn covered(&self, range: &KeyRange) -> Option<ScopeSize> {
+        let covered = self.overlapping(range).filter(|log| range.covers(&log.scope));
+        covered.map(|log| log.current.size()).reduce(|sum, size| ScopeSize {
+            documents: sum.documents + size.documents,
+            bytes: sum.bytes + size.bytes,
+        })
     }
 }
 

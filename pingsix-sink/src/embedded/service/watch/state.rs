@@ -8,7 +8,7 @@ use crate::embedded::readers::WatchGuard;
 use crate::embedded::resting_watches::RestGuard;
 use crate::embedded::service::header;
 use crate::embedded::stats::GaugeGuard;
-use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
+use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, ScopeSize, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
 use crate::proto::mvccpb::Event;
@@ -37,8 +37,8 @@ pub(super) type WatchPermits = (FairPermit, GaugeGuard);
 /// The mode in which a watch receives changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryMode {
-    /// The current state in as few responses as possible; the watch covers this many documents.
-    Latest { documents: usize },
+    /// The current state in as few responses as possible; the watch covers documents of this size.
+    Latest { size: ScopeSize },
     /// Each change of each revision.
     Each,
 }
@@ -94,7 +94,7 @@ impl WatchState {
     pub(super) fn delivery_mode(&self, store: &Store) -> DeliveryMode {
         let plain = !self.with_previous && self.filter.puts && self.filter.deletes;
         match store.covered(&self.range) {
-            Some(documents) if plain => DeliveryMode::Latest { documents },
+            Some(size) if plain => DeliveryMode::Latest { size },
             Some(_) | None => DeliveryMode::Each,
         }
     }

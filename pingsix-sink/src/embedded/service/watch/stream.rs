@@ -14,7 +14,7 @@ use super::channel::{ResponseSender, StreamClosed};
 use super::state::{DeliveryMode, WatchPermits, WatchState};
 use crate::embedded::access::Credentials;
 use crate::embedded::service::{Services, header, refusal};
-use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
+use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, ScopeSize, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
@@ -345,11 +345,11 @@ impl WatchStream {
             Err(compacted) => return Ok(Err(compacted.into())),
         }
         match delivery_mode {
-            DeliveryMode::Latest { documents } if replica.options.coalesce => {
+            DeliveryMode::Latest { size } if replica.options.coalesce => {
                 if let Some(rest) = watch.rest_end().filter(|rest| *rest > Instant::now()) {
                     return Ok(Ok(Progress { rest: Some(rest), more: false, all_rest: true }));
                 }
-                self.send_latest(watch, documents).await
+                self.send_latest(watch, size).await
             }
             DeliveryMode::Latest { .. } | DeliveryMode::Each => self.send_each(watch).await,
         }
@@ -360,7 +360,7 @@ impl WatchStream {
     async fn send_latest(
         &mut self,
         watch: &mut WatchState,
-        documents: usize,
+        size: ScopeSize,
     ) -> Result<Result<Progress, WatchEnd>, StreamEnd> {
         let replica = Arc::clone(&self.services.replica);
         // A client that has not taken the previous response is slow, and a slow watch does not rest.
@@ -388,7 +388,7 @@ impl WatchStream {
             counters.watch_events.add(batch.event_count);
             counters.watch_bytes.add(bytes);
             // A state of several messages is sent without a rest between them, so that the client has it whole.
-            let until = Instant::now().checked_add(replica.options.pace.of(documents));
+            let until = Instant::now().checked_add(replica.options.pace.of(size));
             if let Some(until) = until.filter(|_| !batch.more) {
                 watch.begin_rest(until, replica.resting_watches.enter(watch.next));
             }
