@@ -37,7 +37,7 @@ pub(crate) struct ZoneListeners {
     pub(crate) hostname: Option<Hostname>,
     /// Whether a wider zone exists.
     pub(crate) guarded: bool,
-    /// The oldest Gateway or ListenerSet with one of the listeners; an IngressClass has none.
+    /// The oldest Gateway or ListenerSet with a listener of this hostname; an IngressClass has none.
     pub(crate) owner: Option<(Age, Arc<ObjectKey>)>,
     /// Indices of the listeners whose hosts these are, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
@@ -203,9 +203,12 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             let all_https = served().all(|listener| listener.protocol == Some(Protocol::Https));
             ZoneListeners {
                 hostname: hostname.clone(),
+                // A wider listener of another port is a member too, and did not ask for the zone.
                 owner: members
                     .iter()
-                    .map(|&index| (listeners[index].age, &listeners[index].owner))
+                    .map(|&index| &listeners[index])
+                    .filter(|listener| listener.hostname == *hostname)
+                    .map(|listener| (listener.age, &listener.owner))
                     .min_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)))
                     .map(|(age, owner)| (age, owner.clone())),
                 guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),

@@ -87,6 +87,21 @@ fn a_zone_of_https_alone_is_exposed_on_a_plaintext_port_of_its_data_plane() {
     );
 }
 
+#[test]
+fn a_zone_is_charged_to_a_listener_of_its_hostname() {
+    let set = Arc::new(ObjectKey::new(Kind::ListenerSet, "hostile", "more"));
+    let gateway = listener(Protocol::Https, 443, "").owner;
+    let listeners = [
+        listener(Protocol::Https, 443, ""),
+        Listener { owner: set.clone(), ..listener(Protocol::Http, 80, "a.test") },
+    ];
+    let planes = planes(&ObjectName::new("infra", "public"), &listeners, Layout::Shared, &settings());
+    let owners = |zone: &ZoneListeners| (zone.listeners.clone(), zone.owner.clone().map(|(_, owner)| owner));
+    let owners: Vec<_> = planes[0].zones.iter().map(owners).collect();
+    // The wide listener of the Gateway serves the other port of the zone.
+    assert_eq!(owners, [(vec![0], Some(gateway)), (vec![1, 0], Some(set))]);
+}
+
 fn unresolved(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     Listener { state: ListenerState::Unresolved, ..listener(protocol, port, hostname) }
 }
