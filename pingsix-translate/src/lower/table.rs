@@ -200,7 +200,10 @@ impl TableKey {
         let zone = hostname_precedence(self.zone.as_ref());
         let original = hostname_precedence(self.original.as_ref());
         let path = self.path.as_ref().map_or(0, Path::precedence);
-        zone << 22 | original << 13 | path << 1 | u32::from(self.method.is_some())
+        let in_group = path << 1 | u32::from(self.method.is_some());
+        // The guard of a zone comes after a guard for every path. Only zones with a hostname have guards.
+        let precedes_guard = self.zone.is_some() && self.path.is_some();
+        zone << 22 | original << 13 | in_group.max(u32::from(precedes_guard))
     }
 }
 

@@ -126,6 +126,25 @@ fn without_conditions_nothing_continues() {
 }
 
 #[test]
+fn the_guard_of_a_zone_comes_after_guards_for_every_path() {
+    let key = |zone: &str, original: Option<&str>, path: Option<Path>| TableKey {
+        zone: Hostname::parse(zone).ok(),
+        original: original.map(|name| Hostname::parse(name).unwrap()),
+        path,
+        method: None,
+    };
+    let ascending = [
+        key("*.test", Some("a.test"), Some(Path::root())),
+        key("a.test", None, None),
+        key("a.test", None, Some(Path::unwritten())),
+        key("a.test", None, Some(Path::root())),
+        key("a.test", Some("*.test"), Some(Path::unwritten())),
+    ];
+    let priorities: Vec<u32> = ascending.iter().map(TableKey::priority).collect();
+    assert!(priorities.is_sorted_by(|one, other| one < other), "{priorities:?}");
+}
+
+#[test]
 fn within_a_zone_the_original_hostname_decides_and_the_guard_is_last() {
     let rows =
         [("*.test", "/long", None, None), ("*.a.test", "/x", None, None), ("", "/longest", None, None)];
