@@ -110,6 +110,14 @@ impl AttackCase {
         translate(&snapshot(objects), &Options { budget, ..self.options.clone() })
     }
 
+    /// The same without a budget, and with a responder: without one, a decision list with conditions may answer 500 to
+    /// all its requests, and then says nothing about the rules they are for.
+    fn intended(&self, objects: &[Value]) -> Translation {
+        let options =
+            Options { responder: Some(RESPONDER), budget: Budget::default(), ..self.options.clone() };
+        translate(&snapshot(objects), &options)
+    }
+
     /// Whether nothing has to be refused because requests cannot be told apart.
     fn tells_apart(&self) -> bool {
         self.options.responder.is_some() && (self.options.layout == Layout::PerPort || !self.https)
@@ -276,7 +284,7 @@ fn judge(
     seen: &mut Seen,
 ) -> Result<Translation, String> {
     let world = world(objects);
-    let whole = case.translate(objects, Budget::default());
+    let whole = case.intended(objects);
     let got = case.translate(objects, budget);
     judge_documents(&got, budget, &case.options)?;
     let meant = answers(&world, &whole, &case.probes)?;
