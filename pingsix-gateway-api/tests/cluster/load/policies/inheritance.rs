@@ -11,6 +11,9 @@ use super::{
     wait_for_statuses,
 };
 
+/// The condition of targets of policies.
+const AFFECTED: &str = "pingsix.io/PolicyAffected=True/PolicyAffected";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides() {
     const TEST: &str = "policies::inheritance::a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_overrides";
@@ -43,7 +46,6 @@ async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_o
     for policy in [of_gateway, of_route, (Kind::TrafficPolicy, "gzip")] {
         wait_for_condition(&environment, policy, "/ancestors/0", "Accepted=True/Accepted").await;
     }
-    const AFFECTED: &str = "pingsix.io/PolicyAffected=True/PolicyAffected";
     wait_for_condition(&environment, (Kind::Gateway, "web"), "", AFFECTED).await;
     wait_for_condition(&environment, (Kind::HttpRoute, "orders"), "/parents/0", AFFECTED).await;
     environment.stop().await;

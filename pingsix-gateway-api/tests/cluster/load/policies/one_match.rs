@@ -13,6 +13,7 @@ use super::super::objects::{backend_ref, prefix, route};
 use super::super::security::fixtures::{apply, delete};
 use super::super::security::wait_for_condition;
 use super::{ORDERS, apply_policy, apply_secret, ask, fixtures, wait_for_message, wait_for_statuses};
+use crate::test_env::{conditions, eventually_async, objects};
 
 const YOUNGER: [&str; 2] = ["HTTPRoute", "younger"];
 
@@ -48,6 +49,13 @@ async fn rules_of_one_match_have_the_policy_of_the_older_route() {
     delete(&environment, Kind::SecurityPolicy, "default", "younger").await;
     apply_policy(&environment, (Kind::SecurityPolicy, "older"), &[ORDERS, YOUNGER], &keys).await;
     wait_for_statuses(&environment, &answers_under_one_policy()).await;
+    let younger = objects(&environment.cluster.admin(), Kind::HttpRoute, "default");
+    eventually_async("no refused rule", async || {
+        let status = serde_json::to_value(younger.get("younger").await.unwrap()).unwrap();
+        let found = conditions(&status["status"], path);
+        !found.is_empty() && !found.iter().any(|condition| condition.starts_with("PartiallyInvalid="))
+    })
+    .await;
     assert_eq!(ask(&environment, &with_key("/orders", KEY)).await.body, "a /orders");
     assert_eq!(ask(&environment, &with_key("/orders", KEY).header("x", "1")).await.body, "b /orders");
     environment.stop().await;

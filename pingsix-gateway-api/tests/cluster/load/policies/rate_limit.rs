@@ -24,7 +24,7 @@ const OBSERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// The length of the window of a limit.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 
 /// A route to Service `b` as well.
 fn fixtures(backends: &Backends) -> Fixtures {

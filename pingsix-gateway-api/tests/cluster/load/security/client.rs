@@ -71,7 +71,8 @@ async fn send(
     path: &str,
     headers: &[(&str, &str)],
 ) -> Result<Answer, String> {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n{headers}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let mut answer = Vec::new();
