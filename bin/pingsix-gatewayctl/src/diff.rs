@@ -100,7 +100,7 @@ fn print_text(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::R
         for Difference { key, owner, change } in &differences.changes {
             match change {
                 Change::Created(value) => {
-                    block(&mut out, '+', key.as_str(), &plane.objects(key, owner), value)
+                    block(&mut out, '+', key.as_str(), &plane.objects(key, owner), value);
                 }
                 // Stored documents do not contain their origins.
                 Change::Deleted(value) => block(&mut out, '-', key.as_str(), "", value),

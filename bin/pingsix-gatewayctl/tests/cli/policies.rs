@@ -142,9 +142,8 @@ fn translate_prints_the_status_of_each_policy_and_of_its_targets() {
     for kind in ["SecurityPolicy", "TrafficPolicy", "BackendTrafficPolicy"] {
         assert_eq!(condition(&statuses, kind, "/ancestors/0/conditions", "Accepted"), "True/Accepted");
     }
-    const AFFECTED: &str = "pingsix.io/PolicyAffected";
     for (kind, path) in [("HTTPRoute", "/parents/0/conditions"), ("Gateway", "/conditions")] {
-        assert_eq!(condition(&statuses, kind, path, AFFECTED), "True/PolicyAffected");
+        assert_eq!(condition(&statuses, kind, path, "pingsix.io/PolicyAffected"), "True/PolicyAffected");
     }
     let overridden = OBJECTS.replace("  rateLimit:", "  strategy: Overrides\n  rateLimit:");
     let own = "
