@@ -23,13 +23,16 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey, LazyDocument};
 use pingsix_translate::status::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, ObjectKey, Options, Origin, PolicyPlugins, Provenance, SharedMap,
+};
 
 pub use incremental::Bridge;
 pub use order::order_hint;
@@ -165,8 +168,27 @@ fn owner_of(
     key: &DocumentKey,
     owner: &Arc<ObjectKey>,
 ) -> Owner {
+    if let Some(Provenance::Policies { policies }) = provenance.get(key) {
+        return Owner::shared(Arc::new(PoliciesOfService(policies.clone())));
+    }
     let origins = origins_of(provenance, key, owner);
     Owner::shared(origins.first().map_or_else(|| owner.clone(), |origin| origin.object.clone()))
+}
+
+/// The policies of a service, each with its plugins: several policies share one document.
+struct PoliciesOfService(Box<[PolicyPlugins]>);
+
+impl fmt::Display for PoliciesOfService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (policy, plugins)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{policy}")?;
+            if self.0.len() > 1 {
+                write!(f, " ({})", plugins.join(", "))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The empty set of documents, for a deleted data plane.

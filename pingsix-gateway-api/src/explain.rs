@@ -151,6 +151,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
         priority: route.priority,
         plugins: global.chain(route.plugins.iter()).map(|(name, _)| name.to_owned()).collect(),
         policies: policies(plane, route),
+        objects: Vec::new(),
         purpose,
     }
 }
@@ -307,7 +308,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
         )
         | None => Target::Unknown {},
     };
-    Backend { weight, target, upstream: id, endpoints: nodes }
+    Backend { weight, target, upstream: id, endpoints: nodes, objects: Vec::new() }
 }
 
 /// The answer to an unmatched request. `is_served` is whether a listener serves the host.

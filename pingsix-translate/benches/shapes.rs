@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{AnyRoute, Referents, Secret};
+use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Referents, Secret, SecurityPolicy};
 use pingsix_translate::{IngressSnapshot, Object, ObjectName, Objects, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -218,4 +218,42 @@ fn change_endpoint(referents: &mut Referents) {
         value["endpoints"][0]["addresses"][0] = json!("10.2.3.4");
         referents.endpoint_slices.insert(service.clone(), vec![object(value)]);
     }
+}
+
+/// The same with SecurityPolicy `bench/keys` for the Gateway, and its Secret.
+pub(crate) fn with_policy(snapshot: &Snapshot) -> Snapshot {
+    with_policy_of(snapshot, "X-Key")
+}
+
+/// The same with the policy of [`with_policy`], but for one field.
+pub(crate) fn with_other_policy(snapshot: &Snapshot) -> Snapshot {
+    with_policy_of(snapshot, "X-Other-Key")
+}
+
+fn with_policy_of(snapshot: &Snapshot, header: &str) -> Snapshot {
+    let mut other = with_key(snapshot, "first");
+    let policy: Arc<SecurityPolicy> = object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
+        "metadata": {"name": "keys", "namespace": "bench"},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "gateway"}],
+            "apiKeyAuth": {"credentialRefs": [{"name": "keys"}], "extractFrom": {"headers": [header]}},
+        },
+    }));
+    let policy = AnyPolicy::from(policy);
+    other.policies.insert(policy.key(), policy);
+    other
+}
+
+/// The same, but for the API key of the policy.
+pub(crate) fn with_other_key(snapshot: &Snapshot) -> Snapshot {
+    with_key(&with_policy(snapshot), "second")
+}
+
+fn with_key(snapshot: &Snapshot, key: &str) -> Snapshot {
+    let mut other = snapshot.clone();
+    let secret: Arc<Secret> =
+        object(json!({"metadata": {"name": "keys", "namespace": "bench"}, "stringData": {"alice": key}}));
+    other.referents.secrets.insert(ObjectName::new("bench", "keys"), secret);
+    other
 }

@@ -13,7 +13,8 @@ use pingsix_translate::{
 };
 use shapes::{
     Shape, certified, ingress_snapshot, snapshot, with_other_certificate, with_other_endpoint,
-    with_other_endpoint_of_ingress, with_other_ingress, with_other_route,
+    with_other_endpoint_of_ingress, with_other_ingress, with_other_key, with_other_policy, with_other_route,
+    with_policy,
 };
 
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
@@ -98,6 +99,31 @@ fn change(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A change of a policy of the Gateway, or of its Secret, and the reversal.
+fn change_of_policy(criterion: &mut Criterion) {
+    for (name, one, other) in [
+        (
+            "one policy of the Gateway added or removed",
+            Snapshot::clone as fn(&Snapshot) -> Snapshot,
+            with_policy as fn(&Snapshot) -> Snapshot,
+        ),
+        ("one policy of the Gateway changed", with_policy, with_other_policy),
+        ("one API key rotated", with_policy, with_other_key),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(10);
+        for (shape, routes) in [Shape::FlatHosts, Shape::SharedHost]
+            .into_iter()
+            .flat_map(|shape| SIZES.map(|size| (shape, size)))
+        {
+            let without = snapshot(shape, routes);
+            let id = BenchmarkId::new(shape.name(), routes);
+            back_and_forth(&mut group, id, Translator::translate, &[other(&without), one(&without)]);
+        }
+        group.finish();
+    }
+}
+
 /// A change of one object of an IngressClass and its reversal.
 fn change_of_ingress_class(criterion: &mut Criterion) {
     for (name, other) in [
@@ -154,5 +180,5 @@ fn acceptance(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, full_translation, change, change_of_ingress_class, acceptance);
+criterion_group!(benches, full_translation, change, change_of_policy, change_of_ingress_class, acceptance);
 criterion_main!(benches);

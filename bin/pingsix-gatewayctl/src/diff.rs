@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use pingsix_sink::difference::{Change, Difference, Differences, Field, differences};
-use pingsix_sink::{Desired, Key};
+use pingsix_sink::{Desired, Key, Owner};
 use pingsix_translate::DataPlaneKey;
 use serde_json::{Value, json};
 
@@ -17,6 +17,15 @@ struct Compared<'a> {
     key: &'a DataPlaneKey,
     desired: &'a Desired,
     differences: Differences,
+    translated: &'a Translated,
+}
+
+impl Compared<'_> {
+    /// The objects behind a document.
+    fn objects(&self, key: &Key, owner: &Owner) -> String {
+        let related = self.translated.related(self.key, key.as_str());
+        std::iter::once(owner.to_string()).chain(related).collect::<Vec<_>>().join(", ")
+    }
 }
 
 pub(crate) fn run(arguments: &DiffArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -35,7 +44,8 @@ pub(crate) fn run(arguments: &DiffArguments, streams: &mut Streams<'_>) -> anyho
             let held = arguments.target.read(desired.scope(), &|name| std::env::var(name).ok()).await;
             let held =
                 held.with_context(|| format!("cannot read data plane {key} from {}", arguments.target))?;
-            compared.push(Compared { key, desired, differences: differences(&held, desired.documents()) });
+            let differences = differences(&held, desired.documents());
+            compared.push(Compared { key, desired, differences, translated: &translated });
         }
         anyhow::Ok(compared)
     })?;
@@ -84,15 +94,18 @@ fn wanted<'a>(
 }
 
 fn print_text(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    for Compared { key, desired, differences } in compared {
+    for plane in compared {
+        let Compared { key, desired, differences, .. } = plane;
         let mut out = String::new();
         for Difference { key, owner, change } in &differences.changes {
             match change {
-                Change::Created(value) => block(&mut out, '+', key.as_str(), &owner.to_string(), value),
+                Change::Created(value) => {
+                    block(&mut out, '+', key.as_str(), &plane.objects(key, owner), value);
+                }
                 // Stored documents do not contain their origins.
                 Change::Deleted(value) => block(&mut out, '-', key.as_str(), "", value),
                 Change::Updated(fields) => {
-                    push_line(&mut out, '~', key.as_str(), &owner.to_string());
+                    push_line(&mut out, '~', key.as_str(), &plane.objects(key, owner));
                     for field in fields {
                         push_field(&mut out, field);
                     }
@@ -160,12 +173,13 @@ fn push_value(out: &mut String, sign: char, path: Option<&String>, value: &Value
 fn print_json(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let planes: Vec<Value> = compared
         .iter()
-        .map(|Compared { key, desired, differences }| {
+        .map(|plane| {
+            let Compared { key, desired, differences, .. } = plane;
             let changed = differences.changed();
             json!({
                 "dataPlane": key.to_string(), "prefix": desired.scope().as_str(),
                 "created": changed.created, "updated": changed.updated, "deleted": changed.deleted,
-                "changes": differences.changes.iter().map(change).collect::<Vec<_>>(),
+                "changes": differences.changes.iter().map(|difference| change(plane, difference)).collect::<Vec<_>>(),
                 "notCompared": differences.unknown.iter().map(Key::as_str).collect::<Vec<_>>(),
             })
         })
@@ -174,8 +188,8 @@ fn print_json(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::R
     Ok(())
 }
 
-fn change(Difference { key, owner, change }: &Difference) -> Value {
-    let (key, owner) = (key.as_str(), owner.to_string());
+fn change(plane: &Compared<'_>, Difference { key, owner, change }: &Difference) -> Value {
+    let (owner, key) = (plane.objects(key, owner), key.as_str());
     match change {
         Change::Created(value) => json!({"change": "created", "key": key, "owner": owner, "after": value}),
         Change::Deleted(value) => json!({"change": "deleted", "key": key, "before": value}),

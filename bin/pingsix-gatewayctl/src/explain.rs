@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use http::Uri;
-use pingsix_gateway_api::explain::{Explanation, explain, explain_connection, has_port, serving_listeners};
+use pingsix_gateway_api::explain::{
+    ExplainError, Explanation, explain, explain_connection, has_port, serving_listeners,
+};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
@@ -155,8 +157,11 @@ impl Inquiry {
         if chosen.is_empty() {
             chosen = near.iter().collect();
         }
-        let explanations =
-            chosen.into_iter().map(|(key, plane)| explain(&plane.to_explain(key), &self.request, port));
+        let explanations = chosen.into_iter().map(|(key, plane)| {
+            let mut explanation = explain(&plane.to_explain(key), &self.request, port)?;
+            explanation.name_objects(|document| translated.related(key, document));
+            Ok::<_, ExplainError>(explanation)
+        });
         let mut explanations: Vec<Explanation> = explanations.collect::<Result<_, _>>()?;
         explanations.extend(connections);
         Ok(explanations)

@@ -18,6 +18,7 @@ mod manifest;
 mod pingsix_config;
 mod plane;
 mod readable;
+mod related;
 mod review;
 mod serve;
 mod translate;

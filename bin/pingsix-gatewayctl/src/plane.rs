@@ -11,7 +11,7 @@ use pingsix_gateway_api::{
     outdated_stream_certificates,
 };
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
-use pingsix_translate::pingsix::DocumentKey;
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
 use pingsix_translate::snapshot::{AnyPolicy, AnyRoute, Gateway, Proxies, parent_of_listener_set};
 use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts,
@@ -25,6 +25,7 @@ use pingsix_translate::{
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
+use crate::related::{RelatedObjects, is_accepted};
 
 fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item = Finding> {
     problems.iter().map(|problem| Finding::of(problem, manifests.location(&problem.object)))
@@ -64,6 +65,7 @@ pub(crate) struct Translated {
     pub(crate) policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
     /// Sorted, without repetitions.
     pub(crate) findings: Vec<Finding>,
+    related: RelatedObjects,
 }
 
 /// A data plane and what it was made from.
@@ -121,7 +123,19 @@ impl Translated {
             translated.hint_at_streams(manifests);
         }
         translated.drop_repetitions();
+        translated.related = RelatedObjects::new(manifests, |policy| {
+            translated.policies.get(policy).is_some_and(|verdicts| is_accepted(verdicts))
+        });
         translated
+    }
+
+    /// The objects that shape a document beside its owner.
+    pub(crate) fn related(&self, plane: &DataPlaneKey, key: &str) -> Vec<String> {
+        let key = key
+            .split_once('/')
+            .and_then(|(kind, id)| Some(DocumentKey::new(ResourceKind::from_segment(kind)?, id)));
+        let provenance = key.and_then(|key| self.planes.get(plane)?.provenance(&key));
+        provenance.map(|provenance| self.related.of(provenance)).unwrap_or_default()
     }
 
     /// Whether there is such a data plane, or may be.

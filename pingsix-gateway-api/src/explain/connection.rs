@@ -131,7 +131,7 @@ fn backend(
                 | None => Target::Unknown {},
             };
             let endpoints = config.upstream(id).map(|upstream| upstream.nodes.clone()).unwrap_or_default();
-            Backend { weight: *weight, target, upstream: Some(id.clone()), endpoints }
+            Backend { weight: *weight, target, upstream: Some(id.clone()), endpoints, objects: Vec::new() }
         }
         Destination::Reject(why) => {
             let rejected = match why {
@@ -140,7 +140,13 @@ fn backend(
                 Rejection::NoRoute => "no_route",
             };
             let target = Target::Rejected { rejected };
-            Backend { weight: *weight, target, upstream: None, endpoints: BTreeMap::new() }
+            Backend {
+                weight: *weight,
+                target,
+                upstream: None,
+                endpoints: BTreeMap::new(),
+                objects: Vec::new(),
+            }
         }
     }
 }

@@ -104,6 +104,9 @@ pub struct MatchedRoute {
     /// The plugins of policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyPlugins>,
+    /// Other objects that shape the Route, if the caller has named them by [`Explanation::name_objects`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
     /// The purpose of a Route without rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
@@ -187,6 +190,26 @@ pub enum NotFoundCause {
     Conditions,
 }
 
+impl Answer {
+    fn name_objects(&mut self, of: &impl Fn(&str) -> Vec<String>) {
+        match self {
+            Self::Forward { backends } | Self::Connection { backends } => {
+                for backend in backends {
+                    if let Some(id) = &backend.upstream {
+                        backend.objects = of(&format!("upstreams/{id}"));
+                    }
+                }
+            }
+            Self::Closed { if_open, .. } => {
+                if let Some(answer) = if_open {
+                    answer.name_objects(of);
+                }
+            }
+            Self::Status { .. } | Self::Redirect { .. } | Self::Preflight { .. } | Self::NotFound { .. } => {}
+        }
+    }
+}
+
 /// A possible backend of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -201,6 +224,9 @@ pub struct Backend {
     pub upstream: Option<String>,
     /// The addresses, each with its weight.
     pub endpoints: BTreeMap<String, u32>,
+    /// Other objects that shape the upstream, if the caller has named them by [`Explanation::name_objects`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
 }
 
 /// The target of a backend.
@@ -231,6 +257,15 @@ pub enum Target {
 }
 
 impl Explanation {
+    /// Names the objects that shape the Route and the upstreams, such as policies of Services. The provenance of a document
+    /// lacks them, so the caller finds them by the key of the document, below the prefix.
+    pub fn name_objects(&mut self, of: impl Fn(&str) -> Vec<String>) {
+        if let Some(route) = &mut self.route {
+            route.objects = of(&route.key);
+        }
+        self.answer.name_objects(&of);
+    }
+
     /// Whether the request succeeds: with a backend for at least a share of such requests, with a redirect, or with a
     /// status below 400.
     pub fn is_answered(&self) -> bool {

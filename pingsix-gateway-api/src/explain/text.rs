@@ -43,7 +43,7 @@ fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Resu
 }
 
 fn route_lines(route: &MatchedRoute) -> Vec<String> {
-    let MatchedRoute { key, host, path, methods, priority, plugins, policies, purpose } = route;
+    let MatchedRoute { key, host, path, methods, priority, plugins, policies, objects, purpose } = route;
     let host = host.as_deref().unwrap_or("any");
     let methods = if methods.is_empty() { String::new() } else { format!(", method {}", methods.join(", ")) };
     let mut lines = vec![format!("{key}: host {host}, path {path}{methods}, priority {priority}")];
@@ -52,6 +52,9 @@ fn route_lines(route: &MatchedRoute) -> Vec<String> {
     }
     for PolicyPlugins { policy, plugins } in policies {
         lines.push(format!("plugins of {policy}: {}", plugins.join(", ")));
+    }
+    if !objects.is_empty() {
+        lines.push(format!("with {}", objects.join(", ")));
     }
     lines.extend(purpose.iter().map(|purpose| format!("It {purpose}.")));
     lines
@@ -121,7 +124,12 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
         Target::Redirect {} => "the responder, which redirects".to_owned(),
         Target::Unknown {} => "an upstream".to_owned(),
     };
-    let mut lines = vec![format!("{share}{target}")];
+    let with = if backend.objects.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", backend.objects.join(", "))
+    };
+    let mut lines = vec![format!("{share}{target}{with}")];
     if !matches!(backend.target, Target::Status { .. }) {
         lines.extend(backend.endpoints.keys().map(|endpoint| format!("  {endpoint}")));
     }

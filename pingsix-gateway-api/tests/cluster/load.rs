@@ -10,9 +10,12 @@ mod changes;
 mod checker;
 pub(crate) mod connections;
 mod environment;
+#[path = "../contract/expectations.rs"]
+mod expectations;
 mod fixtures;
 mod namespace;
 mod objects;
+mod policies;
 mod security;
 pub(crate) mod subjects;
 mod traffic;

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::client::{Client, Protocol};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
+use crate::expectations::{get, least_request, one_endpoint_by_user};
 use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
 use crate::run::{binary, print_message};
 
 const SCOPE: &str = "/contract/backend-traffic";
-const HOST: &str = "shop.test";
 
 /// The documents of Gateway `infra/public` for an HTTPRoute to a Service with this policy.
 fn config(settings: &Value, problems: usize) -> Config {
@@ -89,10 +89,6 @@ impl PolicyEnv {
     }
 }
 
-fn get(path: &str) -> Request {
-    Request::get(HOST, path)
-}
-
 /// The request of a user.
 type RequestOf = fn(usize) -> Request;
 
@@ -100,7 +96,7 @@ type RequestOf = fn(usize) -> Request;
 fn sources() -> Vec<(Value, RequestOf)> {
     let hash = |kind: &str, name: Option<&str>| json!({ "loadBalancer": { "type": "ConsistentHash", "consistentHash": { "type": kind, "name": name } } });
     vec![
-        (hash("Header", Some("X-User")), |user| get("/").header("x-user", &format!("user-{user}"))),
+        (one_endpoint_by_user(), |user| get("/").header("x-user", &format!("user-{user}"))),
         (hash("Cookie", Some("user")), |user| get("/").header("cookie", &format!("a=b; user=user-{user}"))),
         (hash("QueryParam", Some("user")), |user| get(&format!("/?a=b&user=user-{user}"))),
         (hash("URI", None), |user| get(&format!("/users/{user}"))),
@@ -152,7 +148,7 @@ async fn an_endpoint_that_fails_its_check_gets_no_request_and_without_endpoints_
 async fn a_policy_that_is_not_accepted_changes_no_answer() {
     const TEST: &str = "no such load balancer";
     let Some(binary) = binary(TEST) else { return };
-    let config = config(&json!({ "loadBalancer": { "type": "LeastRequest" } }), 1);
+    let config = config(&least_request(), 1);
     let env = PolicyEnv::start(&binary, "least", &config).await;
     let mut seen = BTreeMap::new();
     for _ in 0..30 {

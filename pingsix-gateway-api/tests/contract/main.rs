@@ -23,6 +23,7 @@ mod client;
 mod comparison;
 mod echo;
 mod etcd;
+mod expectations;
 mod feed;
 mod harness;
 mod keys;

@@ -12,13 +12,9 @@ use serde_json::{Value, json};
 use crate::client::{Client, Protocol, Reply};
 use crate::echo::{BACKEND, Echo};
 use crate::etcd::Etcd;
+use crate::expectations::Expectation;
 use crate::objects::{gateway_and_service, object, with_nodes};
 use crate::process::{PingSix, Verdict, WAIT_TIMEOUT};
-
-pub(crate) const HOST: &str = "shop.test";
-
-/// The secret with which [`good_token`] is signed.
-pub(crate) const SIGNING: &str = "a secret of thirty-two characters";
 
 /// Gateway, Service and HTTPRoutes `infra/orders` for `/orders` and `infra/help` for `/help`.
 pub(crate) fn world() -> Objects {
@@ -70,30 +66,6 @@ pub(crate) fn add_policy(
     } else {
         Object::TrafficPolicy(object(policy))
     });
-}
-
-pub(crate) fn tokens() -> Value {
-    json!({ "jwt": {
-        "issuer": "https://login.example", "audience": "shop", "algorithm": "HS256", "secretRef": { "name": "tokens" },
-    } })
-}
-
-/// A token of HS256 with these claims and this signature.
-pub(crate) fn token(claims: &str, signature: &str) -> Request {
-    let token = format!("Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{claims}.{signature}");
-    Request::get(HOST, "/orders").header("authorization", &token)
-}
-
-/// A token with `iss`, `aud`, `sub` and a time in 2100.
-pub(crate) fn good_token() -> Request {
-    token(
-        "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UiLCJleHAiOjQxMDI0NDQ4MDB9",
-        "HWRnSNJnF1xyqnCXZ49FWhFTX_flkEmHZvMPihIas6U",
-    )
-}
-
-pub(crate) fn get(path: &str) -> Request {
-    Request::get(HOST, path)
 }
 
 /// PingSIX before the endpoints of a Service, one at first.
@@ -156,5 +128,11 @@ impl PolicyEnv {
         assert_eq!(reply.status, status, "{request:?}: {reply:?}");
         assert_eq!(reply.header(BACKEND).is_some(), status == 200, "{request:?}: {reply:?}");
         reply
+    }
+
+    pub(crate) async fn expect_all(&self, expected: &[Expectation]) {
+        for (request, status) in expected {
+            self.expect(request, *status).await;
+        }
     }
 }

@@ -10,8 +10,9 @@ use pingsix_translate::status::{ConditionStatus, ConditionType};
 use pingsix_translate::{Kind, Object, Objects, Translation};
 use serde_json::{Value, json};
 
+use crate::expectations::HOST;
 use crate::objects::object;
-use crate::policy_env::{HOST, PolicyEnv, add_policy, add_route, add_secret, world};
+use crate::policy_env::{PolicyEnv, add_policy, add_route, add_secret, world};
 use crate::rng::SeededRng;
 use crate::run::{binary, cases, print_message, seed};
 

@@ -1,50 +1,19 @@
 //! SecurityPolicies, translated and served: a request without its credential reaches no backend.
 
-use pingsix_translate::pingsix::Request;
 use pingsix_translate::{Kind, Object, Objects};
 use serde_json::{Value, json};
 
+use crate::expectations::{
+    Inheritance, KEY, SIGNING, answers_to_tokens, answers_under_different_policies, answers_under_one_policy,
+    get, good_token, inheritance, keys_of, tokens, tokens_of_another_algorithm, with_key, younger_match,
+};
 use crate::objects::object;
-use crate::policy_env::{PolicyEnv, SIGNING, add_route, add_secret, get, good_token, token, tokens, world};
+use crate::policy_env::{PolicyEnv, add_route, add_secret, world};
 use crate::run::{binary, print_message};
 
 /// Adds SecurityPolicy `infra/<name>` for an object of namespace `infra`.
 fn add_policy(objects: &mut Objects, name: &str, target: [&str; 2], fields: &Value) {
     crate::policy_env::add_policy(objects, (Kind::SecurityPolicy, name), &[target], fields);
-}
-
-fn keys_of(secret: &Value) -> Value {
-    json!({ "apiKeyAuth": { "credentialRefs": [secret], "sanitize": true } })
-}
-
-/// The good token without `iss`, without `exp`, for another audience, of the year 2020, and with another signature.
-fn bad_tokens() -> Vec<Request> {
-    vec![
-        token(
-            "eyJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UiLCJleHAiOjQxMDI0NDQ4MDB9",
-            "oI_-GtC3-eReEUYLYABHkcRqBUPBigb5sh_YvHOg78o",
-        ),
-        token(
-            "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UifQ",
-            "pmn-jTGn5hz6ouzLmvsYVnqKshAh8oCroVel0m2htjs",
-        ),
-        token(
-            "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJiYW5rIiwic3ViIjoiYWxpY2UiLCJleHAiOjQxMDI0NDQ4MDB9",
-            "6kDFDTJDRtvQAlF6y6D38nL3ogs8x_xDNcYluZF5unA",
-        ),
-        token(
-            "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UiLCJleHAiOjE2MDAwMDAwMDB9",
-            "qx-IDZACdJ735PgSCQ2JUB7MlvLlyLpHtgD6RqIu-v8",
-        ),
-        token(
-            "eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwic3ViIjoiYWxpY2UiLCJleHAiOjQxMDI0NDQ4MDB9",
-            "-wnZ24gdVEBYlMXqbfhzGTn7t5YvpdgS9icv3ArxEsQ",
-        ),
-    ]
-}
-
-fn with_key(path: &str, key: &str) -> Request {
-    get(path).header("apikey", key)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,14 +51,8 @@ async fn a_token_needs_every_claim_and_an_unknown_algorithm_closes_its_route_alo
     add_secret(&mut objects, ["infra", "tokens"], "key", SIGNING);
     add_policy(&mut objects, "tokens", ["HTTPRoute", "orders"], &tokens());
     env.publish(&objects).await;
-    env.expect(&get("/orders"), 401).await;
-    env.expect(&good_token(), 200).await;
-    for bad in bad_tokens() {
-        env.expect(&bad, 401).await;
-    }
-    let mut unknown = tokens();
-    unknown["jwt"]["algorithm"] = json!("HS384");
-    add_policy(&mut objects, "tokens", ["HTTPRoute", "orders"], &unknown);
+    env.expect_all(&answers_to_tokens()).await;
+    add_policy(&mut objects, "tokens", ["HTTPRoute", "orders"], &tokens_of_another_algorithm());
     env.publish(&objects).await;
     env.expect(&good_token(), 500).await;
     // Other routes still change.
@@ -107,23 +70,18 @@ async fn a_route_replaces_the_authentication_of_its_gateway_unless_the_gateway_o
     let mut env = PolicyEnv::start(&binary, "/contract/security-inheritance").await;
     let mut objects = world();
     add_secret(&mut objects, ["infra", "tokens"], "key", SIGNING);
-    add_secret(&mut objects, ["infra", "keys"], "alice", "k1");
-    add_policy(&mut objects, "tokens", ["Gateway", "public"], &tokens());
-    env.publish(&objects).await;
-    env.expect(&get("/orders"), 401).await;
-    env.expect(&good_token(), 200).await;
-    add_policy(&mut objects, "keys", ["HTTPRoute", "orders"], &keys_of(&json!({ "name": "keys" })));
-    env.publish(&objects).await;
-    env.expect(&with_key("/orders", "k1"), 200).await;
-    env.expect(&good_token(), 401).await;
-    env.expect(&with_key("/help", "k1"), 401).await;
-    let mut overriding = tokens();
-    overriding["strategy"] = json!("Overrides");
-    add_policy(&mut objects, "tokens", ["Gateway", "public"], &overriding);
-    let (translation, _) = env.publish(&objects).await;
-    env.expect(&with_key("/orders", "k1"), 401).await;
-    env.expect(&good_token(), 200).await;
-    let verdict = translation.verdicts.policies.values().find(|verdict| &*verdict.key.name.name == "keys");
+    add_secret(&mut objects, ["infra", "keys"], "alice", KEY);
+    let mut translation = None;
+    for Inheritance { of_gateway, of_route, expected } in inheritance() {
+        add_policy(&mut objects, "tokens", ["Gateway", "public"], &of_gateway);
+        if let Some(fields) = of_route {
+            add_policy(&mut objects, "keys", ["HTTPRoute", "orders"], &fields);
+        }
+        translation = Some(env.publish(&objects).await.0);
+        env.expect_all(&expected).await;
+    }
+    let verdicts = translation.unwrap().verdicts.policies;
+    let verdict = verdicts.values().find(|verdict| &*verdict.key.name.name == "keys");
     assert!(format!("{verdict:?}").contains("authentication by SecurityPolicy infra/tokens"), "{verdict:?}");
     print_message(&format!("{TEST}: defaults and overrides"));
 }
@@ -168,17 +126,13 @@ async fn rules_of_one_list_have_the_policy_of_the_older_route() {
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/security-list").await;
     let mut objects = world();
-    let conditional = json!({ "path": { "value": "/orders" }, "headers": [{ "name": "x", "value": "1" }] });
-    add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &conditional);
-    add_secret(&mut objects, ["infra", "keys"], "alice", "k1");
+    add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &younger_match());
+    add_secret(&mut objects, ["infra", "keys"], "alice", KEY);
     let keys = keys_of(&json!({ "name": "keys" }));
     add_policy(&mut objects, "older", ["HTTPRoute", "orders"], &keys);
     add_policy(&mut objects, "younger", ["HTTPRoute", "younger"], &json!({ "anonymous": {} }));
     let (translation, _) = env.publish(&objects).await;
-    env.expect(&with_key("/orders", "k1"), 200).await;
-    env.expect(&get("/orders"), 401).await;
-    env.expect(&with_key("/orders", "k1").header("x", "1"), 500).await;
-    env.expect(&get("/orders").header("x", "1"), 401).await;
+    env.expect_all(&answers_under_different_policies()).await;
     let problem =
         translation.verdicts.problems.iter().find(|problem| &*problem.object.name.name == "younger");
     assert!(
@@ -186,19 +140,16 @@ async fn rules_of_one_list_have_the_policy_of_the_older_route() {
     );
     // One policy of both routes.
     let mut objects = objects_with_one_policy(&keys);
-    add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &conditional);
+    add_route(&mut objects, "younger", "2026-02-01T00:00:00Z", &younger_match());
     env.publish(&objects).await;
-    for request in [with_key("/orders", "k1"), with_key("/orders", "k1").header("x", "1")] {
-        env.expect(&request, 200).await;
-    }
-    env.expect(&get("/orders").header("x", "1"), 401).await;
+    env.expect_all(&answers_under_one_policy()).await;
     print_message(&format!("{TEST}: the rule with another policy answers 500"));
 }
 
 /// The world with a policy of the Gateway.
 fn objects_with_one_policy(fields: &Value) -> Objects {
     let mut objects = world();
-    add_secret(&mut objects, ["infra", "keys"], "alice", "k1");
+    add_secret(&mut objects, ["infra", "keys"], "alice", KEY);
     add_policy(&mut objects, "both", ["Gateway", "public"], fields);
     objects
 }

@@ -11,7 +11,10 @@ use tokio::net::TcpSocket;
 
 use crate::client::Reply;
 use crate::echo::{BACKEND, HEADER_SEEN};
-use crate::policy_env::{HOST, PolicyEnv, SIGNING, add_policy, add_secret, get, good_token, tokens, world};
+use crate::expectations::{
+    HOST, Inheritance, KEY, LIMIT, SHARED_COUNT, SIGNING, get, gzip, inheritance, three_a_minute, zipped,
+};
+use crate::policy_env::{PolicyEnv, add_policy, add_secret, world};
 use crate::run::{binary, print_message};
 
 const ORDERS: [&str; 2] = ["HTTPRoute", "orders"];
@@ -28,10 +31,6 @@ fn under(fields: &Value) -> Objects {
     let mut objects = world();
     add(&mut objects, "policy", &[ORDERS], fields);
     objects
-}
-
-fn three_a_minute() -> Value {
-    json!({ "rateLimit": { "local": { "limit": { "requests": 3, "unit": "Minute" } } } })
 }
 
 /// Whether an answer says that it is compressed. The client leaves out bodies in chunks.
@@ -59,15 +58,11 @@ async fn pingsix_shares_the_counts_of_a_policy_between_two_routes_until_an_endpo
     let mut objects = world();
     add(&mut objects, "limit", &[ORDERS, HELP], &three_a_minute());
     env.publish(&objects).await;
-    for (path, remaining) in [("/orders", "2"), ("/orders", "1"), ("/help", "0")] {
-        let reply = env.expect(&get(path), 200).await;
-        assert_eq!(reply.header("x-rate-limit-limit"), Some("3"), "{reply:?}");
+    for (path, status, remaining) in SHARED_COUNT {
+        let reply = env.expect(&get(path), status).await;
+        assert_eq!(reply.header("x-rate-limit-limit"), Some(LIMIT), "{reply:?}");
         assert_eq!(reply.header("x-rate-limit-remaining"), Some(remaining), "{reply:?}");
-    }
-    for path in ["/orders", "/help"] {
-        let reply = env.expect(&get(path), 429).await;
-        assert_eq!(reply.header("x-rate-limit-remaining"), Some("0"), "{reply:?}");
-        assert_eq!(reply.header("retry-after"), Some("60"), "{reply:?}");
+        assert_eq!(reply.header("retry-after"), (status == 429).then_some("60"), "{reply:?}");
     }
     let answer = ask_from_elsewhere(env.pingsix.address, "/orders", "Accept: */*").await;
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
@@ -140,26 +135,20 @@ async fn pingsix_asks_for_the_token_of_a_gateway_and_compresses_for_a_route() {
     let Some(binary) = binary(TEST) else { return };
     let mut env = PolicyEnv::start(&binary, "/contract/traffic-both").await;
     let mut objects = world();
-    let zipped = |request: Request| request.header("accept-encoding", "gzip");
     add_secret(&mut objects, ["infra", "tokens"], "key", SIGNING);
-    add_secret(&mut objects, ["infra", "keys"], "alice", "k1");
-    add_policy(&mut objects, (Kind::SecurityPolicy, "tokens"), &[GATEWAY], &tokens());
-    add(&mut objects, "gzip", &[ORDERS], &json!({ "compression": [{ "type": "Gzip" }] }));
-    env.publish(&objects).await;
-    env.expect(&zipped(get("/orders")), 401).await;
-    assert!(is_gzip(&env.expect(&zipped(good_token()), 200).await));
-    let keys = json!({ "apiKeyAuth": { "credentialRefs": [{ "name": "keys" }] } });
-    add_policy(&mut objects, (Kind::SecurityPolicy, "keys"), &[ORDERS], &keys);
-    env.publish(&objects).await;
-    let with_key = || zipped(get("/orders").header("apikey", "k1"));
-    assert!(is_gzip(&env.expect(&with_key(), 200).await));
-    env.expect(&zipped(good_token()), 401).await;
-    let mut overriding = tokens();
-    overriding["strategy"] = json!("Overrides");
-    add_policy(&mut objects, (Kind::SecurityPolicy, "tokens"), &[GATEWAY], &overriding);
-    env.publish(&objects).await;
-    env.expect(&with_key(), 401).await;
-    assert!(is_gzip(&env.expect(&zipped(good_token()), 200).await));
+    add_secret(&mut objects, ["infra", "keys"], "alice", KEY);
+    add(&mut objects, "gzip", &[ORDERS], &gzip());
+    for Inheritance { of_gateway, of_route, expected } in inheritance() {
+        add_policy(&mut objects, (Kind::SecurityPolicy, "tokens"), &[GATEWAY], &of_gateway);
+        if let Some(fields) = of_route {
+            add_policy(&mut objects, (Kind::SecurityPolicy, "keys"), &[ORDERS], &fields);
+        }
+        env.publish(&objects).await;
+        for (request, status) in expected {
+            let reply = env.expect(&zipped(request), status).await;
+            assert!(status != 200 || is_gzip(&reply), "{reply:?}");
+        }
+    }
     print_message(&format!("{TEST}: one service"));
 }
 

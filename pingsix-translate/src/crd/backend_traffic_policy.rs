@@ -30,7 +30,13 @@ use super::policy::{PolicyStatus, PolicyTargetReference, SecretObjectReference};
         type_ = "string",
         json_path = ".status.ancestors[0].conditions[?(@.type==\"Accepted\")].status"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.ancestors[0].conditions[?(@.type==\"Accepted\")].reason",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BackendTrafficPolicySpec {

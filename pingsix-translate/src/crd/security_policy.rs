@@ -31,6 +31,8 @@ use super::policy::{
            origins. The policy of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route \
            for its rules. Of several policies, each top-level field counts for itself, and the four authentications count \
            as one field.",
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.targetRefs[0].kind"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetRefs[0].name"),
     printcolumn(
         name = "Accepted",
         type_ = "string",

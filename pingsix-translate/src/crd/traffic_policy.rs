@@ -32,6 +32,8 @@ use super::policy::{
            policy of a Gateway holds for its listeners and ListenerSets, these for their routes, and a route for its rules. \
            Of several policies, each top-level field counts for itself. An invalid field has no effect and leaves the other \
            fields as they are, except for `rateLimit`: its rules answer 500.",
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.targetRefs[0].kind"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetRefs[0].name"),
     printcolumn(
         name = "Accepted",
         type_ = "string",

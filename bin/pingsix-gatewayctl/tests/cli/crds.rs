@@ -26,3 +26,30 @@ fn the_files_are_what_the_types_say() {
     let files: Vec<String> = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     assert!(files.join("---\n") == printed, "run `just crds`");
 }
+
+#[test]
+fn each_policy_is_listed_with_its_target_and_its_acceptance() {
+    let output = Command::cargo_bin("pingsix-gatewayctl").unwrap().arg("crds").output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let definitions = printed.split("---\n").filter(|text| !text.trim().is_empty());
+    let mut policies = 0;
+    for definition in definitions.map(|text| serde_saphyr::from_str::<Value>(text).unwrap()) {
+        let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
+        let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+        let of_priority = |priority: u64| -> Vec<&str> {
+            let has = |column: &&Value| column["priority"].as_u64().unwrap_or_default() == priority;
+            columns.iter().filter(has).map(|column| column["name"].as_str().unwrap()).collect()
+        };
+        if kind.ends_with("Policy") {
+            policies += 1;
+            let expected: &[&str] = if kind == "BackendTrafficPolicy" {
+                &["Target", "Accepted", "Age"]
+            } else {
+                &["Kind", "Target", "Accepted", "Age"]
+            };
+            assert_eq!((&*of_priority(0), &*of_priority(1)), (expected, &["Reason"][..]), "{kind}");
+        }
+        assert!(of_priority(0).contains(&"Age"), "{kind}");
+    }
+    assert_eq!(policies, 3);
+}

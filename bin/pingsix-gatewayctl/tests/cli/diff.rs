@@ -11,13 +11,13 @@ use crate::serve::Served;
 use crate::support::{Manifests, Run, route, run};
 use crate::translate::https;
 
-fn diff(manifests: &Manifests, target: &str, arguments: &[&str]) -> Run {
+pub(crate) fn diff(manifests: &Manifests, target: &str, arguments: &[&str]) -> Run {
     let base = [OsStr::new("diff"), manifests.path().as_os_str(), OsStr::new("--target"), OsStr::new(target)];
     run(base.into_iter().chain(arguments.iter().map(OsStr::new)))
 }
 
 /// Publishes manifests to a file.
-fn publish(manifests: &Manifests, file: &Path) {
+pub(crate) fn publish(manifests: &Manifests, file: &Path) {
     let prefix = "/pingsix/shop/web";
     let pairs = manifests.translate(&["-o", "etcd-json"]).exits(0).json();
     let documents = pairs.as_object().unwrap().iter().map(|(key, value)| Document {

@@ -19,6 +19,7 @@ mod ingress;
 mod input;
 mod pingsix;
 mod pingsix_config;
+mod policies;
 mod quickstart;
 #[path = "../scenarios/sample.rs"]
 mod sample;

@@ -33,12 +33,12 @@ pub(crate) struct Environment {
     pub(crate) cluster: TestCluster,
     pub(crate) subjects: Arc<Vec<Subject>>,
     pub(crate) controller: Process,
+    pub(crate) backends: Backends,
     pub(crate) responder: SocketAddr,
     pub(crate) debug: SocketAddr,
     feed: SocketAddr,
     plain: PingSix,
     behind_tls: PingSix,
-    _backends: Backends,
     _responds: DropGuard,
 }
 
@@ -89,7 +89,7 @@ impl Environment {
             feed,
             plain,
             behind_tls,
-            _backends: backends,
+            backends,
             _responds: responds,
         };
         environment.is_published().await;

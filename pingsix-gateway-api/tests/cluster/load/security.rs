@@ -2,8 +2,8 @@
 //! every answer to requests without credentials.
 
 mod checker;
-mod client;
-mod fixtures;
+pub(super) mod client;
+pub(super) mod fixtures;
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::test_env::pingsix::{page, print_message};
 use crate::test_env::{WAIT_TIMEOUT, conditions, eventually_async, objects};
 
 /// The time in which a change of a Secret counts.
-const PROMPT: Duration = Duration::from_secs(5);
+pub(super) const PROMPT: Duration = Duration::from_secs(5);
 
 /// The planes of both ports.
 const PLANES: [&str; 2] = ["/pingsix/default/web:80", "/pingsix/default/web:443"];
@@ -56,7 +56,7 @@ async fn comes_to(environment: &Environment, client: &Client<'_>, status: u16) -
 }
 
 /// Waits until an object says something, at the end of this path.
-async fn wait_for_condition(
+pub(super) async fn wait_for_condition(
     environment: &Environment,
     (kind, name): (Kind, &str),
     path: &str,

@@ -21,7 +21,7 @@ pub(super) const ACCOUNT: &str = "/account";
 pub(super) const USER: &str = "Basic YWxpY2U6b3Blbi1zZXNhbWU=";
 
 /// A Gateway with ports 80 and 443, and the routes `orders` and `help` on both.
-pub(super) fn fixtures(backends: &Backends) -> Fixtures {
+pub(in super::super) fn fixtures(backends: &Backends) -> Fixtures {
     let (certificate, key) = shop::pair(HOST);
     let objects = vec![
         (Kind::Service, service("default", "a", "a")),
@@ -46,13 +46,13 @@ fn gateway(name: &str, class: &str) -> Value {
 }
 
 /// A route of Gateway `web` for a path.
-pub(super) fn route(name: &str, path: &str) -> Value {
+pub(in super::super) fn route(name: &str, path: &str) -> Value {
     let rules = json!([{"matches": [prefix(path)], "backendRefs": [backend_ref("a")]}]);
     common::route(name, HOST, &rules)
 }
 
 /// A Secret with one key.
-pub(super) fn keys(namespace: &str, name: &str, key: &str) -> Value {
+pub(in super::super) fn keys(namespace: &str, name: &str, key: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace}, "stringData": {"alice": key},
@@ -142,7 +142,7 @@ pub(super) fn redirected(gateway: &str) -> Vec<(Kind, Value)> {
 }
 
 /// Makes an object what it is here.
-pub(super) async fn apply(environment: &Environment, kind: Kind, object: &Value) {
+pub(in super::super) async fn apply(environment: &Environment, kind: Kind, object: &Value) {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let name = object.metadata.name.clone().unwrap();
@@ -152,7 +152,7 @@ pub(super) async fn apply(environment: &Environment, kind: Kind, object: &Value)
 }
 
 /// Changes an object.
-pub(super) async fn patch(
+pub(in super::super) async fn patch(
     environment: &Environment,
     kind: Kind,
     (namespace, name): (&str, &str),
@@ -162,7 +162,7 @@ pub(super) async fn patch(
     objects.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
 }
 
-pub(super) async fn delete(environment: &Environment, kind: Kind, namespace: &str, name: &str) {
+pub(in super::super) async fn delete(environment: &Environment, kind: Kind, namespace: &str, name: &str) {
     objects(&environment.cluster.admin(), kind, namespace)
         .delete(name, &DeleteParams::default())
         .await

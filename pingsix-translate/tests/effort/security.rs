@@ -1,0 +1,82 @@
+//! SecurityPolicies of Gateways and routes, and the Secrets to which they refer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{Secret, SecurityPolicy};
+use pingsix_translate::{ObjectName, Snapshot, Translation, TranslationMode};
+use serde_json::json;
+
+use super::{ROUTES, TEAMS, WarmTranslator, object, part, put_policy};
+
+/// SecurityPolicy `<namespace>/keys` for an object of its namespace, with the keys of a Secret there.
+fn put_security_policy(world: &mut Snapshot, (namespace, kind, target): (&str, &str, &str), header: &str) {
+    let policy: Arc<SecurityPolicy> = object(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "SecurityPolicy",
+        "metadata": {"namespace": namespace, "name": "keys", "generation": 1},
+        "spec": {
+            "targetRefs": [{"group": "gateway.networking.k8s.io", "kind": kind, "name": target}],
+            "apiKeyAuth": {"credentialRefs": [{"name": "keys"}], "extractFrom": {"headers": [header]}},
+        },
+    }));
+    put_policy(&mut world.policies, policy);
+}
+
+fn put_key(world: &mut Snapshot, namespace: &str, key: &str) {
+    let secret: Arc<Secret> =
+        object(json!({"metadata": {"namespace": namespace, "name": "keys"}, "stringData": {"alice": key}}));
+    world.referents.secrets.insert(ObjectName::new(namespace, "keys"), secret);
+}
+
+const GATEWAY: (&str, &str, &str) = ("infra", "Gateway", "public");
+const ROUTE: (&str, &str, &str) = ("team-3", "HTTPRoute", "route-3");
+
+/// A world with the policy and its Secret.
+fn protected(target: (&str, &str, &str)) -> WarmTranslator {
+    let mut warm = WarmTranslator::new();
+    put_security_policy(&mut warm.world, target, "X-Key");
+    put_key(&mut warm.world, target.0, "k1");
+    warm.change(|_| {});
+    warm
+}
+
+#[test]
+fn a_key_that_rotates_is_one_document_under_a_policy_of_a_route_and_of_a_gateway() {
+    for target in [ROUTE, GATEWAY] {
+        let rotated = protected(target).change(|world| put_key(world, target.0, "k2"));
+        assert_eq!(rotated, (part(0), 1), "{target:?}");
+    }
+}
+
+#[test]
+fn another_field_of_a_policy_is_one_document() {
+    for target in [ROUTE, GATEWAY] {
+        let changed = protected(target).change(|world| put_security_policy(world, target, "X-Other-Key"));
+        assert_eq!(changed, (part(0), 1), "{target:?}");
+    }
+}
+
+#[test]
+fn a_policy_that_comes_is_the_rules_of_its_target_and_one_service() {
+    let came = WarmTranslator::new().change(|world| {
+        put_security_policy(world, ROUTE, "X-Key");
+        put_key(world, ROUTE.0, "k1");
+    });
+    // Two Routes, and the service.
+    assert_eq!(came, (part(1), 3));
+    // Under a policy of the Gateway, each Route has another service, so a full translation is cheaper than one Route after
+    // the other. Documents of full translations are equal by their contents alone.
+    let mut warm = WarmTranslator::new();
+    let before = pairs(&warm.before);
+    put_security_policy(&mut warm.world, GATEWAY, "X-Key");
+    put_key(&mut warm.world, GATEWAY.0, "k1");
+    assert_eq!(warm.change(|_| {}).0, TranslationMode::Full);
+    let changed = pairs(&warm.before).difference(&before).count();
+    assert_eq!(changed, 2 * TEAMS * ROUTES + 1);
+}
+
+/// Every document with its key.
+fn pairs(translation: &Translation) -> BTreeSet<(String, String)> {
+    let planes = translation.data_planes.iter();
+    planes.flat_map(|(key, plane)| plane.config.to_pairs(&key.to_string()).collect::<Vec<_>>()).collect()
+}
