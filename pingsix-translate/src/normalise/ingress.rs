@@ -52,10 +52,10 @@ pub(crate) fn normalise_ingress(
 }
 
 /// All requests for a host without a matching path, in the name of an entry of `spec.rules`, without backends.
-pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
+pub(crate) fn host_fallback(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
     Route {
         key: key.clone(),
-        part: Part::RestOfHost(entry),
+        part: Part::HostFallback(entry),
         traffic: Traffic::Http,
         // The entry has all messages.
         generation: 0,
