@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
-use crate::model::{Limit, ParentRef, Refusal, Traffic};
+use crate::model::{Limitation, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
 
 /// A route of any kind.
@@ -23,7 +23,7 @@ pub(crate) struct Route {
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.
-    pub(crate) limits: ThinVec<Limit>,
+    pub(crate) limitations: ThinVec<Limitation>,
 }
 
 /// The part of an object that a route implements. An Ingress becomes several routes, because each of its rules has its
@@ -136,8 +136,8 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
-    /// The limits of the served parts.
-    pub(crate) limits: ThinVec<Limit>,
+    /// The limitations of the served parts.
+    pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
     /// References to filters that lead nowhere. If there is any, the matches of the rule answer [`Traffic::failure`].

@@ -8,7 +8,9 @@ use super::limited::limited;
 use super::listener::{GatewayState, unserved};
 use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
-use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
+use crate::model::{
+    ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
+};
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
 
@@ -35,8 +37,8 @@ pub(crate) fn judge_gateway(
         |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
     );
     let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
-    let mut limits = state.limits.to_vec();
-    let client_certificate = judge_client_certificate(gateway, state, references, &mut limits, problems);
+    let mut limitations = state.limitations.to_vec();
+    let client_certificate = judge_client_certificate(gateway, state, references, &mut limitations, problems);
     if let Some((status, reason, message)) = client_certificate {
         conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
     }
@@ -53,14 +55,14 @@ pub(crate) fn judge_gateway(
         ));
     }
     if gateway.spec.probe.default_scope.is_some() {
-        limits.push(Limit::new(
+        limitations.push(Limitation::new(
             FieldPath::new("spec").child("defaultScope"),
             "There are no default Gateways; only routes that name this one attach to it.",
         ));
     }
-    problems.extend(limits.iter().map(|limit| limit.of(key)));
+    problems.extend(limitations.iter().map(|limitation| limitation.of(key)));
     if conditions.is_true(ConditionType::Accepted)
-        && let Some(condition) = limited(&limits, generation)
+        && let Some(condition) = limited(&limitations, generation)
     {
         conditions.set(condition);
     }
@@ -140,7 +142,7 @@ fn judge_client_certificate(
     gateway: &Gateway,
     state: &GatewayState<'_>,
     references: &References<'_>,
-    limits: &mut Vec<Limit>,
+    limitations: &mut Vec<Limitation>,
     problems: &mut Vec<Problem>,
 ) -> Option<(ConditionStatus, Reason, String)> {
     let owner = &state.listeners.gateway;
@@ -160,7 +162,7 @@ fn judge_client_certificate(
         return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
     }
     let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
-    limits.push(Limit::new(at, message));
+    limitations.push(Limitation::new(at, message));
     let unresolved: Vec<&str> = state
         .listeners
         .of(owner)

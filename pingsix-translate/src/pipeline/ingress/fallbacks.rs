@@ -11,7 +11,7 @@ use super::host_ingresses::IngressByAge;
 use crate::backends::{Action, ResolvedRule};
 use crate::model::{Hostname, ObjectKey};
 use crate::normalise::{Hostnames, Part, Path, Route, host_fallback};
-use crate::policy::RuleChains;
+use crate::policy::ListenerChains;
 use thin_vec::ThinVec;
 
 /// The fallback routes of hosts. The owner of a host is charged for the fallback route.
@@ -140,6 +140,6 @@ pub(super) fn not_found() -> ResolvedRule {
         unresolved: ThinVec::default(),
         refused: ThinVec::default(),
         policies: ThinVec::default(),
-        chains: RuleChains::default(),
+        chains: ListenerChains::default(),
     }
 }

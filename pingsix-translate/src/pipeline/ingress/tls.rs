@@ -12,7 +12,7 @@ use crate::attach::ServerName;
 use crate::bounds;
 use crate::lower::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
 use crate::model::{
-    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limit, ObjectKey, ObjectName, Problem,
+    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limitation, ObjectKey, ObjectName, Problem,
     Reason, Refusal, Section, Severity, field,
 };
 use crate::quarantine::message_of;
@@ -131,7 +131,7 @@ impl Entry<'_> {
                  shown.",
                 certificate.secret
             );
-            problems.push(Limit::new(self.field(), message).of(self.key));
+            problems.push(Limitation::new(self.field(), message).of(self.key));
         }
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
         let shown = Arc::new(PresentedCertificate { certificate, by, age: self.age });
@@ -192,7 +192,13 @@ impl Entry<'_> {
             let message = beyond_name_bytes(&shown.certificate.secret, &beyond);
             problems.push(Refusal::new(self.field(), Reason::UnsupportedValue, message).of(self.key));
         }
-        problems.extend(shown.certificate.chain_limit().filter(|_| is_shown).map(|limit| limit.of(self.key)));
+        problems.extend(
+            shown
+                .certificate
+                .chain_limitation()
+                .filter(|_| is_shown)
+                .map(|limitation| limitation.of(self.key)),
+        );
     }
 
     /// The server names of the entry, each with the index of its host if the name is a host of the entry.

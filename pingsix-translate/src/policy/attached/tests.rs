@@ -10,7 +10,7 @@ use crate::snapshot::{BackendTlsPolicy, Referents};
 #[derive(Debug, PartialEq)]
 struct Inherited(String);
 
-impl PolicyKind for Inherited {
+impl PolicyEffect for Inherited {
     type Object = BackendTlsPolicy;
 
     const TARGETS: &'static [Kind] = &[Kind::Gateway, Kind::HttpRoute];
@@ -30,12 +30,12 @@ impl PolicyKind for Inherited {
             effect,
             unapplied: Vec::new(),
             unresolved: Vec::new(),
-            limits: Vec::new(),
+            limitations: Vec::new(),
             protects: true,
         }
     }
 
-    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+    fn refuse(&self, _: &UnsupportedTraffic) -> Vec<Refusal> {
         Vec::new()
     }
 }
@@ -94,8 +94,8 @@ fn another_kind_of_target_is_refused_with_the_kinds_that_may_be() {
     let refusal = policies.iter().next().unwrap().targets[0].as_ref().unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "spec.targetRefs[0].kind: A BackendTLSPolicy is for Gateways, HTTPRoutes, not for a GRPCRoute of \
-         gateway.networking.k8s.io."
+        "spec.targetRefs[0].kind: A BackendTLSPolicy may target Gateways, HTTPRoutes, but the reference names kind \
+         GRPCRoute of gateway.networking.k8s.io."
     );
     assert_eq!(policies.targets().next(), None);
 }
