@@ -5,7 +5,7 @@
 //! addresses ──────────┤                                   │
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
 //! readers of the feed ┤                                   ├──► EventBoard  ──► EventWriter  ├──► API server
-//! debug requests ─────┘                                   └──► Wanted ──────► Provisioner ──┤
+//! debug requests ─────┘                                   └──► DesiredInfrastructure ► Provisioner ───────┤
 //!                                       AuthorityReconciler (pki): of the feed ─────────────┤
 //!                                                              Elector ──► Leadership ──────┘
 //! ```
@@ -274,7 +274,7 @@ impl Controller {
         let targets = PollTargets::default();
         let pages = instances::start(targets.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            provisioning::start(provisioning::Start {
+            provisioning::start(provisioning::TaskContext {
                 client: &client,
                 provisioning,
                 options: &options,

@@ -50,7 +50,7 @@ pub use keys::{DeployedKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};
-pub use wanted::{Need, Provisioned, ProvisionedOwners, Wanted};
+pub use wanted::{DesiredInfrastructure, InfrastructureNeed, Provisioned, ProvisionedOwners};
 
 use crate::digest::short_digest;
 use crate::pki::FeedIdentity;
@@ -99,7 +99,7 @@ impl Installation {
 
 /// The secrets of an owner's data planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Material {
+pub struct PlaneSecrets {
     /// The client certificate for the feed; `None` for a feed without TLS.
     pub identity: Option<FeedIdentity>,
     /// The key for status pages.
@@ -134,7 +134,7 @@ pub struct Objects {
 pub fn objects(
     infrastructure: &Infrastructure,
     installation: &Installation,
-    material: &Material,
+    material: &PlaneSecrets,
 ) -> Option<Objects> {
     if infrastructure.ports.is_empty() {
         return None;

@@ -15,7 +15,7 @@
 
 mod held;
 mod job;
-mod owned;
+mod owner_entry;
 mod queue;
 mod reconciler;
 mod slots;
@@ -25,10 +25,10 @@ mod turn;
 mod verdicts;
 mod waits;
 
-pub(crate) use job::{Done, Job};
+pub(crate) use job::{Job, JobResult};
 pub(crate) use queue::{Capacity, Turn};
 pub use queue::{Pace, Queue};
 pub use reconciler::Reconciler;
 pub(crate) use slots::JobSlots;
-pub(crate) use turn::Prepared;
+pub(crate) use turn::NextStep;
 pub use turn::{Publication, ReconcileOutcome, Reconciled};

@@ -93,7 +93,7 @@ impl Acceptance {
         if self.search.is_some() {
             return;
         }
-        self.release_what_changed(newest);
+        self.release_changed(newest);
         let mut remote: BTreeMap<&Origin, Vec<(&String, &Finding)>> = BTreeMap::new();
         let of_owner = findings.iter().filter_map(|(replica, of)| Some((replica, of.get(owner)?)));
         for (replica, finding) in of_owner.flat_map(|(replica, of)| of.iter().map(move |one| (replica, one)))

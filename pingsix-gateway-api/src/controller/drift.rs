@@ -206,9 +206,9 @@ mod tests {
     }
 
     /// A sink that tells what others change.
-    struct Told(watch::Receiver<BTreeSet<Scope>>);
+    struct ReportingSink(watch::Receiver<BTreeSet<Scope>>);
 
-    impl pingsix_sink::Sink for Told {
+    impl pingsix_sink::Sink for ReportingSink {
         async fn publish(&self, _: &Desired) -> Result<Published, SinkError> {
             std::future::pending().await
         }
@@ -222,8 +222,9 @@ mod tests {
     async fn a_sink_that_is_opened_while_it_runs_is_followed_until_it_is_closed() {
         let drift = watch::Sender::new(BTreeSet::from([scope("a")]));
         let told = drift.subscribe();
-        let opener =
-            SinkOpener::new(move |sink, _| Ok(SinkHandle::shared("told", &*sink.url, Told(told.clone()))));
+        let opener = SinkOpener::new(move |sink, _| {
+            Ok(SinkHandle::shared("told", &*sink.url, ReportingSink(told.clone())))
+        });
         let router = SinkRouter::default().with_attached(AttachedSinks::new(Some(opener)));
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let mut repairs = start(Vec::new(), router.attached().watch(), &stop, &mut tasks);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
-use super::request_limits::{RequestLimits, Turn};
+use super::request_limits::{RequestLimits, RequestSemaphores};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
@@ -46,7 +46,7 @@ pub(super) fn start(
 ) -> mpsc::Receiver<Pages> {
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
-    let polls = Polls { client, for_strangers, turns: RequestLimits::default(), answers };
+    let polls = Polls { client, for_strangers, limits: RequestLimits::default(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(polls.follow(targets)).await;
@@ -58,7 +58,7 @@ pub(super) fn start(
 struct Polls {
     client: StatusClient,
     for_strangers: StatusClient,
-    turns: RequestLimits,
+    limits: RequestLimits,
     answers: mpsc::Sender<Pages>,
 }
 
@@ -99,12 +99,12 @@ impl Polls {
     fn poll(&mut self, data_plane: DataPlaneKey, target: PollTarget) -> Poll {
         let PollTarget { pages: StatusPages { urls, coming, key }, published } = target;
         let owner = data_plane.owner();
-        let (client, turn, shows_cause) = match key {
-            PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
-            PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
-            PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
+        let (client, semaphores, shows_cause) = match key {
+            PageKey::None => (self.for_strangers.clone(), self.limits.of(&owner), false),
+            PageKey::OfOptions => (self.client.clone(), self.limits.of_administrators(&owner), true),
+            PageKey::Own(key) => (self.client.with_key(key.to_header()), self.limits.of(&owner), true),
         };
-        let options = PollOptions { client, turn, shows_cause };
+        let options = PollOptions { client, semaphores, shows_cause };
         let answers = self.answers.clone();
         Poll { data_plane, urls, coming, options, results: BTreeMap::new(), published, answers }
     }
@@ -113,14 +113,14 @@ impl Polls {
 /// The options of requests to status pages.
 struct PollOptions {
     client: StatusClient,
-    turn: Turn,
+    semaphores: RequestSemaphores,
     /// Whether faults contain the cause.
     shows_cause: bool,
 }
 
 impl PollOptions {
     async fn read(&self, url: &StatusUrl) -> Result<StatusPage, PageFault> {
-        let _turn = self.turn.take().await;
+        let _permits = self.semaphores.take().await;
         let read = self.client.read(url).await;
         read.map_err(|error| self.fault(&error))
     }
@@ -380,11 +380,11 @@ mod tests {
 
     /// Servers that take connections and never answer, and how many they have taken.
     #[derive(Clone, Default)]
-    struct Silent {
+    struct SilentServer {
         taken: Arc<AtomicUsize>,
     }
 
-    impl Silent {
+    impl SilentServer {
         async fn start(&self) -> StatusUrl {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -407,7 +407,7 @@ mod tests {
     async fn questions_that_nobody_answers_are_bounded_and_told_alike() {
         let stop = CancellationToken::new();
         let _ends = stop.clone().drop_guard();
-        let silent = Silent::default();
+        let silent = SilentServer::default();
         let mut targets = PollTargets::default();
         for gateway in 0..4 {
             let mut urls = BTreeSet::new();
@@ -438,7 +438,11 @@ mod tests {
             sleep(FAST_POLL_INTERVAL).await;
         };
         timeout(Duration::from_secs(10), bound).await.unwrap();
-        assert_eq!(silent.taken.load(Ordering::SeqCst), PER_NAMESPACE, "the others wait for their turn");
+        assert_eq!(
+            silent.taken.load(Ordering::SeqCst),
+            PER_NAMESPACE,
+            "the others wait for their semaphores"
+        );
         let (mut planes, mut first) = (BTreeSet::new(), None);
         let all = async {
             while planes.len() < 5 {

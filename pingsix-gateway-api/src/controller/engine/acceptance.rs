@@ -27,7 +27,7 @@ impl Engine {
 
     /// Ends trials without a confirmation, and begins trials that are due.
     pub(super) fn advance_trials(&mut self, now: Instant) {
-        for (owner, outcome) in self.parts.reconciler.beat(now) {
+        for (owner, outcome) in self.parts.reconciler.tick(now) {
             self.apply_acceptance(&owner, outcome);
         }
     }

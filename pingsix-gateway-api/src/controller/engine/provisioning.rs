@@ -17,8 +17,8 @@ use super::ingest::Ingest;
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, ProvisionedOwners, Wanted,
-    judge_addresses, service_name, status_ports,
+    AddressFault, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey, Keyring,
+    KeyringFault, ProvisionedOwners, judge_addresses, service_name, status_ports,
 };
 use crate::reconcile::Reconciler;
 use crate::world::World;
@@ -31,7 +31,7 @@ const KEPT: &str = "The Gateway is not accepted. Its last publication stays unti
 #[derive(Debug)]
 pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) installation: Arc<Installation>,
-    pub(in crate::controller) wanted: watch::Sender<Wanted>,
+    pub(in crate::controller) wanted: watch::Sender<DesiredInfrastructure>,
     pub(in crate::controller) provisioned: watch::Receiver<ProvisionedOwners>,
     pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
 }
@@ -87,7 +87,7 @@ impl Managed {
             return;
         };
         let keyring = self.keys_of_processes(reconciler, owner);
-        let need = Need { infrastructure, keyring };
+        let need = InfrastructureNeed { infrastructure, keyring };
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
 
