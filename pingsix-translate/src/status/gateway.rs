@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::limited::limited;
 use super::listener::{GatewayState, unserved};
-use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
+use super::{Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
 use crate::model::{
     ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
@@ -14,7 +14,7 @@ use crate::model::{
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
 
-/// Judges a Gateway after its listeners and ListenerSets. [`super::finish()`] adds `Programmed`.
+/// Judges a Gateway after its listeners and ListenerSets. [`super::with_delivery()`] adds `Programmed`.
 pub(crate) fn judge_gateway(
     gateway: &Gateway,
     state: &GatewayState<'_>,
@@ -144,7 +144,7 @@ fn judge_client_certificate(
     references: &References<'_>,
     limitations: &mut Vec<Limitation>,
     problems: &mut Vec<Problem>,
-) -> Option<(ConditionStatus, Reason, String)> {
+) -> Option<ConditionContent> {
     let owner = &state.listeners.gateway;
     let written = gateway.spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
     let at = FieldPath::new("spec").child("tls").child("backend").child("clientCertificateRef");
@@ -184,7 +184,7 @@ fn serves_listener_sets(state: &GatewayState<'_>) -> bool {
     state.listeners.sets.iter().any(|set| state.listeners.of(set).iter().any(Listener::is_served))
 }
 
-fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (ConditionStatus, Reason, String) {
+fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> ConditionContent {
     let (names, any_served) = unserved(listeners);
     if names.is_empty() && (any_served || others_serve) {
         return (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned());
