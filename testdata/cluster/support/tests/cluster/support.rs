@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared helpers of tests.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
