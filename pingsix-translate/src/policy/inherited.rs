@@ -1,4 +1,4 @@
-//! ChainResult: the policies that count for the requests of a rule, and the field that each of them contributes.
+//! Inheritance: the policies that count for the requests of a rule, and the field that each of them contributes.
 //!
 //! A rule has **levels**, from the widest target to the narrowest: the Gateway, the listener or its ListenerSet, the route,
 //! and the rule. At each level, at most one policy of a kind counts ([`super::attached`]). Each top-level field of the spec
