@@ -175,11 +175,14 @@ pub fn service_name(infrastructure: &Infrastructure) -> ObjectName {
 
 /// The port of the status page of each process, by the port it serves.
 pub fn status_ports(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, u16> {
-    let allotted = allotted(infrastructure, installation);
-    allotted.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
+    let ports = process_ports(infrastructure, installation);
+    ports.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
 }
 
-fn allotted(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, ProcessPorts> {
+fn process_ports(
+    infrastructure: &Infrastructure,
+    installation: &Installation,
+) -> BTreeMap<u16, ProcessPorts> {
     ports::allot(
         infrastructure.ports.keys().copied(),
         installation.responder.port(),
@@ -224,7 +227,7 @@ impl Process {
 
 impl<'i> Plan<'i> {
     fn new(infrastructure: &'i Infrastructure, installation: &'i Installation) -> Self {
-        let ports = allotted(infrastructure, installation);
+        let ports = process_ports(infrastructure, installation);
         let processes = infrastructure.ports.iter().filter_map(|(listener, port)| {
             Some(Process {
                 listener: *listener,

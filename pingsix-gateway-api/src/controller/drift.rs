@@ -180,7 +180,7 @@ mod tests {
             tokio::task::yield_now().await;
             rig.set("a", true);
             waited.push(rig.repaired("a").await.as_secs());
-            // That keeps nobody else waiting.
+            // Other scopes do not wait for this repair.
             rig.set("b", true);
             if waited.len() == 1 {
                 assert_eq!(rig.repaired("b").await, Duration::ZERO);
@@ -205,7 +205,7 @@ mod tests {
         assert!(timeout(LONGEST * 9, rig.repairs.recv()).await.is_err(), "it is as it was published");
     }
 
-    /// A sink that tells what others change.
+    /// A sink that reports changes by others.
     struct ReportingSink(watch::Receiver<BTreeSet<Scope>>);
 
     impl pingsix_sink::Sink for ReportingSink {

@@ -190,7 +190,7 @@ impl Engine {
                     watches.rediscover();
                     self.report.update_classes(self.view());
                 }
-                Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
+                Some(request) = debug_request(sources.debug.as_mut()) => self.answer(request),
                 _ = ticks.tick() => self.tick(),
             }
             for _ in 0..TURNS {
@@ -228,7 +228,7 @@ impl Engine {
         for key in &touched {
             self.record_decode_problem(key, undecodable.remove(key));
         }
-        self.report.touched(self.view(), &touched);
+        self.report.repeat(self.view(), &touched);
         self.ingest.changed(owners);
     }
 
@@ -409,7 +409,7 @@ async fn turn(leadership: &mut Leadership, leads: bool) {
 }
 
 /// Waits for a request; without a sender, for ever.
-async fn asked(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
+async fn debug_request(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
     match receiver {
         Some(receiver) => receiver.recv().await,
         None => std::future::pending().await,

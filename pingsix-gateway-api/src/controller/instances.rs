@@ -88,10 +88,10 @@ impl Polls {
             tokio::select! {
                 changed = targets.changed() => if changed.is_err() {
                     // The pages stay as they are.
-                    while let Some(ended) = tasks.join_next().await { pass_on(ended) }
+                    while let Some(ended) = tasks.join_next().await { resume_panic(ended) }
                     return;
                 },
-                Some(ended) = tasks.join_next() => pass_on(ended),
+                Some(ended) = tasks.join_next() => resume_panic(ended),
             }
         }
     }
@@ -140,7 +140,7 @@ struct InstanceState {
 }
 
 /// Passes on the panic of a poll.
-fn pass_on(ended: Result<(), JoinError>) {
+fn resume_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()
     {
@@ -182,7 +182,7 @@ impl Poll {
             let since = awaited.filter(|(last, _)| *last == revision).map_or(now, |(_, since)| since);
             awaited = (!is_confirmed).then_some((revision, since));
             let pause = if read.values().flatten().any(is_behind) {
-                impatience(now - since)
+                poll_interval(now - since)
             } else {
                 // Only unreadable pages are awaited.
                 let failed = self.results.values().filter(|result| result.failures > 0);
@@ -223,7 +223,7 @@ fn back_off(failures: u32) -> Duration {
 }
 
 /// The interval of polls after this time.
-fn impatience(waited: Duration) -> Duration {
+fn poll_interval(waited: Duration) -> Duration {
     (waited / PART).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
 }
 
@@ -280,8 +280,8 @@ mod tests {
         targets.publish(&plane(name), Revision::new(revision).unwrap());
     }
 
-    fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> StatusPages {
-        StatusPages::always(urls.into_iter().collect())
+    fn pages(urls: impl IntoIterator<Item = StatusUrl>) -> StatusPages {
+        StatusPages::of_options(urls.into_iter().collect())
     }
 
     #[tokio::test]
@@ -295,7 +295,7 @@ mod tests {
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         for (url, instance, before) in [(&one_url, &one, &other), (&other_url, &other, &one)] {
             let asked_before = before.asked.load(Ordering::Relaxed);
-            ask(&mut targets, "a", asked([url.clone()]));
+            ask(&mut targets, "a", pages([url.clone()]));
             publish(&targets, "a", 1);
             timeout(Duration::from_secs(10), async {
                 loop {
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn who_never_confirms_is_asked_less_often() {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
-        assert_eq!(impatience(Duration::ZERO), FAST_POLL_INTERVAL);
-        assert_eq!(impatience(seconds(2)), FAST_POLL_INTERVAL);
-        assert_eq!(impatience(seconds(10)), seconds(1));
-        assert_eq!(impatience(seconds(3_600)), SLOW_POLL_INTERVAL);
+        assert_eq!(poll_interval(Duration::ZERO), FAST_POLL_INTERVAL);
+        assert_eq!(poll_interval(seconds(2)), FAST_POLL_INTERVAL);
+        assert_eq!(poll_interval(seconds(10)), seconds(1));
+        assert_eq!(poll_interval(seconds(3_600)), SLOW_POLL_INTERVAL);
     }
 
     #[tokio::test]
@@ -356,11 +356,11 @@ mod tests {
             };
             timeout(Duration::from_secs(10), awaited).await.unwrap();
         };
-        // That there is none is said as well.
-        await_pages(asked([]), 0, 7).await;
-        await_pages(StatusPages { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
+        // The absence of pages is reported, too.
+        await_pages(pages([]), 0, 7).await;
+        await_pages(StatusPages { coming: [new_url.clone()].into(), ..pages([old_url.clone()]) }, 1, 7).await;
         new.revision.store(7, Ordering::Relaxed);
-        await_pages(asked([old_url, new_url]), 2, 7).await;
+        await_pages(pages([old_url, new_url]), 2, 7).await;
     }
 
     fn is_at(pages: &Instances, revision: i64) -> bool {
@@ -393,7 +393,7 @@ mod tests {
                 while let Ok((mut stream, _)) = listener.accept().await {
                     this.taken.fetch_add(1, Ordering::SeqCst);
                     tokio::spawn(async move {
-                        // Until whoever asks gives up.
+                        // The connection stays open until the client gives up.
                         let mut buffer = [0; 1024];
                         while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
                     });
@@ -426,7 +426,7 @@ mod tests {
         neighbour.revision.store(1, Ordering::Relaxed);
         let beside =
             DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
-        let asked = StatusPages { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
+        let asked = StatusPages { key: PageKey::None, ..pages([neighbour.start(&stop).await]) };
         targets.set(&beside.owner(), PagesByPlane::from([(beside.clone(), asked)]));
         targets.publish(&beside, Revision::new(1).unwrap());
         let mut tasks = JoinSet::new();
@@ -468,8 +468,8 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let silent_url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
         let mut targets = PollTargets::default();
-        ask(&mut targets, "a", asked([silent_url]));
-        ask(&mut targets, "b", asked([instance.start(&stop).await]));
+        ask(&mut targets, "a", pages([silent_url]));
+        ask(&mut targets, "b", pages([instance.start(&stop).await]));
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         // No poll starts before the first publication.

@@ -189,7 +189,7 @@ impl PassInput {
                         hand.hand_over_scale(child, uid).await?;
                     }
                 }
-                let observed = hand.apply_as_seen(child, there, uid).await?;
+                let observed = hand.apply_observed(child, there, uid).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
                 seen.push((key, ChildChange::There(Box::new(observed))));
@@ -215,7 +215,7 @@ impl PassInput {
         // The reverse of the order of creation.
         for (key, there) in unwanted.into_iter().rev() {
             hand.lead(&mut is_confirmed).await?;
-            hand.delete_as_seen(&key, there.clone()).await?;
+            hand.delete_observed(&key, there.clone()).await?;
             self.applied.remove(&key);
             seen.push((key, ChildChange::Deleted { uid: there.uid }));
         }
@@ -269,7 +269,7 @@ impl ApiWriter {
     }
 
     /// Applies an object, again after a conflict.
-    async fn apply_as_seen(
+    async fn apply_observed(
         &self,
         child: &Child,
         mut there: Option<ObservedVersion>,
@@ -352,7 +352,7 @@ impl ApiWriter {
     }
 
     /// Deletes an object, again after a conflict.
-    async fn delete_as_seen(&self, key: &ChildKey, mut there: ObservedVersion) -> Result<(), PassError> {
+    async fn delete_observed(&self, key: &ChildKey, mut there: ObservedVersion) -> Result<(), PassError> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);
         for attempt in 1..=ATTEMPTS {

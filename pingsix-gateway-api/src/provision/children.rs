@@ -282,7 +282,7 @@ impl Children {
                 // An object without permission to watch is read before each write; changes by others are not observed.
                 watch.is_forbidden |= fault.category == FaultCategory::Forbidden;
                 watch.is_listed |= watch.is_forbidden;
-                watch.complain(&fault);
+                watch.log_fault(&fault);
                 return Vec::new();
             }
         };
@@ -355,7 +355,7 @@ impl Children {
 }
 
 impl Watch {
-    fn complain(&mut self, fault: &Fault) {
+    fn log_fault(&mut self, fault: &Fault) {
         if self.complaint.replace(fault.category) == Some(fault.category) {
             return;
         }

@@ -307,7 +307,7 @@ impl Provisioner {
         let deployed = match &rollout {
             None => self.deployed_keys(infrastructure),
             Some(rollout) => {
-                let over_at = self.outlast(owner, rollout);
+                let over_at = self.termination_deadline(owner, rollout);
                 let is_over = over_at.is_some_and(|at| at <= Instant::now());
                 look_again = over_at.filter(|_| !is_over && rollout.may_add_to(&record));
                 DeployedKeys::All(record.deployed(rollout, is_over).clone())
@@ -318,7 +318,7 @@ impl Provisioner {
 
     /// The time at which all Pods of former templates have ended, if no event comes. Terminating Pods are not counted
     /// by a Deployment, and still read.
-    fn outlast(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
+    fn termination_deadline(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
         let state = self.owners.get_mut(owner)?;
         let before = state.settled.filter(|(generation, _)| *generation == rollout.generation);
         state.settled =

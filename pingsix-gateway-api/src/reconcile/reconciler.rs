@@ -125,7 +125,7 @@ impl Reconciler {
     }
 
     /// Applies the findings of other replicas. Returns the owners that they concern.
-    pub fn learn(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
+    pub fn apply_findings(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
         let before = std::mem::replace(&mut self.findings, findings);
         let owners: BTreeSet<&ObjectKey> =
             before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();

@@ -119,7 +119,7 @@ impl Reconciler {
             let prior_statuses = PriorStatuses::of(&snapshot, &self.options.controller_name, status);
             entry.acceptance.set_prior_statuses(prior_statuses);
         }
-        entry.acceptance.learn(owner, &self.findings, &snapshot);
+        entry.acceptance.apply_findings(owner, &self.findings, &snapshot);
         let draft = entry.acceptance.draft(entry.translated_snapshot.insert(snapshot));
         Job {
             owner: owner.clone(),

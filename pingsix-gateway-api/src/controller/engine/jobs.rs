@@ -121,7 +121,7 @@ impl Jobs {
     }
 
     /// Marks a running translation of an owner as outdated. Returns whether there is one.
-    pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
+    pub(super) fn mark_stale(&mut self, owner: &ObjectKey) -> bool {
         let running_job = self.running.get_mut(owner);
         running_job.map(|running_job| running_job.is_stale = true).is_some()
     }

@@ -91,7 +91,7 @@ impl Managed {
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
 
-    /// Logs once that an owner asks for data planes which this controller cannot run; its condition says so too.
+    /// Logs once that an owner asks for data planes which this controller cannot run. The condition has the same message.
     fn refuse_to_run(&mut self, owner: &ObjectKey, asks: bool) {
         if !asks {
             self.refused.remove(owner);
@@ -160,7 +160,7 @@ impl Managed {
     }
 
     /// Adds the conditions of the infrastructure to those of an accepted Gateway.
-    pub(super) fn hinder(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
+    pub(super) fn add_obstacle(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
         let owner = &*verdict.key;
         if reconciler.is_kept(owner)
             && let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned()
@@ -174,7 +174,7 @@ impl Managed {
         {
             return;
         }
-        let Some((reason, message)) = self.hindrance(owner, infrastructure) else { return };
+        let Some((reason, message)) = self.obstacle(owner, infrastructure) else { return };
         let is_programmed = programmed.status == ConditionStatus::True;
         // A reason that ends by itself comes after the pending ones.
         let (reason, message) = if reason == Reason::AddressNotAssigned && !is_programmed {
@@ -192,7 +192,7 @@ impl Managed {
             && !self.provisioned.contains_key(owner)
     }
 
-    fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
+    fn obstacle(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
         if self.provisioning.is_none() {
             return Some((Reason::NoResources, NOT_RUN.to_owned()));
         }

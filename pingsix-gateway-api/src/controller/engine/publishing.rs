@@ -189,7 +189,7 @@ impl Engine {
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
         let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
-        let reach = self.parts.sinks.reach(publication.desired.scope());
+        let reach = self.parts.sinks.publish_scope(publication.desired.scope());
         if reach != PublishScope::All {
             self.publish.left.insert(owner.clone());
         }
@@ -283,7 +283,7 @@ impl Engine {
         let is_withdrawn = !is_current && result.as_ref().err().is_none_or(SinkError::holds_nothing);
         if is_withdrawn {
             self.deliveries.forget(&data_plane);
-            // The leader may end before it withdraws what it should.
+            // The leader may end before the withdrawal.
             if reach == PublishScope::All {
                 if let Some(withdrawals) = self.publish.withdrawals.get_mut(owner) {
                     withdrawals.remove(&data_plane);
@@ -366,7 +366,7 @@ impl Engine {
         for owner in self.parts.reconciler.ours() {
             let planes = self.parts.reconciler.data_planes(&owner);
             let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
-            if scopes.any(|scope| self.parts.sinks.reach(&scope) != PublishScope::All) {
+            if scopes.any(|scope| self.parts.sinks.publish_scope(&scope) != PublishScope::All) {
                 self.publish.left.insert(owner);
             }
         }

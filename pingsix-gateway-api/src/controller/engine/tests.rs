@@ -69,7 +69,7 @@ impl Rig {
         });
         let router = change(SinkRouter::new(handles.collect()));
         let lease = watch::Sender::new(None);
-        let rig = Self::of(router.led_by(&Leadership::of(lease.subscribe())), options);
+        let rig = Self::of(router.with_leadership(&Leadership::of(lease.subscribe())), options);
         let rig = Self { feeds, lease, ..rig };
         rig.lead(true);
         rig
@@ -121,7 +121,7 @@ impl Rig {
         let mut engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
-            sinks: Arc::new(router.counted_by(Some(Arc::clone(&metrics)))),
+            sinks: Arc::new(router.with_metrics(Some(Arc::clone(&metrics)))),
             status: StatusBoard::default(),
             events: EventBoard::default(),
             progress,
