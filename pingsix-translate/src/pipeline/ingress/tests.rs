@@ -191,7 +191,7 @@ fn the_default_backend_stands_behind_every_rule_and_the_oldest_wins() {
     assert_eq!(problems(&translation), ["warning old spec.defaultBackend Shadowed"]);
     assert!(
         messages(&translation)
-            .contains("spec.defaultBackend of Ingress infra/older is for the same requests")
+            .contains("spec.defaultBackend of Ingress infra/older matches the same requests")
     );
 
     // A younger rule for every host takes everything all the same.
