@@ -1,4 +1,4 @@
-//! Shared helpers of tests.
+//! Functions that several tests share.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
