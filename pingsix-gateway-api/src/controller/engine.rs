@@ -228,7 +228,7 @@ impl Engine {
         for key in &touched {
             self.record_decode_problem(key, undecodable.remove(key));
         }
-        self.report.repeat(self.view(), &touched);
+        self.report.touched(self.view(), &touched);
         self.ingest.changed(owners);
     }
 

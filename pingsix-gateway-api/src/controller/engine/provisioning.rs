@@ -160,7 +160,7 @@ impl Managed {
     }
 
     /// Adds the conditions of the infrastructure to those of an accepted Gateway.
-    pub(super) fn add_obstacle(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
+    pub(super) fn hinder(&self, reconciler: &Reconciler, verdict: &mut GatewayVerdict) {
         let owner = &*verdict.key;
         if reconciler.is_kept(owner)
             && let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned()

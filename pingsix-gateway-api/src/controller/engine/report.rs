@@ -113,7 +113,7 @@ impl Report {
     }
 
     /// Repeats the reports on objects that came or that another client changed.
-    pub(super) fn repeat(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
+    pub(super) fn touched(&self, view: View<'_>, touched: &BTreeSet<ObjectKey>) {
         let mut unreported = Vec::new();
         for key in touched {
             if self.is_too_early(view, key) {
@@ -212,7 +212,7 @@ impl Report {
     }
 
     fn wanted_gateway(&self, view: View<'_>, mut verdict: GatewayVerdict) -> Wanted {
-        view.managed.add_obstacle(view.reconciler, &mut verdict);
+        view.managed.hinder(view.reconciler, &mut verdict);
         let addresses = self.addresses_of(view, &verdict.key);
         Wanted::Gateway { verdict: Box::new(verdict), addresses }
     }
