@@ -12,23 +12,24 @@
 //! ```
 //!
 //! The last accepted snapshot shares unchanged objects with the newest one. This module does no I/O and reads no clock:
-//! [`Acceptance::beat`] gets the time.
+//! [`Acceptance::tick`] gets the time.
 
 mod backoff;
+mod evaluation;
 mod findings;
 mod groups;
 mod named;
 mod parts;
+mod prior_statuses;
 mod probation;
-mod recollection;
 mod retention;
 mod retry;
 mod search;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod verdicts;
-mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -44,13 +45,12 @@ pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 pub(crate) use parts::put;
 use parts::{differences, only};
-use probation::Record;
-pub use recollection::Recollection;
+pub use prior_statuses::PriorStatuses;
+use probation::ProbationRecord;
 pub(crate) use retention::may_retain;
 use retry::Retry;
-use search::{Clues, Content, Doubt, Outcome, Search};
-use sources::{parts_of, sources};
-use waiting::Waiting;
+use search::{Content, Search};
+use timeouts::TrialTimeout;
 
 /// The number of remembered publications without a confirmation by PingSIX.
 const PENDING: usize = 16;
@@ -125,19 +125,19 @@ pub struct Acceptance {
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
     /// Namespaces with recent findings.
-    records: BTreeMap<Arc<str>, Record>,
+    records: BTreeMap<Arc<str>, ProbationRecord>,
     /// The held-back objects, each with the message of PingSIX.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
     /// Whether the content from before a retry is being restored.
     is_restoring: bool,
-    waiting: Option<Waiting>,
+    trial_timeout: Option<TrialTimeout>,
     fault: Option<Fault>,
     /// The publications, the newest last.
     published: VecDeque<Published>,
     last_number: DraftNumber,
     receptions: BTreeMap<DataPlaneKey, Reception>,
     /// The statuses of an earlier process, until PingSIX accepts a publication.
-    recollection: Recollection,
+    prior_statuses: PriorStatuses,
 }
 
 /// A refusal, until PingSIX accepts all objects outside of quarantine.
@@ -151,10 +151,10 @@ struct Fault {
     found: BTreeSet<Origin>,
     /// The refused content without a fault in the changes.
     given_up: Option<Content>,
-    /// The time of the next search.
-    again: Backoff,
-    /// Whether accepted content may be involved: of other objects, or of an earlier PingSIX.
-    doubts_everything: bool,
+    /// The back-off of searches.
+    next_search: Backoff,
+    /// Whether accepted content may be at fault, too.
+    suspects_accepted: bool,
 }
 
 /// A source in quarantine.
@@ -198,9 +198,9 @@ impl Acceptance {
         self.last_number == 0
     }
 
-    /// Sets the findings of an earlier process, which are the first suspects of a search.
-    pub fn recall(&mut self, recollection: Recollection) {
-        self.recollection = recollection;
+    /// Sets the statuses of an earlier process. A search suspects their routes first.
+    pub fn set_prior_statuses(&mut self, prior_statuses: PriorStatuses) {
+        self.prior_statuses = prior_statuses;
     }
 
     /// The next publication from the newest snapshot.
@@ -209,14 +209,14 @@ impl Acceptance {
             let trial = Trial { number: search.trials(), suspects: search.suspects() };
             (search.content(), Some(trial))
         } else {
-            self.release_what_changed(newest);
+            self.release_changed(newest);
             let wanted = self.wanted(newest);
             match self.retried(newest, &wanted) {
                 Some(content) => (content, Some(Trial { number: 1, suspects: 1 })),
                 None => (wanted, None),
             }
         };
-        let number = self.note(&content);
+        let number = self.assign_number(&content);
         if let Some(retry) = &mut self.retry {
             retry.number = Some(number);
         }
@@ -244,9 +244,9 @@ impl Acceptance {
     }
 
     /// Assigns the number of a draft.
-    fn note(&mut self, content: &Content) -> DraftNumber {
+    fn assign_number(&mut self, content: &Content) -> DraftNumber {
         if let Some(last) = self.published.back_mut().filter(|last| last.content.is_same(content)) {
-            // The snapshot may be a new reading of the same version; the assignment keeps one copy in memory.
+            // The snapshot may be another copy of the same version; the assignment keeps one copy in memory.
             last.content = content.clone();
             let number = last.number;
             if let Some(kept) = self.accepted.as_mut().filter(|kept| kept.number == number) {
@@ -269,8 +269,8 @@ impl Acceptance {
         number
     }
 
-    /// Objects that have changed since their finding are released.
-    fn release_what_changed(&mut self, newest: &OwnerSnapshot) {
+    /// Releases objects that have changed since their finding.
+    fn release_changed(&mut self, newest: &OwnerSnapshot) {
         let is_same = |version: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>| {
             differences(&only(newest, parts), version).is_disjoint(parts)
         };
@@ -280,7 +280,7 @@ impl Acceptance {
             .retain(|_, Adopted { quarantined, .. }| is_same(&quarantined.version, &quarantined.parts));
     }
 
-    /// A draft will be published to these data planes. Reports before the publication of all of them do not count.
+    /// Sets the data planes of a draft. Reports count after the draft is published to all of them.
     pub fn expects(&mut self, number: DraftNumber, planes: impl IntoIterator<Item = DataPlaneKey>) {
         if let Some(published) = self.published.iter_mut().rev().find(|published| published.number == number)
         {
@@ -288,7 +288,7 @@ impl Acceptance {
         }
     }
 
-    /// A draft was published to a data plane.
+    /// Records the publication of a draft to a data plane.
     pub fn published(
         &mut self,
         number: DraftNumber,
@@ -304,11 +304,11 @@ impl Acceptance {
     }
 
     /// Whether the outcome of a draft still matters.
-    pub(crate) fn listens_for(&self, number: DraftNumber) -> bool {
+    pub(crate) fn is_current(&self, number: DraftNumber) -> bool {
         self.published.iter().any(|published| published.number == number)
     }
 
-    /// A data plane is gone.
+    /// Forgets a data plane that is gone.
     pub fn forget(&mut self, data_plane: &DataPlaneKey) {
         self.receptions.remove(data_plane);
     }
@@ -374,7 +374,7 @@ impl Acceptance {
         self.published.clear();
         // No instance can refuse, so no search holds up other changes.
         self.records.clear();
-        (self.is_restoring, self.waiting) = (false, None);
+        (self.is_restoring, self.trial_timeout) = (false, None);
         let was_tried = self.retry.take().is_some();
         self.search.take().is_some() || was_tried
     }
@@ -388,181 +388,4 @@ impl Acceptance {
     pub const fn is_busy(&self) -> bool {
         self.search.is_some() || self.retry.is_some()
     }
-
-    /// Evaluates the reports on the publications.
-    fn judge(&mut self, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
-        if self.retry.is_some() {
-            return self.judge_retry();
-        }
-        if let Some(search) = &mut self.search {
-            let Some(trial) = self.published.back() else { return AcceptanceOutcome::Nothing };
-            let outcome = match verdict(&self.receptions, trial) {
-                Verdict::Pending => return AcceptanceOutcome::Nothing,
-                Verdict::Accepted => {
-                    let outcome = search.accepted(named);
-                    if let Some(taken) = self.published.pop_back() {
-                        self.accepted = Some(taken);
-                    }
-                    outcome
-                }
-                Verdict::Refused(message) => {
-                    if let Some(fault) = &mut self.fault {
-                        fault.message = message;
-                    }
-                    search.refused(named)
-                }
-            };
-            self.published.clear();
-            return self.take(outcome);
-        }
-        let is_accepted = |published: &Published| verdict(&self.receptions, published) == Verdict::Accepted;
-        if let Some(taken) = self.published.iter().rposition(is_accepted) {
-            self.published.drain(..taken);
-            self.accepted = self.published.front().cloned();
-            self.recollection = Recollection::default();
-        }
-        let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
-        match verdict(&self.receptions, last) {
-            Verdict::Pending => AcceptanceOutcome::Nothing,
-            Verdict::Accepted => {
-                self.prove();
-                let was_restoring = std::mem::take(&mut self.is_restoring);
-                if self.fault.take().is_some() || was_restoring {
-                    AcceptanceOutcome::Accepted
-                } else {
-                    AcceptanceOutcome::Nothing
-                }
-            }
-            Verdict::Refused(message) => self.refused(message, named),
-        }
-    }
-
-    /// Begins the search for the fault.
-    fn refused(&mut self, message: Arc<str>, named: &BTreeSet<Origin>) -> AcceptanceOutcome {
-        let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
-            return AcceptanceOutcome::Nothing;
-        };
-        self.is_restoring = false;
-        let fault = self.fault.get_or_insert_with(Fault::default);
-        fault.message = message;
-        if fault.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
-            return AcceptanceOutcome::Nothing;
-        }
-        let mut named = named.clone();
-        // PingSIX repeats the same complaint: the former finding may have a fault that quarantine does not remove.
-        let is_same = |source: &&Origin| {
-            self.quarantined.get(*source).is_some_and(|quarantined| quarantined.message == fault.message)
-        };
-        named.extend(fault.found.iter().filter(is_same).cloned());
-        let unjudged = if self.accepted.is_some() {
-            BTreeSet::new()
-        } else {
-            let of = |parts: &BTreeSet<ObjectKey>| -> BTreeSet<Origin> {
-                parts.iter().flat_map(|part| sources(&goal.snapshot, part)).collect()
-            };
-            named.extend(of(&self.recollection.refused));
-            of(&self.recollection.unjudged)
-        };
-        let doubt = if self.accepted.is_some() && fault.doubts_everything {
-            Doubt::Everything
-        } else if fault.given_up.is_some() || fault.doubts_everything || fault.searches > 0 {
-            // PingSIX may refuse all publications at the moment, and the finding may be incomplete.
-            Doubt::Base
-        } else {
-            Doubt::Nothing
-        };
-        fault.given_up = None;
-        let clues = Clues {
-            accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
-            named,
-            unjudged,
-            doubt,
-            unproven: fault.found.clone(),
-        };
-        let (search, outcome) = Search::new(goal, clues);
-        self.search = Some(Box::new(search));
-        self.published.clear();
-        self.take(outcome)
-    }
-
-    /// Applies the outcome of a search.
-    fn take(&mut self, outcome: Outcome) -> AcceptanceOutcome {
-        if outcome == Outcome::Trial {
-            return AcceptanceOutcome::Search;
-        }
-        let (Some(search), Some(fault)) = (self.search.take(), &mut self.fault) else {
-            return AcceptanceOutcome::Nothing;
-        };
-        for source in search.disproved() {
-            self.quarantined.remove(source);
-        }
-        fault.searches += 1;
-        let message = fault.message.clone();
-        let retries = Backoff::default();
-        match outcome {
-            Outcome::Trial => AcceptanceOutcome::Search,
-            Outcome::Source(source) => {
-                let parts = parts_of(&source);
-                let version = only(&search.goal().snapshot, &parts);
-                self.adopted.remove(&source);
-                fault.found.insert(source.clone());
-                self.charge(&parts, &message, search.before());
-                let quarantined = Quarantined { message, retries, parts, version, is_proven: false };
-                self.quarantined.insert(source.clone(), quarantined);
-                AcceptanceOutcome::Found(source)
-            }
-            Outcome::Parts(parts) => {
-                self.charge(&parts, &message, search.before());
-                self.quarantined.retain(|_, quarantined| quarantined.parts.is_disjoint(&parts));
-                self.adopted.retain(|_, adopted| adopted.quarantined.parts.is_disjoint(&parts));
-                self.held_back.retain(|refused| refused.parts.is_disjoint(&parts));
-                let version = only(&search.goal().snapshot, &parts);
-                let retained = only(&search.before().snapshot, &parts);
-                let is_proven = false;
-                self.held_back.push(RefusedParts {
-                    message,
-                    retries,
-                    parts: parts.clone(),
-                    version,
-                    retained,
-                    is_proven,
-                });
-                AcceptanceOutcome::HeldBack(parts)
-            }
-            Outcome::Taken => {
-                self.fault = None;
-                AcceptanceOutcome::Accepted
-            }
-            Outcome::Nowhere => {
-                fault.doubts_everything = false;
-                fault.given_up = Some(search.goal().clone());
-                AcceptanceOutcome::Nowhere
-            }
-        }
-    }
-}
-
-/// The verdict on a publication.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Pending,
-    Accepted,
-    Refused(Arc<str>),
-}
-
-/// Refused if any data plane refuses; accepted if all data planes with a report accept.
-fn verdict(receptions: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> Verdict {
-    let mut verdict = Verdict::Pending;
-    let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));
-    for (data_plane, revision) in &published.revisions {
-        let Some(Reception { accepted, refused }) = receptions.get(data_plane) else { continue };
-        if accepted.is_some_and(|accepted| accepted >= *revision) {
-            verdict = Verdict::Accepted;
-        } else if let Some((_, message)) = refused.as_ref().filter(|(at, _)| at >= revision) {
-            return Verdict::Refused(message.clone());
-        } else {
-            is_pending = true;
-        }
-    }
-    if is_pending { Verdict::Pending } else { verdict }
 }

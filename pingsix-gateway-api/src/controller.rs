@@ -5,7 +5,7 @@
 //! addresses ──────────┤                                   │
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
 //! readers of the feed ┤                                   ├──► EventBoard  ──► EventWriter  ├──► API server
-//! debug requests ─────┘                                   └──► Wanted ──────► Provisioner ──┤
+//! debug requests ─────┘                                   └──► DesiredInfrastructure ► Provisioner ───────┤
 //!                                       AuthorityReconciler (pki): of the feed ─────────────┤
 //!                                                              Elector ──► Leadership ──────┘
 //! ```
@@ -210,7 +210,7 @@ impl Controller {
     /// Adds the other replicas of the [election](ControllerOptions::lease): their readers count, too. An embedded server needs
     /// revisions from the [store of the replicas](Replicas::reservations).
     #[must_use]
-    pub fn among(mut self, replicas: Replicas) -> Self {
+    pub fn with_replicas(mut self, replicas: Replicas) -> Self {
         self.replicas = Some(replicas);
         self
     }
@@ -253,7 +253,7 @@ impl Controller {
         if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
             metrics.observe_replicas(replicas.clone());
         }
-        let sinks = sinks.led_by(&leadership).counted_by(metrics.clone()).among(replicas);
+        let sinks = sinks.with_leadership(&leadership).with_metrics(metrics.clone()).with_replicas(replicas);
         let sinks = Arc::new(sinks.with_attached(AttachedSinks::new(opener)));
         tasks.spawn(Arc::clone(&sinks).exchange_readers(parts.clone()));
         let reconciler = Reconciler::new(options.translation.clone());
@@ -274,7 +274,7 @@ impl Controller {
         let targets = PollTargets::default();
         let pages = instances::start(targets.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            provisioning::start(provisioning::Start {
+            provisioning::start(provisioning::TaskContext {
                 client: &client,
                 provisioning,
                 options: &options,
@@ -315,7 +315,7 @@ impl Controller {
             drain: options.drain,
         });
         let sources = engine::Sources { inputs, pages, drifted, orphans: orphaned, debug, stop };
-        // The engine is on the heap, so that whoever embeds this has a small future.
+        // The engine is on the heap, so that the future of an embedding program stays small.
         let run = tokio::select! {
             ran = Box::pin(engine.run(sources, &watches)) => ran,
             error = first_fault(&mut tasks) => Err(ControllerError::Task(error)),

@@ -26,7 +26,7 @@ use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::status::{ConditionType, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Provenance, SharedMap};
 
-pub use candidates::{Loser, Loss};
+pub use candidates::{RejectedMatch, RejectionReason};
 pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
@@ -85,8 +85,8 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         steps: Vec::new(),
         answer: Answer::Closed { why: String::new(), if_open: None },
         problems: Vec::new(),
-        losers: Vec::new(),
-        more_losers: 0,
+        rejected: Vec::new(),
+        more_rejected: 0,
     };
     if let Some(Closed { why, may_be_open: false }) = closed {
         // The documents have no ports. This request cannot reach the data plane, because no port is open for it.
@@ -101,16 +101,16 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
     };
     let steps =
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
-    let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
+    let (rejected, more_rejected) = candidates::rejected(plane, request, key, &steps);
     let is_served = closed.is_some() || !listeners.is_empty();
-    let answer = answer(plane, request, outcome, is_served, &steps, &losers);
+    let answer = answer(plane, request, outcome, is_served, &steps, &rejected);
     let problems = problems(plane, &steps, &answer);
     let answer = match closed {
         Some(Closed { why, .. }) => Answer::Closed { why, if_open: Some(Box::new(answer)) },
         None => answer,
     };
     let route = matched.map(|(key, route)| matched_route(plane, key, route));
-    Ok(Explanation { route, steps, answer, problems, losers, more_losers, ..nothing })
+    Ok(Explanation { route, steps, answer, problems, rejected, more_rejected, ..nothing })
 }
 
 fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
@@ -201,14 +201,14 @@ fn answer(
     outcome: Outcome<'_>,
     is_served: bool,
     steps: &[Step],
-    losers: &[Loser],
+    rejected: &[RejectedMatch],
 ) -> Answer {
     match outcome {
-        Outcome::NotFound => not_found(plane, is_served, losers),
+        Outcome::NotFound => not_found(plane, is_served, rejected),
         Outcome::Static { route, status: 404, .. }
             if matches!(plane.provenance.get(route), Some(Provenance::Guard { .. })) =>
         {
-            not_found(plane, is_served, losers)
+            not_found(plane, is_served, rejected)
         }
         Outcome::Static { route, status, body, .. } => {
             let policy = plane.config.route(&route.id).and_then(|route| fault_of_policy(plane, route));
@@ -312,16 +312,18 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
 }
 
 /// The answer to an unmatched request. `is_served` is whether a listener serves the host.
-fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
-    let has = |loss: &dyn Fn(&Loss) -> bool| losers.iter().find(|loser| loss(&loser.loss));
+fn not_found(plane: &Plane<'_>, is_served: bool, rejected: &[RejectedMatch]) -> Answer {
+    let has = |reason: &dyn Fn(&RejectionReason) -> bool| {
+        rejected.iter().find(|rejected_match| reason(&rejected_match.reason))
+    };
     let (cause, why) = if !is_served {
         let known: Vec<String> = listener::listeners(plane).iter().map(ToString::to_string).collect();
         (NotFoundCause::Listener, format!("No listener is for this host. Served: {}.", known.join("; ")))
-    } else if let Some(Loser { loss: Loss::Method { methods }, .. }) =
-        has(&|loss| matches!(loss, Loss::Method { .. }))
+    } else if let Some(RejectedMatch { reason: RejectionReason::Method { methods }, .. }) =
+        has(&|reason| matches!(reason, RejectionReason::Method { .. }))
     {
         (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
-    } else if has(&|loss| matches!(loss, Loss::Path { .. })).is_some() {
+    } else if has(&|reason| matches!(reason, RejectionReason::Path { .. })).is_some() {
         (NotFoundCause::Path, "No rule for this host matches the path.".to_owned())
     } else {
         (NotFoundCause::Host, "No rule is for this host.".to_owned())

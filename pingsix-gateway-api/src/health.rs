@@ -1,7 +1,7 @@
 //! The liveness and the readiness of the controller.
 //!
 //! Readiness is a list of gates. Each gate is declared before the server responds for the first time, and closed until
-//! the responsible component opens it. Liveness is a heartbeat of the reconciling task, which also beats at rest.
+//! the responsible component opens it. Liveness is a heartbeat of the reconciling task, which also runs while nothing changes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ impl Health {
     }
 
     /// Records a heartbeat of the reconciling task. Call this at least every [`interval`](Self::interval), at rest too.
-    pub fn beat(&self) {
+    pub fn record_heartbeat(&self) {
         self.state.lock().heartbeat = Some(Instant::now());
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let health = Health::new(Duration::from_mins(1));
         tokio::time::advance(Duration::from_hours(1)).await;
         assert!(health.liveness().ok, "the reconciler has not begun");
-        health.beat();
+        health.record_heartbeat();
         tokio::time::advance(Duration::from_mins(1)).await;
         assert!(health.liveness().ok);
         tokio::time::advance(Duration::from_secs(5)).await;
@@ -185,7 +185,7 @@ mod tests {
             report.text,
             "[-]reconcile failed: no heartbeat for 65 s, and 60 s are allowed\nlivez check failed\n"
         );
-        health.clone().beat();
+        health.clone().record_heartbeat();
         assert!(health.liveness().ok);
     }
 }

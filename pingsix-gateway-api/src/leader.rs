@@ -262,7 +262,7 @@ impl Elector {
                 retry.min(self.options.lease_clock.until(expires))
             }
             Err(fault) => {
-                self.complain(&fault);
+                self.log_fault(&fault);
                 match self.time_left() {
                     None => retry,
                     Some(Duration::ZERO) => {
@@ -282,7 +282,7 @@ impl Elector {
     }
 
     /// A lasting fault is logged once.
-    fn complain(&mut self, fault: &Fault) {
+    fn log_fault(&mut self, fault: &Fault) {
         let category = fault.category.as_str();
         if self.complaint == Some(fault.category) || fault.category == FaultCategory::Conflict {
             debug!(category, error = %fault, "the lease could not be taken or renewed");
@@ -390,7 +390,7 @@ impl Elector {
             Ok(true) => info!("lease released"),
             Ok(false) => {}
             Err(fault) if fault.category == FaultCategory::NotFound => {}
-            Err(fault) => self.complain(&fault),
+            Err(fault) => self.log_fault(&fault),
         }
     }
 

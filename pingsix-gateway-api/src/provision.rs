@@ -50,7 +50,7 @@ pub use keys::{DeployedKeys, KeyRecord, KeyringFault};
 pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};
-pub use wanted::{Need, Provisioned, ProvisionedOwners, Wanted};
+pub use wanted::{DesiredInfrastructure, InfrastructureNeed, Provisioned, ProvisionedOwners};
 
 use crate::digest::short_digest;
 use crate::pki::FeedIdentity;
@@ -99,7 +99,7 @@ impl Installation {
 
 /// The secrets of an owner's data planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Material {
+pub struct PlaneSecrets {
     /// The client certificate for the feed; `None` for a feed without TLS.
     pub identity: Option<FeedIdentity>,
     /// The key for status pages.
@@ -134,7 +134,7 @@ pub struct Objects {
 pub fn objects(
     infrastructure: &Infrastructure,
     installation: &Installation,
-    material: &Material,
+    material: &PlaneSecrets,
 ) -> Option<Objects> {
     if infrastructure.ports.is_empty() {
         return None;
@@ -175,11 +175,14 @@ pub fn service_name(infrastructure: &Infrastructure) -> ObjectName {
 
 /// The port of the status page of each process, by the port it serves.
 pub fn status_ports(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, u16> {
-    let allotted = allotted(infrastructure, installation);
-    allotted.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
+    let ports = process_ports(infrastructure, installation);
+    ports.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
 }
 
-fn allotted(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, ProcessPorts> {
+fn process_ports(
+    infrastructure: &Infrastructure,
+    installation: &Installation,
+) -> BTreeMap<u16, ProcessPorts> {
     ports::allot(
         infrastructure.ports.keys().copied(),
         installation.responder.port(),
@@ -224,7 +227,7 @@ impl Process {
 
 impl<'i> Plan<'i> {
     fn new(infrastructure: &'i Infrastructure, installation: &'i Installation) -> Self {
-        let ports = allotted(infrastructure, installation);
+        let ports = process_ports(infrastructure, installation);
         let processes = infrastructure.ports.iter().filter_map(|(listener, port)| {
             Some(Process {
                 listener: *listener,

@@ -65,7 +65,7 @@ pub fn replicas_name(lease: &str) -> String {
 /// The replicas of a controller, this one among them. Cheap to clone.
 ///
 /// The embedded server gets its [`reservations`](Self::reservations), and the controller all of it
-/// ([`among`](crate::controller::Controller::among)).
+/// ([`with_replicas`](crate::controller::Controller::with_replicas)).
 #[derive(Clone)]
 pub struct Replicas(Arc<Inner>);
 

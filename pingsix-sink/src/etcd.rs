@@ -46,7 +46,6 @@
 //! # }
 //! ```
 
-mod backoff;
 mod batch;
 mod builder;
 mod client;
@@ -77,11 +76,11 @@ pub use error::EtcdError;
 pub use target::{ETCD_PASSWORD_VARIABLE, Endpoint, EtcdTarget, EtcdUser};
 pub use tls::ClientTls;
 
+use crate::backoff::Backoff;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::resource::{Keyring, opened};
 use crate::sink::{Published, Sink};
-use backoff::Backoff;
 use batch::Limits;
 use client::Client;
 use drift::Drift;

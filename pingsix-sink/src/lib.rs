@@ -26,6 +26,7 @@
 //! lists the guarantees of each sink.
 
 pub mod admin;
+mod backoff;
 mod chunks;
 pub mod desired;
 pub mod difference;

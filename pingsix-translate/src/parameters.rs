@@ -22,7 +22,7 @@ pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
-use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limit, ObjectName, Options, Reason, Refusal};
+use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limitation, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// The metrics port of the first process, if the parameters have metrics and no port.
@@ -106,13 +106,13 @@ impl<'a> ProxyLayers<'a> {
     }
 }
 
-/// The parameters of a Gateway, and a limit for each field that its class does not allow and that is therefore ignored.
+/// The parameters of a Gateway, and a limitation for each field that its class does not allow and that is therefore ignored.
 pub(crate) fn of_gateway(
     gateway: &Gateway,
     class: Option<&GatewayClass>,
     proxies: &Proxies,
     options: &Options,
-) -> Result<(Parameters, Vec<Limit>), Refusal> {
+) -> Result<(Parameters, Vec<Limitation>), Refusal> {
     let key = key_of(Kind::Gateway, &gateway.metadata);
     let of_class = class.map_or(Ok(None), |class| {
         // Parameters of a Gateway do not correct those of its class.
@@ -143,7 +143,7 @@ pub(crate) fn of_gateway(
     let layers = ProxyLayers { gateway, class };
     let plane = |port| DataPlaneKey::Gateway { gateway: key.name.clone(), port };
     let parameters = layers.merge(&at, options, plane)?;
-    Ok((parameters, trimmed.map(|(_, (_, limits))| limits).unwrap_or_default()))
+    Ok((parameters, trimmed.map(|(_, (_, limitations))| limitations).unwrap_or_default()))
 }
 
 /// The parameters of an IngressClass.

@@ -18,7 +18,7 @@ pub use translation::Translation;
 
 use self::cache::TranslationCache;
 use self::gateway::GatewayOwner;
-use self::ingress::{OfIngressClass, of_another_controller};
+use self::ingress::{IngressClassOwner, of_another_controller};
 use self::owner::{Owner, RouteResults};
 use self::shared::Interners;
 #[cfg(doc)]
@@ -50,7 +50,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
     of_another_controller(snapshot, options)
-        .unwrap_or_else(|| translate_full::<OfIngressClass>(snapshot, options))
+        .unwrap_or_else(|| translate_full::<IngressClassOwner>(snapshot, options))
 }
 
 fn translate_full<O: Owner>(snapshot: &O::Snapshot, options: &Options) -> Translation {
@@ -90,7 +90,7 @@ pub struct Translator {
 #[derive(Debug)]
 enum AnyTranslationCache {
     Gateway(Box<TranslationCache<GatewayOwner>>),
-    IngressClass(Box<TranslationCache<OfIngressClass>>),
+    IngressClass(Box<TranslationCache<IngressClassOwner>>),
 }
 
 /// The mode of a translation.

@@ -1,7 +1,7 @@
 //! Attached policies: which policy counts for a target, and its effect there.
 //!
 //! Each kind of policy has a file, such as [`backend_tls`]: it reads the spec and says whether PingSIX can honour the
-//! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`demand`] applies the
+//! policy. [`attached`] finds the policy that counts for each target, in the same way for all kinds. [`requirement`] applies the
 //! policies of Services to one route. [`inherited`] finds the policies of Gateways, ListenerSets, routes and Ingresses that
 //! count for a rule, which are a [`chain`]. A policy that PingSIX cannot honour still wins its target, so PingSIX makes no
 //! connection to that backend.
@@ -10,24 +10,24 @@ mod attached;
 mod backend_tls;
 mod backend_traffic;
 mod chain;
-mod demand;
 mod inherited;
+mod requirement;
 mod security;
 mod traffic;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget, Unserved};
-use backend_tls::BackendTls;
-use backend_traffic::BackendTraffic;
+pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget, UnsupportedTraffic};
+use backend_tls::BackendTlsEffect;
+use backend_traffic::BackendTrafficEffect;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
 use chain::ChainFacts;
-pub(crate) use chain::{AppliedChain, BrokenPolicy, Chain, ChainFault, RuleChains};
-pub(crate) use demand::{Demand, Payload, RoutePolicies, TrafficDemand};
-pub(crate) use inherited::{InheritedKind, Overridden};
-use security::Security;
-use traffic::Traffic;
+pub(crate) use chain::{BrokenPolicy, ChainError, EvaluatedChain, ListenerChains, PolicyChain};
+pub(crate) use inherited::{InheritedEffect, Overridden};
+pub(crate) use requirement::{Payload, RoutePolicies, TlsRequirement, TrafficRequirement};
+use security::SecurityEffect;
+use traffic::TrafficEffect;
 
 use crate::attach::Listener;
 use crate::model::{ObjectKey, PolicyPlugins};
@@ -40,10 +40,10 @@ use crate::snapshot::AnyPolicy;
 /// The policies of a snapshot: a field for each kind. Methods name each field, so that the compiler finds all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    pub(crate) backend_tls: AttachedPolicies<BackendTls>,
-    pub(crate) backend_traffic: AttachedPolicies<BackendTraffic>,
-    pub(crate) security: AttachedPolicies<Security>,
-    pub(crate) traffic: AttachedPolicies<Traffic>,
+    pub(crate) backend_tls: AttachedPolicies<BackendTlsEffect>,
+    pub(crate) backend_traffic: AttachedPolicies<BackendTrafficEffect>,
+    pub(crate) security: AttachedPolicies<SecurityEffect>,
+    pub(crate) traffic: AttachedPolicies<TrafficEffect>,
 }
 
 impl Policies {
@@ -63,7 +63,7 @@ impl Policies {
         of_services.chain(security.targets()).chain(traffic.targets())
     }
 
-    /// The objects for which other policies count than before, or policies with another effect.
+    /// The objects whose effective policy changed, by identity or by effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> BTreeSet<&'s ObjectKey> {
         let Self { backend_tls, backend_traffic, security, traffic } = self;
         let changed = backend_tls.changed(&before.backend_tls);
@@ -85,14 +85,15 @@ impl Policies {
         !security.is_empty() || !traffic.is_empty()
     }
 
-    /// The chain of requests with these levels, from the widest target to the narrowest.
-    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<AppliedChain>, BrokenPolicy> {
+    /// The chain for requests with these levels, from the widest target to the narrowest.
+    fn chain(&self, levels: &[PolicyTarget]) -> Result<Option<EvaluatedChain>, BrokenPolicy> {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
         security.extend_chain(levels, &mut policies, &mut facts)?;
         traffic.extend_chain(levels, &mut policies, &mut facts)?;
         let is_chain = !policies.is_empty();
-        Ok(is_chain.then(|| AppliedChain { chain: Arc::new(Chain { policies: policies.into() }), facts }))
+        Ok(is_chain
+            .then(|| EvaluatedChain { chain: Arc::new(PolicyChain { policies: policies.into() }), facts }))
     }
 
     /// The chains of a rule: for each listener to which its route is attached, the one that `share` makes.
@@ -102,12 +103,12 @@ impl Policies {
         rule: &Rule,
         listeners: impl Iterator<Item = (usize, &'l Listener)>,
         gateway: &ObjectKey,
-        mut share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
-    ) -> RuleChains {
+        mut share: impl FnMut(EvaluatedChain) -> Arc<EvaluatedChain>,
+    ) -> ListenerChains {
         if !self.has_inherited() || !route.traffic.has_requests() {
-            return RuleChains::default();
+            return ListenerChains::default();
         }
-        RuleChains::new(listeners.map(|(index, listener)| {
+        ListenerChains::new(listeners.map(|(index, listener)| {
             let levels: Vec<PolicyTarget> =
                 levels_of_listener(gateway, listener).chain(levels_of_rule(route, rule)).collect();
             (index, self.chain(&levels).map(|chain| chain.map(&mut share)))
@@ -120,18 +121,18 @@ impl Policies {
         route: &Route,
         rule: &Rule,
         ports: impl Iterator<Item = usize>,
-        share: impl FnMut(AppliedChain) -> Arc<AppliedChain>,
-    ) -> RuleChains {
+        share: impl FnMut(EvaluatedChain) -> Arc<EvaluatedChain>,
+    ) -> ListenerChains {
         if !self.has_inherited() {
-            return RuleChains::default();
+            return ListenerChains::default();
         }
         let levels: Vec<PolicyTarget> = levels_of_rule(route, rule).collect();
-        let inheritance = self.chain(&levels).map(|chain| chain.map(share));
-        RuleChains::new(ports.map(|port| (port, inheritance.clone())))
+        let result = self.chain(&levels).map(|chain| chain.map(share));
+        ListenerChains::new(ports.map(|port| (port, result.clone())))
     }
 
     /// The plugins of a chain.
-    pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
+    pub(crate) fn plugins(&self, chain: &PolicyChain) -> Plugins {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         let (of_security, of_traffic) = (security.plugins(chain), traffic.plugins(chain));
         // The kinds have no plugin in common.
@@ -140,7 +141,10 @@ impl Policies {
     }
 
     /// The policies of a chain, each with the plugins to which it contributes.
-    pub(crate) fn plugin_names<'c>(&'c self, chain: &'c Chain) -> impl Iterator<Item = PolicyPlugins> + 'c {
+    pub(crate) fn plugin_names<'c>(
+        &'c self,
+        chain: &'c PolicyChain,
+    ) -> impl Iterator<Item = PolicyPlugins> + 'c {
         let Self { backend_tls: _, backend_traffic: _, security, traffic } = self;
         chain.policies.iter().map(|policy| {
             let mut names = security.plugin_names(chain, policy);

@@ -22,6 +22,7 @@ mod to_status;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use condition::ConditionContent;
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub(crate) use gateway::{is_usable_address, judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};

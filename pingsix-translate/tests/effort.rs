@@ -1,4 +1,4 @@
-//! What one change of a table with three hundred routes takes, and what comes out different.
+//! The cost of one change of a table with three hundred routes, and the documents that change.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 #[path = "effort/hostile.rs"]
@@ -120,7 +120,7 @@ fn options() -> Options {
     Options { layout: Layout::PerPort, ..Options::default() }
 }
 
-/// How many documents are different.
+/// The number of different documents.
 fn difference(one: &Translation, other: &Translation) -> usize {
     let planes = one.data_planes.iter();
     planes

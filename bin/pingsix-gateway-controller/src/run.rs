@@ -49,7 +49,7 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
     let controller = Controller::new(client, router, options).observed_by(observers);
     let mut controller = controller.with_attached_sinks(SinkOpener::of_servers());
     if let Some(replicas) = replicas.filter(|_| etcd.is_some()) {
-        controller = controller.among(replicas);
+        controller = controller.with_replicas(replicas);
     }
 
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();

@@ -23,7 +23,7 @@ use super::sources::{parts_of, sources};
 use super::{Acceptance, Quarantined};
 use crate::world::OwnerSnapshot;
 
-/// Something that PingSIX refuses, as one replica tells it to others.
+/// A culprit that PingSIX refuses, as one replica reports it to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The culprit.
@@ -87,13 +87,13 @@ impl Acceptance {
     }
 
     /// Takes in what other replicas have found of an owner, of which this is the newest.
-    pub fn learn(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
+    pub fn apply_findings(&mut self, owner: &ObjectKey, findings: &Findings, newest: &OwnerSnapshot) {
         self.remote_held_back.clear();
         // A running search here finds the fault itself.
         if self.search.is_some() {
             return;
         }
-        self.release_what_changed(newest);
+        self.release_changed(newest);
         let mut remote: BTreeMap<&Origin, Vec<(&String, &Finding)>> = BTreeMap::new();
         let of_owner = findings.iter().filter_map(|(replica, of)| Some((replica, of.get(owner)?)));
         for (replica, finding) in of_owner.flat_map(|(replica, of)| of.iter().map(move |one| (replica, one)))
@@ -154,7 +154,7 @@ impl Acceptance {
             .flat_map(|remote| remote.served.union(&remote.absent).map(|part| (part, &*remote.message)))
     }
 
-    /// PingSIX has taken everything but what is at fault.
+    /// Marks all findings as proven, because PingSIX has accepted everything outside of them.
     pub(super) fn prove(&mut self) {
         self.quarantined.values_mut().for_each(|quarantined| quarantined.is_proven = true);
         self.held_back.iter_mut().for_each(|refused| refused.is_proven = true);

@@ -41,9 +41,9 @@ const MEMORY: Duration = Duration::from_mins(10);
 
 /// The findings and the probation of a namespace.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct ProbationRecord {
     findings: u32,
-    /// The time of the last finding; `None` until the next beat.
+    /// The time of the last finding; `None` until the next tick.
     last: Option<Instant>,
     held: Option<OnProbation>,
 }
@@ -54,7 +54,7 @@ struct OnProbation {
     /// The content that PingSIX accepted before the finding.
     content: Content,
     message: Arc<str>,
-    /// The end; `None` until the next beat.
+    /// The end; `None` until the next tick.
     end: Option<Instant>,
 }
 

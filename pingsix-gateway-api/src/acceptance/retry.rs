@@ -1,9 +1,9 @@
-//! Retries of held objects from time to time without a change: the finding may be wrong, or its cause may be outside of
-//! the object, such as a name that does not resolve.
+//! Periodic retries of unchanged objects in quarantine. A finding may be wrong, or its cause may be outside of the object,
+//! such as a name that does not resolve.
 //!
-//! A retry is a trial with the content in force and one held object. Meanwhile PingSIX keeps its configuration, and no
-//! other delivery is pending: a retry begins when the wanted content is in force, and any change ends the retry.
-//! Retries are rare, because a PingSIX that starts in that second begins with a refused configuration.
+//! A retry is a trial with the content in force and one object of the quarantine. Meanwhile PingSIX keeps its
+//! configuration, and no other delivery is pending: a retry begins when the wanted content is in force, and any
+//! change ends the retry. Retries are rare, because a PingSIX that starts in that second begins with a refused configuration.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,15 @@ use pingsix_translate::{ObjectKey, Origin};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
+use super::evaluation::{Verdict, verdict};
 use super::parts::differences;
 use super::search::Content;
-use super::{Acceptance, AcceptanceOutcome, DraftNumber, RefusedParts, Verdict, verdict};
+use super::{Acceptance, AcceptanceOutcome, DraftNumber, RefusedParts};
 use crate::world::OwnerSnapshot;
 
 /// The object of a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Tried {
+enum RetryObject {
     Source(Origin),
     Parts(BTreeSet<ObjectKey>),
 }
@@ -26,14 +27,14 @@ enum Tried {
 /// A retry.
 #[derive(Debug)]
 pub(super) struct Retry {
-    what: Tried,
-    /// The newest snapshot at the begin of the publication.
+    object: RetryObject,
+    /// The newest snapshot at the start of the publication.
     newest: Option<OwnerSnapshot>,
     pub(super) number: Option<DraftNumber>,
 }
 
 impl Acceptance {
-    /// Tries something again, if it is time and all is quiet.
+    /// Begins a retry that is due, unless another publication is pending.
     pub(super) fn retry(&mut self, now: Instant) -> AcceptanceOutcome {
         let Some(last) = self.published.back() else { return AcceptanceOutcome::Nothing };
         if self.is_restoring || verdict(&self.receptions, last) != Verdict::Accepted {
@@ -42,13 +43,13 @@ impl Acceptance {
         let sources = self.quarantined.iter_mut();
         let mut sources =
             sources.filter_map(|(source, quarantined)| quarantined.retries.is_due(now).then_some(source));
-        let what = sources.next().map(|source| Tried::Source(source.clone())).or_else(|| {
+        let object = sources.next().map(|source| RetryObject::Source(source.clone())).or_else(|| {
             let parts = self.held_back.iter_mut();
             let mut parts = parts.filter_map(|refused| refused.retries.is_due(now).then_some(&refused.parts));
-            parts.next().map(|parts| Tried::Parts(parts.clone()))
+            parts.next().map(|parts| RetryObject::Parts(parts.clone()))
         });
-        let Some(what) = what else { return AcceptanceOutcome::Nothing };
-        self.retry = Some(Box::new(Retry { what, newest: None, number: None }));
+        let Some(object) = object else { return AcceptanceOutcome::Nothing };
+        self.retry = Some(Box::new(Retry { object, newest: None, number: None }));
         AcceptanceOutcome::Search
     }
 
@@ -61,18 +62,18 @@ impl Acceptance {
             is_in_force && retry.newest.as_ref().is_none_or(|before| differences(newest, before).is_empty());
         let mut content = None;
         if is_undisturbed {
-            content = match &retry.what {
-                Tried::Source(source) if wanted.quarantine.contains_key(source) => {
+            content = match &retry.object {
+                RetryObject::Source(source) if wanted.quarantine.contains_key(source) => {
                     let mut content = wanted.clone();
                     content.quarantine.remove(source);
                     Some(content)
                 }
-                Tried::Parts(parts) if self.held_back.iter().any(|refused| refused.parts == *parts) => {
+                RetryObject::Parts(parts) if self.held_back.iter().any(|refused| refused.parts == *parts) => {
                     let mut snapshot = wanted.snapshot.clone();
                     super::put(&mut snapshot, newest, parts);
                     Some(Content { snapshot, quarantine: wanted.quarantine.clone() })
                 }
-                Tried::Source(_) | Tried::Parts(_) => None,
+                RetryObject::Source(_) | RetryObject::Parts(_) => None,
             };
             retry.newest = Some(newest.clone());
         }
@@ -84,11 +85,11 @@ impl Acceptance {
         content
     }
 
-    /// Ends a retry that nothing came of.
+    /// Ends a retry without a result.
     pub(super) fn stop_retry(&mut self) {
         let Some(retry) = self.retry.take() else { return };
         self.restore(&retry);
-        if let Some(retries) = self.retries_of(&retry.what) {
+        if let Some(retries) = self.retries_of(&retry.object) {
             retries.postpone();
         }
     }
@@ -102,12 +103,12 @@ impl Acceptance {
         match (verdict(&self.receptions, trial), self.retry.take()) {
             (Verdict::Accepted, Some(retry)) => {
                 self.accepted = self.published.back().cloned();
-                let objects = match &retry.what {
-                    Tried::Source(source) => {
+                let objects = match &retry.object {
+                    RetryObject::Source(source) => {
                         self.quarantined.remove(source);
                         vec![(*source.object).clone()]
                     }
-                    Tried::Parts(parts) => {
+                    RetryObject::Parts(parts) => {
                         self.held_back.retain(|refused| refused.parts != *parts);
                         parts.iter().cloned().collect()
                     }
@@ -116,7 +117,7 @@ impl Acceptance {
             }
             (Verdict::Refused(_), Some(retry)) => {
                 self.restore(&retry);
-                if let Some(retries) = self.retries_of(&retry.what) {
+                if let Some(retries) = self.retries_of(&retry.object) {
                     retries.failed();
                 }
                 AcceptanceOutcome::Search
@@ -137,12 +138,12 @@ impl Acceptance {
         }
     }
 
-    fn retries_of(&mut self, what: &Tried) -> Option<&mut Backoff> {
-        match what {
-            Tried::Source(source) => {
+    fn retries_of(&mut self, object: &RetryObject) -> Option<&mut Backoff> {
+        match object {
+            RetryObject::Source(source) => {
                 self.quarantined.get_mut(source).map(|quarantined| &mut quarantined.retries)
             }
-            Tried::Parts(parts) => {
+            RetryObject::Parts(parts) => {
                 let mut refused =
                     self.held_back.iter_mut().filter(|refused: &&mut RefusedParts| refused.parts == *parts);
                 refused.next().map(|refused| &mut refused.retries)

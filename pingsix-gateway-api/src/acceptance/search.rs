@@ -13,45 +13,32 @@
 //! refused another. If one of both is missing when a single suspect is left, the search tries the base, or the base
 //! with the suspect.
 
+mod content;
+mod hypothesis;
+
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use pingsix_translate::{ObjectKey, Origin, Quarantine, Section};
+use pingsix_translate::{ObjectKey, Origin, Section};
 
-use super::groups::{concerns_all, groups};
-use super::parts::{differences, put, without_routes};
-use super::sources::{all_sources, parts_of, sources};
-use crate::world::OwnerSnapshot;
-
-/// The content of a data plane's translation.
-#[derive(Clone, Debug)]
-pub(super) struct Content {
-    /// Without quarantine.
-    pub(super) snapshot: OwnerSnapshot,
-    pub(super) quarantine: Quarantine,
-}
-
-/// A step from a base towards the goal.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    /// These parts become what they are in the goal.
-    Put(BTreeSet<ObjectKey>),
-    /// The source leaves quarantine.
-    Release(Origin),
-}
+pub(super) use self::content::Content;
+use self::content::{Step, placeholder_message, quarantined, steps};
+use self::hypothesis::Hypothesis;
+use super::groups::concerns_all;
+use super::parts::without_routes;
+use super::sources::sources;
 
 /// The content of the running trial.
 #[derive(Clone, Debug)]
-enum Trial {
+enum TrialContent {
     /// The base alone.
     Base,
-    /// The base with these steps; the fault is in them or in the others.
-    Part { done: Vec<Step>, left: Vec<Step> },
+    /// The base with the applied steps. The fault is in the applied steps or in the remaining ones.
+    Steps { applied: Vec<Step>, remaining: Vec<Step> },
 }
 
 /// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum SearchOutcome {
     /// Another trial is needed.
     Trial,
     /// This source is at fault.
@@ -59,20 +46,22 @@ pub(super) enum Outcome {
     /// These parts are at fault, and contain no source for quarantine.
     Parts(BTreeSet<ObjectKey>),
     /// PingSIX refuses every publication, including one that it accepted before. No change is at fault.
-    Nowhere,
+    NoFault,
     /// PingSIX accepts all content now.
-    Taken,
+    Accepted,
 }
 
-/// The unconfirmed assumption about the base.
+/// The check of the base at the start of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum BaseCheck {
+    /// PingSIX is known to accept the base.
     #[default]
-    Nothing,
+    Skip,
     /// A trial has to confirm that PingSIX accepts the base.
-    Base,
-    /// A trial has to confirm it. If PingSIX refuses the base, the search begins again with all steps as suspects.
-    Everything,
+    Confirm,
+    /// A trial has to confirm that PingSIX accepts the base. After a refusal, the search begins again with all steps as
+    /// suspects.
+    ConfirmOrRestart,
 }
 
 /// A search, between two trials or during one.
@@ -81,24 +70,23 @@ pub(super) struct Search {
     base: Content,
     goal: Content,
     suspects: Vec<Step>,
-    trial: Trial,
+    trial: TrialContent,
     /// The parts of the current group.
     group: Option<BTreeSet<ObjectKey>>,
     /// Whether the rules of the current group are innocent, so that its other sources are suspected.
     suspects_referents: bool,
     /// The base before the search within a group.
     before: Option<Content>,
-    /// The known facts.
+    /// The evidence.
     named: BTreeSet<Origin>,
     unjudged: BTreeSet<Origin>,
-    /// Whether the base is a fallback without known accepted content: first everything in quarantine, then nothing at
-    /// all.
-    bottom: Option<Bottom>,
-    /// The guesses of the search, the last one first.
-    guesses: Vec<Guess>,
-    /// The running guess.
-    guess: Option<Guess>,
-    doubt: Doubt,
+    /// The base of a search without known accepted content.
+    fallback_base: Option<FallbackBase>,
+    /// The hypotheses of the search, the last one first.
+    hypotheses: Vec<Hypothesis>,
+    /// The running hypothesis.
+    hypothesis: Option<Hypothesis>,
+    base_check: BaseCheck,
     /// Sources in quarantine that were found by mistake if the base is refused.
     unproven: BTreeSet<Origin>,
     /// The findings that turned out to be mistaken.
@@ -110,78 +98,62 @@ pub(super) struct Search {
     trials: u32,
 }
 
+/// The base of a search without known accepted content: first everything in quarantine, then no routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bottom {
+enum FallbackBase {
+    /// All sources are in quarantine.
     Quarantined,
+    /// All routes are absent.
     Empty,
 }
 
-/// The sources to leave out at first, without a known accepted content.
-///
-/// PingSIX serves the configuration of an earlier process meanwhile, so a refused trial costs only time. A trial with
-/// all sources in quarantine would cost all answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Guess {
-    /// These sources, put into quarantine.
-    quarantined: BTreeSet<Origin>,
-    /// All routes of these sources, because quarantine keeps their matches.
-    absent: BTreeSet<Origin>,
-}
-
-/// The known facts before a search.
+/// The evidence at the start of a search.
 #[derive(Debug)]
-pub(super) struct Clues<'c> {
+pub(super) struct Evidence<'c> {
     /// The last content that PingSIX accepted.
     pub(super) accepted: Option<&'c Content>,
     /// Probable sources: the message of PingSIX names their documents, or an earlier search found them.
     pub(super) named: BTreeSet<Origin>,
-    /// Sources that seem to be new since the last publisher.
+    /// Sources that are probably new since an earlier process published.
     pub(super) unjudged: BTreeSet<Origin>,
-    pub(super) doubt: Doubt,
+    pub(super) base_check: BaseCheck,
     /// Sources in quarantine that were found by mistake if the base is refused.
     pub(super) unproven: BTreeSet<Origin>,
 }
 
-impl Content {
-    /// Whether the step has no difference.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.quarantine == other.quarantine && differences(&self.snapshot, &other.snapshot).is_empty()
-    }
-}
-
 impl Search {
     /// Begins the search for the fault in `goal`.
-    pub(super) fn new(goal: Content, clues: Clues<'_>) -> (Self, Outcome) {
-        let (base, bottom) = match clues.accepted {
+    pub(super) fn new(goal: Content, evidence: Evidence<'_>) -> (Self, SearchOutcome) {
+        let (base, fallback_base) = match evidence.accepted {
             Some(accepted) => (accepted.clone(), None),
-            None => (quarantined(&goal), Some(Bottom::Quarantined)),
+            None => (quarantined(&goal), Some(FallbackBase::Quarantined)),
         };
         let mut search = Self {
             suspects: steps(&base, &goal),
             base,
             goal,
-            trial: Trial::Base,
+            trial: TrialContent::Base,
             group: None,
             suspects_referents: false,
             before: None,
-            named: clues.named,
-            unjudged: clues.unjudged,
-            unproven: clues.unproven,
+            named: evidence.named,
+            unjudged: evidence.unjudged,
+            unproven: evidence.unproven,
             disproved: BTreeSet::new(),
-            bottom,
-            guesses: Vec::new(),
-            guess: None,
-            doubt: clues.doubt,
+            fallback_base,
+            hypotheses: Vec::new(),
+            hypothesis: None,
+            base_check: evidence.base_check,
             has_accepted: false,
             has_refused: false,
             trials: 0,
         };
         if search.suspects.is_empty() {
-            return (search, Outcome::Nowhere);
+            return (search, SearchOutcome::NoFault);
         }
-        let outcome = if search.bottom.is_some() {
+        let outcome = if search.fallback_base.is_some() {
             search.among_everything()
-        } else if search.doubt != Doubt::Nothing {
+        } else if search.base_check != BaseCheck::Skip {
             search.try_base()
         } else {
             let named = search.named.clone();
@@ -190,33 +162,12 @@ impl Search {
         (search, outcome)
     }
 
-    /// Begins without known accepted content.
-    fn among_everything(&mut self) -> Outcome {
-        self.bottom = Some(Bottom::Quarantined);
-        let (named, unjudged) = (self.named.clone(), self.unjudged.clone());
-        let all: BTreeSet<Origin> = named.union(&unjudged).cloned().collect();
-        let none = BTreeSet::new;
-        for (quarantined, absent) in [
-            (none(), all.clone()),
-            (named.clone(), unjudged),
-            (all, none()),
-            (none(), named.clone()),
-            (named, none()),
-        ] {
-            let guess = Guess { quarantined, absent };
-            if !self.guesses.contains(&guess) {
-                self.guesses.push(guess);
-            }
-        }
-        self.try_guess()
-    }
-
     /// Begins again after a refusal of the base.
-    fn fall_back(&mut self) -> Outcome {
+    fn fall_back(&mut self) -> SearchOutcome {
         (self.has_accepted, self.has_refused, self.before) = (false, false, None);
-        // A publication with everything in quarantine would answer no request, so the base is not tried first.
-        if std::mem::take(&mut self.doubt) != Doubt::Everything {
-            return Outcome::Nowhere;
+        // A publication with everything in quarantine would answer every request with an error, so other trials come first.
+        if std::mem::take(&mut self.base_check) != BaseCheck::ConfirmOrRestart {
+            return SearchOutcome::NoFault;
         }
         self.among_everything()
     }
@@ -224,8 +175,8 @@ impl Search {
     /// The content for the trial.
     pub(super) fn content(&self) -> Content {
         match &self.trial {
-            Trial::Base => self.with(&[]),
-            Trial::Part { done, .. } => self.with(done),
+            TrialContent::Base => self.with(&[]),
+            TrialContent::Steps { applied, .. } => self.with(applied),
         }
     }
 
@@ -255,18 +206,18 @@ impl Search {
     }
 
     /// Handles an accepted trial.
-    pub(super) fn accepted(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+    pub(super) fn accepted(&mut self, named: &BTreeSet<Origin>) -> SearchOutcome {
         self.has_accepted = true;
-        self.guess = None;
-        self.guesses.clear();
-        self.bottom = None;
-        match std::mem::replace(&mut self.trial, Trial::Base) {
-            Trial::Part { done, left } => {
-                self.base = self.with(&done);
-                self.suspects = left;
+        self.hypothesis = None;
+        self.hypotheses.clear();
+        self.fallback_base = None;
+        match std::mem::replace(&mut self.trial, TrialContent::Base) {
+            TrialContent::Steps { applied, remaining } => {
+                self.base = self.with(&applied);
+                self.suspects = remaining;
                 self.narrow(named)
             }
-            Trial::Base => {
+            TrialContent::Base => {
                 let named = self.named.union(named).cloned().collect();
                 self.narrow(&named)
             }
@@ -274,29 +225,29 @@ impl Search {
     }
 
     /// Handles a refused trial.
-    pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> Outcome {
-        if let Some(guess) = self.guess.take() {
+    pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> SearchOutcome {
+        if let Some(hypothesis) = self.hypothesis.take() {
             // PingSIX names one of several faults at a time.
-            if !named.is_subset(&guess.quarantined) && named.is_disjoint(&guess.absent) {
-                let quarantined = guess.quarantined.union(named).cloned().collect();
-                self.guesses.push(Guess { quarantined, ..guess });
+            if !named.is_subset(&hypothesis.quarantined) && named.is_disjoint(&hypothesis.absent) {
+                let quarantined = hypothesis.quarantined.union(named).cloned().collect();
+                self.hypotheses.push(Hypothesis { quarantined, ..hypothesis });
             }
-            return self.try_guess();
+            return self.try_hypothesis();
         }
-        match std::mem::replace(&mut self.trial, Trial::Base) {
-            Trial::Part { done, .. } => {
+        match std::mem::replace(&mut self.trial, TrialContent::Base) {
+            TrialContent::Steps { applied, .. } => {
                 self.has_refused = true;
-                self.suspects = done;
+                self.suspects = applied;
                 self.narrow(named)
             }
-            Trial::Base => {
+            TrialContent::Base => {
                 if let Some(group) = self.group.take() {
                     if !self.has_accepted
                         && let Some(before) = self.before.take()
                     {
                         // The result may be refused as well.
                         self.base = before;
-                        self.suspects = vec![Step::Put(group)];
+                        self.suspects = vec![Step::Replace(group)];
                         return self.try_base();
                     }
                     // PingSIX refuses the group although all its rules are in quarantine.
@@ -310,83 +261,56 @@ impl Search {
                         }
                     }
                     // All other sources are in quarantine as well.
-                    return Outcome::Parts(group);
+                    return SearchOutcome::Parts(group);
                 }
-                // Everything is refused, even without them.
+                // PingSIX refuses the base even without these sources.
                 for source in std::mem::take(&mut self.unproven) {
                     self.goal.quarantine.remove(&source);
                     self.disproved.insert(source);
                 }
-                if self.bottom != Some(Bottom::Quarantined) {
-                    self.bottom = None;
+                if self.fallback_base != Some(FallbackBase::Quarantined) {
+                    self.fallback_base = None;
                     return self.fall_back();
                 }
                 // The fault is in the matching of requests, which quarantine does not change.
-                self.bottom = Some(Bottom::Empty);
+                self.fallback_base = Some(FallbackBase::Empty);
                 let snapshot = without_routes(&self.goal.snapshot);
                 self.base = Content { snapshot, quarantine: self.goal.quarantine.clone() };
                 self.suspects = steps(&self.base, &self.goal);
-                if self.suspects.is_empty() { Outcome::Nowhere } else { self.try_base() }
+                if self.suspects.is_empty() { SearchOutcome::NoFault } else { self.try_base() }
             }
         }
     }
 
-    /// Tries the next guess; without one, the search goes on.
-    fn try_guess(&mut self) -> Outcome {
-        let all = quarantined(&self.goal);
-        while let Some(guess) = self.guesses.pop() {
-            let mut base = self.goal.clone();
-            for source in &guess.quarantined {
-                if !base.quarantine.contains_key(source) {
-                    base.quarantine.insert(source.clone(), placeholder_message());
-                }
-            }
-            let is_route = |key: &&ObjectKey| key.kind.has_requests();
-            let absent = guess.absent.iter().map(|source| &*source.object).filter(is_route);
-            put(&mut base.snapshot, &without_routes(&self.goal.snapshot), absent);
-            // A guess that leaves out nothing equals the goal, and a guess that leaves out everything has no use.
-            if base.is_same(&self.goal) || base.is_same(&all) || is_empty(&base.snapshot) {
-                continue;
-            }
-            self.suspects = steps(&base, &self.goal);
-            self.base = base;
-            self.guess = Some(guess);
-            return self.try_base();
-        }
-        self.suspects = steps(&all, &self.goal);
-        self.base = all;
-        if self.doubt == Doubt::Nothing { self.narrow(&BTreeSet::new()) } else { self.try_base() }
-    }
-
-    fn try_base(&mut self) -> Outcome {
-        self.trial = Trial::Base;
+    fn try_base(&mut self) -> SearchOutcome {
+        self.trial = TrialContent::Base;
         self.trials += 1;
-        Outcome::Trial
+        SearchOutcome::Trial
     }
 
     /// The missing trials before the last suspect is blamed.
-    fn confirm(&mut self) -> Option<Outcome> {
+    fn confirm(&mut self) -> Option<SearchOutcome> {
         if !self.has_accepted {
             return Some(self.try_base());
         }
         if !self.has_refused {
-            self.trial = Trial::Part { done: self.suspects.clone(), left: Vec::new() };
+            self.trial = TrialContent::Steps { applied: self.suspects.clone(), remaining: Vec::new() };
             self.trials += 1;
-            return Some(Outcome::Trial);
+            return Some(SearchOutcome::Trial);
         }
         None
     }
 
     /// Determines the next trial.
-    fn narrow(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+    fn narrow(&mut self, named: &BTreeSet<Origin>) -> SearchOutcome {
         loop {
             match self.suspects.as_slice() {
-                [] => return Outcome::Taken,
+                [] => return SearchOutcome::Accepted,
                 [Step::Release(source)] => {
                     let source = source.clone();
-                    return self.confirm().unwrap_or(Outcome::Source(source));
+                    return self.confirm().unwrap_or(SearchOutcome::Source(source));
                 }
-                [Step::Put(group)] => {
+                [Step::Replace(group)] => {
                     let group = group.clone();
                     self.suspects_referents = false;
                     let of_group = self.first_sources_of(&group);
@@ -398,9 +322,9 @@ impl Search {
                     });
                     let mut rest = of_group.iter();
                     match (rest.next(), rest.next()) {
-                        (None, _) => return self.confirm().unwrap_or(Outcome::Parts(group)),
+                        (None, _) => return self.confirm().unwrap_or(SearchOutcome::Parts(group)),
                         (Some(only), None) if !is_doubtful => {
-                            let found = Outcome::Source(only.clone());
+                            let found = SearchOutcome::Source(only.clone());
                             return self.confirm().unwrap_or(found);
                         }
                         (Some(_), _) => {}
@@ -411,18 +335,18 @@ impl Search {
                     }
                 }
                 [_, _, ..] => {
-                    let (done, left) = self.split(named);
-                    self.trial = Trial::Part { done, left };
+                    let (applied, remaining) = self.split(named);
+                    self.trial = TrialContent::Steps { applied, remaining };
                     self.trials += 1;
-                    return Outcome::Trial;
+                    return SearchOutcome::Trial;
                 }
             }
         }
     }
 
-    /// Searches within a group: its parts become what they are in the goal, with these sources in quarantine.
+    /// Searches within a group: its parts get their version in the goal, with these sources in quarantine.
     fn suspect_sources(&mut self, group: BTreeSet<ObjectKey>, sources: BTreeSet<Origin>) {
-        let whole = self.with(&[Step::Put(group.clone())]);
+        let whole = self.with(&[Step::Replace(group.clone())]);
         self.before = Some(std::mem::replace(&mut self.base, whole));
         for source in &sources {
             self.base.quarantine.insert(source.clone(), placeholder_message());
@@ -435,11 +359,11 @@ impl Search {
     fn split(&self, named: &BTreeSet<Origin>) -> (Vec<Step>, Vec<Step>) {
         let is_named = |step: &Step| match step {
             Step::Release(source) => named.contains(source),
-            Step::Put(group) => named.iter().any(|source| group.contains(&*source.object)),
+            Step::Replace(group) => named.iter().any(|source| group.contains(&*source.object)),
         };
-        let (left, done): (Vec<Step>, Vec<Step>) = self.suspects.iter().cloned().partition(is_named);
-        if !left.is_empty() && !done.is_empty() {
-            return (done, left);
+        let (remaining, applied): (Vec<Step>, Vec<Step>) = self.suspects.iter().cloned().partition(is_named);
+        if !remaining.is_empty() && !applied.is_empty() {
+            return (applied, remaining);
         }
         // Weights are powers of two, so the first suspects add up to one half. A suspect takes as many trials as it
         // has halvings.
@@ -448,22 +372,22 @@ impl Search {
         weighed.sort_by(|(one, step), (other, of_other)| other.cmp(one).then(step.cmp(of_other)));
         let total: usize = weighed.iter().map(|(weight, _)| weight).sum();
         let half = total.next_power_of_two() / 2;
-        let (mut done, mut left, mut sum) = (Vec::new(), Vec::new(), 0);
+        let (mut applied, mut remaining, mut sum) = (Vec::new(), Vec::new(), 0);
         for (weight, step) in weighed {
             if sum < half {
                 sum += weight;
-                done.push(step.clone());
+                applied.push(step.clone());
             } else {
-                left.push(step.clone());
+                remaining.push(step.clone());
             }
         }
-        (done, left)
+        (applied, remaining)
     }
 
     fn weight(&self, step: &Step) -> usize {
         match step {
             Step::Release(_) => 1,
-            Step::Put(group) => self.first_sources_of(group).len().max(1).next_power_of_two(),
+            Step::Replace(group) => self.first_sources_of(group).len().max(1).next_power_of_two(),
         }
     }
 
@@ -482,61 +406,7 @@ impl Search {
     }
 
     /// The base with these steps applied.
-    fn with(&self, done: &[Step]) -> Content {
-        let Content { mut snapshot, mut quarantine } = self.base.clone();
-        for step in done {
-            match step {
-                Step::Put(group) => {
-                    put(&mut snapshot, &self.goal.snapshot, group);
-                    // The object of this quarantine is gone.
-                    let of_group = quarantine.keys().filter(|source| !parts_of(source).is_disjoint(group));
-                    for source in of_group.cloned().collect::<Vec<_>>() {
-                        quarantine.remove(&source);
-                    }
-                }
-                Step::Release(source) => {
-                    quarantine.remove(source);
-                }
-            }
-        }
-        // The fault is known for the version of the goal, and not for a former one.
-        let others = differences(&self.goal.snapshot, &snapshot);
-        for (source, message) in &self.goal.quarantine {
-            if parts_of(source).is_disjoint(&others) {
-                quarantine.insert(source.clone(), message.clone());
-            }
-        }
-        Content { snapshot, quarantine }
+    fn with(&self, applied: &[Step]) -> Content {
+        self.base.with(applied, &self.goal)
     }
-}
-
-/// Whether the snapshot has no route.
-fn is_empty(snapshot: &OwnerSnapshot) -> bool {
-    differences(snapshot, &without_routes(snapshot)).is_empty()
-}
-
-/// The goal with all sources in quarantine.
-fn quarantined(goal: &Content) -> Content {
-    let mut quarantine = goal.quarantine.clone();
-    for source in all_sources(&goal.snapshot) {
-        if !quarantine.contains_key(&source) {
-            quarantine.insert(source, placeholder_message());
-        }
-    }
-    Content { snapshot: goal.snapshot.clone(), quarantine }
-}
-
-/// The message of a source in quarantine during a trial; never shown.
-fn placeholder_message() -> Arc<str> {
-    Arc::from("The controller is searching for the refused object.")
-}
-
-/// The steps between two contents.
-fn steps(base: &Content, goal: &Content) -> Vec<Step> {
-    let parts = differences(&goal.snapshot, &base.snapshot);
-    let groups = groups(&parts, &goal.snapshot, &base.snapshot).into_iter().map(Step::Put);
-    let released = base.quarantine.keys().filter(|source| !goal.quarantine.contains_key(*source));
-    // The sources of a replaced part are released with the part.
-    let released = released.filter(|source| parts_of(source).is_disjoint(&parts)).cloned().map(Step::Release);
-    groups.chain(released).collect()
 }

@@ -18,7 +18,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::waiting::{ALONE, UNANSWERED};
+use super::timeouts::{CONFIRMATION_TIMEOUT, UNCONNECTED_TIMEOUT};
 use super::*;
 
 /// The content of a rule or a Service.
@@ -339,7 +339,7 @@ impl Simulation {
         let end = self.now + time;
         while self.now < end {
             self.now += Duration::from_secs(5);
-            if self.acceptance.beat(self.now) != AcceptanceOutcome::Nothing {
+            if self.acceptance.tick(self.now) != AcceptanceOutcome::Nothing {
                 self.settle();
             }
         }

@@ -45,7 +45,7 @@ pub(super) fn start(
             Some(service) => {
                 stop.run_until_cancelled(follow(client, service, known)).await;
             }
-            // The channel stays open, so that nobody takes its end for a change.
+            // The channel stays open, because its end would look like a change.
             None => stop.cancelled().await,
         }
     };

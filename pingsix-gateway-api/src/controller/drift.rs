@@ -180,7 +180,7 @@ mod tests {
             tokio::task::yield_now().await;
             rig.set("a", true);
             waited.push(rig.repaired("a").await.as_secs());
-            // That keeps nobody else waiting.
+            // Other scopes do not wait for this repair.
             rig.set("b", true);
             if waited.len() == 1 {
                 assert_eq!(rig.repaired("b").await, Duration::ZERO);
@@ -205,10 +205,10 @@ mod tests {
         assert!(timeout(LONGEST * 9, rig.repairs.recv()).await.is_err(), "it is as it was published");
     }
 
-    /// A sink that tells what others change.
-    struct Told(watch::Receiver<BTreeSet<Scope>>);
+    /// A sink that reports changes by others.
+    struct ReportingSink(watch::Receiver<BTreeSet<Scope>>);
 
-    impl pingsix_sink::Sink for Told {
+    impl pingsix_sink::Sink for ReportingSink {
         async fn publish(&self, _: &Desired) -> Result<Published, SinkError> {
             std::future::pending().await
         }
@@ -222,8 +222,9 @@ mod tests {
     async fn a_sink_that_is_opened_while_it_runs_is_followed_until_it_is_closed() {
         let drift = watch::Sender::new(BTreeSet::from([scope("a")]));
         let told = drift.subscribe();
-        let opener =
-            SinkOpener::new(move |sink, _| Ok(SinkHandle::shared("told", &*sink.url, Told(told.clone()))));
+        let opener = SinkOpener::new(move |sink, _| {
+            Ok(SinkHandle::shared("told", &*sink.url, ReportingSink(told.clone())))
+        });
         let router = SinkRouter::default().with_attached(AttachedSinks::new(Some(opener)));
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let mut repairs = start(Vec::new(), router.attached().watch(), &stop, &mut tasks);

@@ -49,7 +49,7 @@ use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
 use crate::metrics::Outcome;
 use crate::operations::debug::{DebugRequest, DebugState};
-use crate::reconcile::{Job, Prepared, Reconciled, Turn};
+use crate::reconcile::{Job, NextStep, Reconciled, Turn};
 use crate::replicas::Replicas;
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
@@ -73,7 +73,7 @@ const TURNS: usize = 8;
 /// The interval of reconciliations without a change, for certificates that become valid and for repaired targets.
 const RECONSIDER: Duration = Duration::from_hours(1);
 
-/// The interval of metrics, and the longest time between two beats.
+/// The interval of metrics, and the longest time between two ticks.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// The message for an owner whose translation has panicked.
@@ -143,8 +143,8 @@ impl Engine {
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
         let mut reconsider = Instant::now() + RECONSIDER;
         let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
-        let mut beats = tokio::time::interval(interval);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = self.ingest.next_turn();
             tokio::select! {
@@ -190,8 +190,8 @@ impl Engine {
                     watches.rediscover();
                     self.report.update_classes(self.view());
                 }
-                Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
-                _ = beats.tick() => self.beat(),
+                Some(request) = debug_request(sources.debug.as_mut()) => self.answer(request),
+                _ = ticks.tick() => self.tick(),
             }
             for _ in 0..TURNS {
                 if !self.take_turn() {
@@ -265,13 +265,13 @@ impl Engine {
     /// Prepares an owner. Returns its translation, or handles an owner without one.
     fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
         match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
-            Prepared::Job(job) => return Some(*job),
-            Prepared::Waiting(missing) => {
+            NextStep::Job(job) => return Some(*job),
+            NextStep::Waiting(missing) => {
                 self.ingest.awaits(owner, missing);
                 Span::current().record("outcome", Outcome::Waiting.as_str());
                 self.count(owner, Outcome::Waiting, started);
             }
-            Prepared::Withdrawn(reconciled) => {
+            NextStep::Withdrawn(reconciled) => {
                 self.ingest.awaits(owner, reconciled.awaited.clone());
                 self.follow_parameters(owner);
                 self.publish_owner(owner, reconciled, false, ProcessorTimer::from(started));
@@ -282,15 +282,15 @@ impl Engine {
 
     /// Handles the end of a translation.
     fn job_ended(&mut self, ended: JobOutcome) {
-        let JobOutcome { owner, running_job, done } = ended;
+        let JobOutcome { owner, running_job, result } = ended;
         let now = Instant::now();
         let RunningJob { started, took, span, is_stale, .. } = running_job;
         self.count_jobs();
-        let _of_the_reconsideration = span.enter();
-        let reconciled = done.map(|done| self.parts.reconciler.finish(done));
+        let _entered = span.enter();
+        let reconciled = result.map(|result| self.parts.reconciler.finish(result));
         match reconciled {
             Some(Some(reconciled)) => {
-                self.act_on(&owner, reconciled, ProcessorTimer { started, before: took, since: now });
+                self.publish_result(&owner, reconciled, ProcessorTimer { started, before: took, since: now });
             }
             // A later change has outdated the translation.
             Some(None) => {
@@ -299,7 +299,7 @@ impl Engine {
                 self.ingest.queue.rest(&owner, now, took);
                 self.ingest.queue.push(owner.clone(), now);
             }
-            None => self.survive(&owner, started, took),
+            None => self.record_panic(&owner, started, took),
         }
         if is_stale {
             self.ingest.queue.push(owner, now);
@@ -307,14 +307,14 @@ impl Engine {
     }
 
     /// Publishes the result of an owner's translation.
-    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: ProcessorTimer) {
+    fn publish_result(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: ProcessorTimer) {
         self.ingest.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish_owner(owner, reconciled, true, taken);
     }
 
     /// Handles a panic of a translation: the previous publication stays, and the caches of the owner are gone.
-    fn survive(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
+    fn record_panic(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
         tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
         Span::current().record("outcome", Outcome::Panicked.as_str());
         self.count(owner, Outcome::Panicked, started);
@@ -373,7 +373,7 @@ impl Engine {
     }
 
     /// Signals liveness, and updates the metrics that are too expensive for each change.
-    fn beat(&mut self) {
+    fn tick(&mut self) {
         let now = Instant::now();
         let leads = self.parts.leadership.is_held();
         self.report.settle(view!(self), leads, now);
@@ -383,7 +383,7 @@ impl Engine {
         self.ingest.end_waits(&mut self.parts.reconciler, now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
-            health.beat();
+            health.record_heartbeat();
         }
         if let Some(metrics) = &self.parts.metrics {
             metrics.queue(self.ingest.queue.len(), self.ingest.queue.next_due());
@@ -395,7 +395,7 @@ impl Engine {
     }
 }
 
-/// Waits until a time; without one, for ever.
+/// Waits until a time, or for ever without a time.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -409,7 +409,7 @@ async fn turn(leadership: &mut Leadership, leads: bool) {
 }
 
 /// Waits for a request; without a sender, for ever.
-async fn asked(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
+async fn debug_request(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
     match receiver {
         Some(receiver) => receiver.recv().await,
         None => std::future::pending().await,

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::poll_targets::{PageKey, PollTarget, StatusPages, TargetsByOwner};
-use super::request_limits::{RequestLimits, Turn};
+use super::request_limits::{RequestLimits, RequestSemaphores};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{
     InstancePages, PageFault, StatusClient, StatusPage, StatusPageError, StatusUrl,
@@ -46,7 +46,7 @@ pub(super) fn start(
 ) -> mpsc::Receiver<Pages> {
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
-    let polls = Polls { client, for_strangers, turns: RequestLimits::default(), answers };
+    let polls = Polls { client, for_strangers, limits: RequestLimits::default(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(polls.follow(targets)).await;
@@ -58,7 +58,7 @@ pub(super) fn start(
 struct Polls {
     client: StatusClient,
     for_strangers: StatusClient,
-    turns: RequestLimits,
+    limits: RequestLimits,
     answers: mpsc::Sender<Pages>,
 }
 
@@ -88,10 +88,10 @@ impl Polls {
             tokio::select! {
                 changed = targets.changed() => if changed.is_err() {
                     // The pages stay as they are.
-                    while let Some(ended) = tasks.join_next().await { pass_on(ended) }
+                    while let Some(ended) = tasks.join_next().await { resume_panic(ended) }
                     return;
                 },
-                Some(ended) = tasks.join_next() => pass_on(ended),
+                Some(ended) = tasks.join_next() => resume_panic(ended),
             }
         }
     }
@@ -99,12 +99,12 @@ impl Polls {
     fn poll(&mut self, data_plane: DataPlaneKey, target: PollTarget) -> Poll {
         let PollTarget { pages: StatusPages { urls, coming, key }, published } = target;
         let owner = data_plane.owner();
-        let (client, turn, shows_cause) = match key {
-            PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
-            PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
-            PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
+        let (client, semaphores, shows_cause) = match key {
+            PageKey::None => (self.for_strangers.clone(), self.limits.of(&owner), false),
+            PageKey::OfOptions => (self.client.clone(), self.limits.of_administrators(&owner), true),
+            PageKey::Own(key) => (self.client.with_key(key.to_header()), self.limits.of(&owner), true),
         };
-        let options = PollOptions { client, turn, shows_cause };
+        let options = PollOptions { client, semaphores, shows_cause };
         let answers = self.answers.clone();
         Poll { data_plane, urls, coming, options, results: BTreeMap::new(), published, answers }
     }
@@ -113,14 +113,14 @@ impl Polls {
 /// The options of requests to status pages.
 struct PollOptions {
     client: StatusClient,
-    turn: Turn,
+    semaphores: RequestSemaphores,
     /// Whether faults contain the cause.
     shows_cause: bool,
 }
 
 impl PollOptions {
     async fn read(&self, url: &StatusUrl) -> Result<StatusPage, PageFault> {
-        let _turn = self.turn.take().await;
+        let _permits = self.semaphores.take().await;
         let read = self.client.read(url).await;
         read.map_err(|error| self.fault(&error))
     }
@@ -140,7 +140,7 @@ struct InstanceState {
 }
 
 /// Passes on the panic of a poll.
-fn pass_on(ended: Result<(), JoinError>) {
+fn resume_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()
     {
@@ -182,7 +182,7 @@ impl Poll {
             let since = awaited.filter(|(last, _)| *last == revision).map_or(now, |(_, since)| since);
             awaited = (!is_confirmed).then_some((revision, since));
             let pause = if read.values().flatten().any(is_behind) {
-                impatience(now - since)
+                poll_interval(now - since)
             } else {
                 // Only unreadable pages are awaited.
                 let failed = self.results.values().filter(|result| result.failures > 0);
@@ -223,7 +223,7 @@ fn back_off(failures: u32) -> Duration {
 }
 
 /// The interval of polls after this time.
-fn impatience(waited: Duration) -> Duration {
+fn poll_interval(waited: Duration) -> Duration {
     (waited / PART).clamp(FAST_POLL_INTERVAL, SLOW_POLL_INTERVAL)
 }
 
@@ -280,8 +280,8 @@ mod tests {
         targets.publish(&plane(name), Revision::new(revision).unwrap());
     }
 
-    fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> StatusPages {
-        StatusPages::always(urls.into_iter().collect())
+    fn pages(urls: impl IntoIterator<Item = StatusUrl>) -> StatusPages {
+        StatusPages::of_options(urls.into_iter().collect())
     }
 
     #[tokio::test]
@@ -295,7 +295,7 @@ mod tests {
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         for (url, instance, before) in [(&one_url, &one, &other), (&other_url, &other, &one)] {
             let asked_before = before.asked.load(Ordering::Relaxed);
-            ask(&mut targets, "a", asked([url.clone()]));
+            ask(&mut targets, "a", pages([url.clone()]));
             publish(&targets, "a", 1);
             timeout(Duration::from_secs(10), async {
                 loop {
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn who_never_confirms_is_asked_less_often() {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
-        assert_eq!(impatience(Duration::ZERO), FAST_POLL_INTERVAL);
-        assert_eq!(impatience(seconds(2)), FAST_POLL_INTERVAL);
-        assert_eq!(impatience(seconds(10)), seconds(1));
-        assert_eq!(impatience(seconds(3_600)), SLOW_POLL_INTERVAL);
+        assert_eq!(poll_interval(Duration::ZERO), FAST_POLL_INTERVAL);
+        assert_eq!(poll_interval(seconds(2)), FAST_POLL_INTERVAL);
+        assert_eq!(poll_interval(seconds(10)), seconds(1));
+        assert_eq!(poll_interval(seconds(3_600)), SLOW_POLL_INTERVAL);
     }
 
     #[tokio::test]
@@ -356,11 +356,11 @@ mod tests {
             };
             timeout(Duration::from_secs(10), awaited).await.unwrap();
         };
-        // That there is none is said as well.
-        await_pages(asked([]), 0, 7).await;
-        await_pages(StatusPages { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
+        // The absence of pages is reported, too.
+        await_pages(pages([]), 0, 7).await;
+        await_pages(StatusPages { coming: [new_url.clone()].into(), ..pages([old_url.clone()]) }, 1, 7).await;
         new.revision.store(7, Ordering::Relaxed);
-        await_pages(asked([old_url, new_url]), 2, 7).await;
+        await_pages(pages([old_url, new_url]), 2, 7).await;
     }
 
     fn is_at(pages: &Instances, revision: i64) -> bool {
@@ -380,11 +380,11 @@ mod tests {
 
     /// Servers that take connections and never answer, and how many they have taken.
     #[derive(Clone, Default)]
-    struct Silent {
+    struct SilentServer {
         taken: Arc<AtomicUsize>,
     }
 
-    impl Silent {
+    impl SilentServer {
         async fn start(&self) -> StatusUrl {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -393,7 +393,7 @@ mod tests {
                 while let Ok((mut stream, _)) = listener.accept().await {
                     this.taken.fetch_add(1, Ordering::SeqCst);
                     tokio::spawn(async move {
-                        // Until whoever asks gives up.
+                        // The connection stays open until the client gives up.
                         let mut buffer = [0; 1024];
                         while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
                     });
@@ -407,7 +407,7 @@ mod tests {
     async fn questions_that_nobody_answers_are_bounded_and_told_alike() {
         let stop = CancellationToken::new();
         let _ends = stop.clone().drop_guard();
-        let silent = Silent::default();
+        let silent = SilentServer::default();
         let mut targets = PollTargets::default();
         for gateway in 0..4 {
             let mut urls = BTreeSet::new();
@@ -426,7 +426,7 @@ mod tests {
         neighbour.revision.store(1, Ordering::Relaxed);
         let beside =
             DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
-        let asked = StatusPages { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
+        let asked = StatusPages { key: PageKey::None, ..pages([neighbour.start(&stop).await]) };
         targets.set(&beside.owner(), PagesByPlane::from([(beside.clone(), asked)]));
         targets.publish(&beside, Revision::new(1).unwrap());
         let mut tasks = JoinSet::new();
@@ -438,7 +438,11 @@ mod tests {
             sleep(FAST_POLL_INTERVAL).await;
         };
         timeout(Duration::from_secs(10), bound).await.unwrap();
-        assert_eq!(silent.taken.load(Ordering::SeqCst), PER_NAMESPACE, "the others wait for their turn");
+        assert_eq!(
+            silent.taken.load(Ordering::SeqCst),
+            PER_NAMESPACE,
+            "the others wait for their semaphores"
+        );
         let (mut planes, mut first) = (BTreeSet::new(), None);
         let all = async {
             while planes.len() < 5 {
@@ -464,8 +468,8 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let silent_url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
         let mut targets = PollTargets::default();
-        ask(&mut targets, "a", asked([silent_url]));
-        ask(&mut targets, "b", asked([instance.start(&stop).await]));
+        ask(&mut targets, "a", pages([silent_url]));
+        ask(&mut targets, "b", pages([instance.start(&stop).await]));
         let mut tasks = JoinSet::new();
         let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         // No poll starts before the first publication.

@@ -83,7 +83,7 @@ impl SearchError {
 }
 
 /// The result of a search.
-struct Search {
+struct SearchResult {
     found: Vec<Orphan>,
     /// The error of a target or of the API server.
     error: Option<SearchError>,
@@ -148,7 +148,7 @@ impl OrphanCollector {
                 return;
             }
             self.attached.mark_unchanged();
-            let Search { found, error } = self.search(&mut asked).await;
+            let SearchResult { found, error } = self.search(&mut asked).await;
             if !found.is_empty() && orphans.send(found).await.is_err() {
                 return;
             }
@@ -182,7 +182,7 @@ impl OrphanCollector {
 
     /// Searches the sinks that were not searched: the sinks of the router, which have no id, and the open sinks of
     /// parameters. A sink that cannot be read does not stop the search of the others.
-    async fn search(&self, asked: &mut BTreeSet<Option<SinkId>>) -> Search {
+    async fn search(&self, asked: &mut BTreeSet<Option<SinkId>>) -> SearchResult {
         let open = self.attached.borrow().clone();
         asked.retain(|number| number.is_none_or(|number| open.contains_key(&number)));
         let (mut found, mut answered, mut error) = (Vec::new(), Vec::new(), None);
@@ -207,7 +207,7 @@ impl OrphanCollector {
         }
         if found.is_empty() {
             asked.extend(answered);
-            return Search { found: Vec::new(), error };
+            return SearchResult { found: Vec::new(), error };
         }
         // After the targets, so that the list has the owners of all publications.
         match self.owners().await {
@@ -217,9 +217,9 @@ impl OrphanCollector {
                     let is_gone = !owners.contains(&data_plane.owner());
                     Orphan { data_plane, is_gone, at }
                 };
-                Search { found: found.into_iter().map(orphan).collect(), error }
+                SearchResult { found: found.into_iter().map(orphan).collect(), error }
             }
-            Err(fault) => Search { found: Vec::new(), error: Some(fault.into()) },
+            Err(fault) => SearchResult { found: Vec::new(), error: Some(fault.into()) },
         }
     }
 

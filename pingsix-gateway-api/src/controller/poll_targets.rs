@@ -33,7 +33,7 @@ pub(super) enum PageKey {
 
 impl StatusPages {
     /// Pages that the options name.
-    pub(super) const fn always(urls: BTreeSet<StatusUrl>) -> Self {
+    pub(super) const fn of_options(urls: BTreeSet<StatusUrl>) -> Self {
         Self { urls, coming: BTreeSet::new(), key: PageKey::OfOptions }
     }
 }

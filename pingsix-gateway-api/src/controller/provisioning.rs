@@ -13,7 +13,9 @@ use super::engine::Provisioning;
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::pki::FeedAuthority;
-use crate::provision::{Installation, Parts, ProvisionedOwners, Provisioner, Wanted, shared_key};
+use crate::provision::{
+    DesiredInfrastructure, Installation, Parts, ProvisionedOwners, Provisioner, shared_key,
+};
 use crate::status::EventBoard;
 
 /// The options of managed data planes. With TLS at the feed, the [authority](ControllerOptions::feed_authority) of the
@@ -27,7 +29,7 @@ pub struct ProvisioningOptions {
 }
 
 /// The dependencies of the tasks.
-pub(super) struct Start<'c> {
+pub(super) struct TaskContext<'c> {
     pub(super) client: &'c Client,
     pub(super) provisioning: &'c ProvisioningOptions,
     /// The options of the controller.
@@ -42,15 +44,19 @@ pub(super) struct Start<'c> {
 }
 
 /// Starts the tasks.
-pub(super) fn start(start: Start<'_>) -> Provisioning {
-    let Start { client, provisioning, options, authority, events, metrics, leadership, stop, tasks } = start;
+pub(super) fn start(start: TaskContext<'_>) -> Provisioning {
+    let TaskContext { client, provisioning, options, authority, events, metrics, leadership, stop, tasks } =
+        start;
     let ProvisioningOptions { installation, key } = provisioning.clone();
     let installation = Arc::new(installation);
     let managed_by = installation.managed_by();
     let (find_key, key) = shared_key::start(client.clone(), key, managed_by, stop.clone());
     tasks.spawn(find_key);
     // With a selector, another installation may serve the Gateways of this name that it does not select.
-    let wanted = Wanted { is_partial: options.watch.labels.is_some(), ..Wanted::default() };
+    let wanted = DesiredInfrastructure {
+        is_partial: options.watch.labels.is_some(),
+        ..DesiredInfrastructure::default()
+    };
     let (wanted, states) = (watch::Sender::new(wanted), watch::Sender::new(ProvisionedOwners::new()));
     let outcome = states.subscribe();
     let provisioner = Provisioner::new(Parts {

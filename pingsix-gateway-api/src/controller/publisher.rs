@@ -38,9 +38,9 @@ pub(super) struct Attempt {
 #[derive(Debug)]
 pub(super) enum Stage {
     /// The target that the data plane reads from has the documents; another target lacks them.
-    Read(Published),
+    Primary(Published),
     /// Another target has the documents; the target that the data plane reads from lacks them.
-    Held,
+    Secondary,
     /// One target has failed, and another one has not ended.
     Failing {
         /// The error.
@@ -49,7 +49,7 @@ pub(super) enum Stage {
         is_retryable: bool,
     },
     /// The publication has ended.
-    Over(Result<Published, SinkError>),
+    Ended(Result<Published, SinkError>),
 }
 
 /// Publishes the newest documents to each target of each data plane, one publication at a time.
@@ -57,9 +57,9 @@ pub(super) struct Publisher {
     sinks: Arc<SinkRouter>,
     /// The lanes with a running publication.
     lanes: BTreeMap<LaneKey, Lane>,
-    running: JoinSet<Made>,
+    running: JoinSet<LaneResult>,
     /// The newest publication of each data plane that has not ended.
-    rounds: BTreeMap<DataPlaneKey, Round>,
+    unfinished: BTreeMap<DataPlaneKey, UnfinishedPublication>,
     submitted: u64,
 }
 
@@ -68,21 +68,21 @@ type LaneKey = (DataPlaneKey, usize);
 
 #[derive(Debug, Default)]
 struct Lane {
-    next: Option<Order>,
+    next: Option<QueuedPublication>,
 }
 
-/// The documents for one target.
+/// A publication for one target that has not begun.
 #[derive(Debug)]
-struct Order {
+struct QueuedPublication {
     ticket: Ticket,
     desired: Desired,
     /// The parent span.
     cause: Span,
 }
 
-/// The result of one target.
+/// The result of a publication at one target.
 #[derive(Debug)]
-struct Made {
+struct LaneResult {
     lane: LaneKey,
     ticket: Ticket,
     result: Result<Published, SinkError>,
@@ -90,7 +90,7 @@ struct Made {
 
 /// A publication that is still running at some target.
 #[derive(Debug)]
-struct Round {
+struct UnfinishedPublication {
     ticket: Ticket,
     /// The results by target.
     results: BTreeMap<usize, Option<Result<Published, SinkError>>>,
@@ -98,7 +98,13 @@ struct Round {
 
 impl Publisher {
     pub(super) fn new(sinks: Arc<SinkRouter>) -> Self {
-        Self { sinks, lanes: BTreeMap::new(), running: JoinSet::new(), rounds: BTreeMap::new(), submitted: 0 }
+        Self {
+            sinks,
+            lanes: BTreeMap::new(),
+            running: JoinSet::new(),
+            unfinished: BTreeMap::new(),
+            submitted: 0,
+        }
     }
 
     /// Publishes documents at each target, after the running publication of the same lane, and in the place of the
@@ -113,14 +119,14 @@ impl Publisher {
         // Leadership may have changed since the lookup; then the first target reports the error.
         let targets = if targets.is_empty() { vec![0] } else { targets };
         let results = targets.iter().map(|target| (*target, None)).collect();
-        self.rounds.insert(data_plane.clone(), Round { ticket, results });
+        self.unfinished.insert(data_plane.clone(), UnfinishedPublication { ticket, results });
         let mut attempts = Vec::new();
         for target in targets {
             let lane = (data_plane.clone(), target);
-            let order = Order { ticket, desired: desired.clone(), cause: Span::current() };
-            if let Some(made) = self.begin(lane, order) {
-                let attempt = self.note(made);
-                if matches!(attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
+            let queued = QueuedPublication { ticket, desired: desired.clone(), cause: Span::current() };
+            if let Some(result) = self.begin(lane, queued) {
+                let attempt = self.record_result(result);
+                if matches!(attempt, Some(Attempt { stage: Stage::Ended(_), .. })) {
                     // The newest attempt contains the earlier ones.
                     attempts.clear();
                 }
@@ -131,68 +137,70 @@ impl Publisher {
     }
 
     /// Begins a publication at one target. Returns its result if it is immediate.
-    fn begin(&mut self, lane: LaneKey, order: Order) -> Option<Made> {
+    fn begin(&mut self, lane: LaneKey, queued: QueuedPublication) -> Option<LaneResult> {
         if let Some(lane) = self.lanes.get_mut(&lane) {
-            lane.next = Some(order);
+            lane.next = Some(queued);
             return None;
         }
-        let mut attempt = Box::pin(self.attempt(lane.clone(), order));
+        let mut attempt = Box::pin(self.attempt(lane.clone(), queued));
         // A poll outside of the task is safe: a task polls its future when it starts, and registers its own waker.
-        let made = attempt.as_mut().now_or_never();
-        if made.is_none() {
+        let result = attempt.as_mut().now_or_never();
+        if result.is_none() {
             self.lanes.insert(lane, Lane::default());
             self.running.spawn(attempt);
         }
-        made
+        result
     }
 
     /// Records the result of a target. Returns the attempt to report.
-    fn note(&mut self, made: Made) -> Option<Attempt> {
-        let Made { lane: (data_plane, target), ticket, result } = made;
-        let round = self.rounds.get_mut(&data_plane).filter(|round| round.ticket == ticket);
-        let Some(round) = round else {
+    fn record_result(&mut self, result: LaneResult) -> Option<Attempt> {
+        let LaneResult { lane: (data_plane, target), ticket, result } = result;
+        let publication =
+            self.unfinished.get_mut(&data_plane).filter(|publication| publication.ticket == ticket);
+        let Some(publication) = publication else {
             // A newer publication exists. The end of this one matters to counters and to waiting callers alone.
             let settled = is_settled(&result).then_some(target).into_iter().collect();
-            return Some(Attempt { data_plane, ticket, settled, stage: Stage::Over(result) });
+            return Some(Attempt { data_plane, ticket, settled, stage: Stage::Ended(result) });
         };
         let stage = match &result {
-            Ok(published) if target == 0 => Stage::Read(*published),
-            Ok(_) => Stage::Held,
+            Ok(published) if target == 0 => Stage::Primary(*published),
+            Ok(_) => Stage::Secondary,
             Err(error) => Stage::Failing { why: error.to_string(), is_retryable: error.is_retryable() },
         };
-        round.results.insert(target, Some(result));
-        let results = round.results.iter();
+        publication.results.insert(target, Some(result));
+        let results = publication.results.iter();
         let settled = results.filter(|(_, result)| result.as_ref().is_some_and(is_settled));
         let settled = settled.map(|(target, _)| *target).collect();
-        if round.results.values().any(Option::is_none) {
+        if publication.results.values().any(Option::is_none) {
             return Some(Attempt { data_plane, ticket, settled, stage });
         }
-        let results = self.rounds.remove(&data_plane).map(|round| round.results).unwrap_or_default();
-        let stage = Stage::Over(joined(results.into_values().flatten())?);
+        let results =
+            self.unfinished.remove(&data_plane).map(|publication| publication.results).unwrap_or_default();
+        let stage = Stage::Ended(joined(results.into_values().flatten())?);
         Some(Attempt { data_plane, ticket, settled, stage })
     }
 
-    /// Waits for the end of a publication; without one, for ever. Cancel safe.
+    /// Waits for the end of a publication, or for ever if no publication runs. Cancel safe.
     ///
     /// # Errors
     ///
     /// A publication panicked.
     pub(super) async fn ended(&mut self) -> Result<Attempt, JoinError> {
         loop {
-            let Some(made) = self.running.join_next().await else {
+            let Some(result) = self.running.join_next().await else {
                 return std::future::pending().await;
             };
-            let made = made?;
-            match self.lanes.get_mut(&made.lane).and_then(|lane| lane.next.take()) {
-                Some(order) => {
-                    let attempt = self.attempt(made.lane.clone(), order);
+            let result = result?;
+            match self.lanes.get_mut(&result.lane).and_then(|lane| lane.next.take()) {
+                Some(queued) => {
+                    let attempt = self.attempt(result.lane.clone(), queued);
                     self.running.spawn(attempt);
                 }
                 None => {
-                    self.lanes.remove(&made.lane);
+                    self.lanes.remove(&result.lane);
                 }
             }
-            if let Some(attempt) = self.note(made) {
+            if let Some(attempt) = self.record_result(result) {
                 return Ok(attempt);
             }
         }
@@ -208,14 +216,18 @@ impl Publisher {
         })
     }
 
-    fn attempt(&self, lane: LaneKey, order: Order) -> impl Future<Output = Made> + Send + use<> {
-        let Order { ticket, desired, cause } = order;
+    fn attempt(
+        &self,
+        lane: LaneKey,
+        queued: QueuedPublication,
+    ) -> impl Future<Output = LaneResult> + Send + use<> {
+        let QueuedPublication { ticket, desired, cause } = queued;
         let sinks = Arc::clone(&self.sinks);
         let span =
             info_span!(parent: cause, "publish", data_plane = %lane.0, documents = desired.documents().len());
         async move {
             let result = sinks.publish_to(lane.1, &desired).await;
-            Made { lane, ticket, result }
+            LaneResult { lane, ticket, result }
         }
         .instrument(span)
     }
@@ -243,7 +255,7 @@ mod tests {
         DataPlaneKey::Gateway { gateway: ObjectName::new("infra", name), port: None }
     }
 
-    /// With so many documents.
+    /// A publication of this many documents.
     fn publication(name: &str, documents: usize) -> Publication {
         let document = |index| Document {
             key: Key::new(format!("routes/{index}")).unwrap(),
@@ -270,17 +282,17 @@ mod tests {
         (Publisher::new(Arc::new(router)), feeds)
     }
 
-    /// Has something published that takes a while.
+    /// Begins a slow publication.
     fn submit(publisher: &mut Publisher, name: &str, documents: usize) -> Ticket {
         let (ticket, attempts) = publisher.submit(publication(name, documents));
         assert!(attempts.is_empty(), "{attempts:?}");
         ticket
     }
 
-    /// Has something published that the first target has at once, and another one does not.
+    /// Begins a publication that is immediate at the first target alone.
     fn submit_partly(publisher: &mut Publisher, documents: usize) -> Ticket {
         let (ticket, attempts) = publisher.submit(publication("web", documents));
-        let [Attempt { stage: Stage::Read(_), ticket: of, .. }] = &attempts[..] else {
+        let [Attempt { stage: Stage::Primary(_), ticket: of, .. }] = &attempts[..] else {
             panic!("{attempts:?}")
         };
         assert_eq!(*of, ticket);
@@ -290,20 +302,20 @@ mod tests {
     async fn ended(publisher: &mut Publisher) -> (DataPlaneKey, Ticket, bool) {
         loop {
             let attempt = publisher.ended().await.unwrap();
-            if !matches!(attempt.stage, Stage::Held) {
-                return (attempt.data_plane, attempt.ticket, matches!(attempt.stage, Stage::Over(Ok(_))));
+            if !matches!(attempt.stage, Stage::Secondary) {
+                return (attempt.data_plane, attempt.ticket, matches!(attempt.stage, Stage::Ended(Ok(_))));
             }
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_quick_is_published_at_once_and_nothing_is_left_of_it() {
+    async fn an_immediate_publication_ends_at_once() {
         let (mut publisher, _feed) = publisher(&[]);
         for documents in [2, 3] {
             let (ticket, mut attempts) = publisher.submit(publication("web", documents));
             let attempt = attempts.remove(0);
             assert_eq!((attempt.data_plane, attempt.ticket, attempts.len()), (plane("web"), ticket, 0));
-            let Stage::Over(Ok(outcome)) = attempt.stage else { panic!("{:?}", attempt.stage) };
+            let Stage::Ended(Ok(outcome)) = attempt.stage else { panic!("{:?}", attempt.stage) };
             assert_eq!(outcome.changed.created, if documents == 2 { 2 } else { 1 });
         }
         assert_eq!(publisher.pending().count(), 0);
@@ -336,7 +348,7 @@ mod tests {
         let [slow, _, failing] = fates.map(|(name, _)| submit(&mut publisher, name, 1));
         let from = Instant::now();
         let quick = publisher.submit(publication("quick", 1)).1;
-        assert!(matches!(quick[..], [Attempt { stage: Stage::Over(Ok(_)), .. }]), "{quick:?}");
+        assert!(matches!(quick[..], [Attempt { stage: Stage::Ended(Ok(_)), .. }]), "{quick:?}");
         assert_eq!(from.elapsed(), Duration::ZERO);
         assert_eq!(ended(&mut publisher).await, (plane("failing"), failing, false));
         assert_eq!(ended(&mut publisher).await, (plane("slow"), slow, true));
@@ -351,8 +363,10 @@ mod tests {
         feeds[1].fate("/pingsix/infra/web", Fate::Stuck);
         for documents in 1..4 {
             let (ticket, attempts) = publisher.submit(publication("web", documents));
-            let [Attempt { stage: Stage::Read(outcome), .. }, Attempt { stage: Stage::Held, settled, .. }] =
-                &attempts[..]
+            let [
+                Attempt { stage: Stage::Primary(outcome), .. },
+                Attempt { stage: Stage::Secondary, settled, .. },
+            ] = &attempts[..]
             else {
                 panic!("{attempts:?}")
             };
@@ -399,11 +413,11 @@ mod tests {
         let attempt = publisher.ended().await.unwrap();
         assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
         assert_eq!(attempt.settled, BTreeSet::from([0, 1]), "the last may still take it");
-        let Stage::Over(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
+        let Stage::Ended(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
         assert!(error.to_string().contains("the target failed"));
         let begun: Vec<usize> = slow.begun().into_iter().map(|(_, held)| held).collect();
         assert_eq!(begun, [1, 3], "none between");
         assert_eq!(publisher.pending().count(), 0);
-        assert!(publisher.rounds.is_empty() && publisher.lanes.is_empty());
+        assert!(publisher.unfinished.is_empty() && publisher.lanes.is_empty());
     }
 }

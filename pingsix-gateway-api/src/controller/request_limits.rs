@@ -37,14 +37,14 @@ impl Default for RequestLimits {
 
 impl RequestLimits {
     /// The turn for pages that an owner names, and for pages of its Pods.
-    pub(super) fn of(&mut self, owner: &ObjectKey) -> Turn {
+    pub(super) fn of(&mut self, owner: &ObjectKey) -> RequestSemaphores {
         let namespace = self.namespaces.of(&owner.name.namespace, PER_NAMESPACE);
-        Turn(vec![self.owners.of(owner, PER_OWNER), namespace, self.all.clone()])
+        RequestSemaphores(vec![self.owners.of(owner, PER_OWNER), namespace, self.all.clone()])
     }
 
     /// The turn for pages of an owner that administrators name.
-    pub(super) fn of_administrators(&mut self, owner: &ObjectKey) -> Turn {
-        Turn(vec![self.owners.of(owner, PER_OWNER), self.of_administrators.clone()])
+    pub(super) fn of_administrators(&mut self, owner: &ObjectKey) -> RequestSemaphores {
+        RequestSemaphores(vec![self.owners.of(owner, PER_OWNER), self.of_administrators.clone()])
     }
 }
 
@@ -73,9 +73,9 @@ impl<K: Ord + Clone> SemaphoreMap<K> {
 /// The semaphores of a request, in the order of acquisition. A request that waits for the last one has permits of the
 /// others.
 #[derive(Clone, Debug)]
-pub(super) struct Turn(Vec<Arc<Semaphore>>);
+pub(super) struct RequestSemaphores(Vec<Arc<Semaphore>>);
 
-impl Turn {
+impl RequestSemaphores {
     /// Waits for a permit of each semaphore. Dropping the result releases them.
     pub(super) async fn take(&self) -> Vec<OwnedSemaphorePermit> {
         let mut taken = Vec::with_capacity(self.0.len());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// Takes turns until one has to wait.
-    fn taken(turn: &Turn) -> Vec<Vec<OwnedSemaphorePermit>> {
+    fn taken(turn: &RequestSemaphores) -> Vec<Vec<OwnedSemaphorePermit>> {
         std::iter::from_fn(|| turn.take().now_or_never()).collect()
     }
 

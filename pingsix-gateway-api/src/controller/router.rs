@@ -144,17 +144,17 @@ impl SinkRouter {
     }
 
     /// Publishes to shared sinks while this replica leads.
-    pub(crate) fn led_by(self, leadership: &Leadership) -> Self {
+    pub(crate) fn with_leadership(self, leadership: &Leadership) -> Self {
         Self { leadership: Some(leadership.clone()), ..self }
     }
 
     /// Counts publications.
-    pub(super) fn counted_by(self, metrics: Option<Arc<Metrics>>) -> Self {
+    pub(super) fn with_metrics(self, metrics: Option<Arc<Metrics>>) -> Self {
         Self { metrics, ..self }
     }
 
     /// Adds the readers of other replicas.
-    pub(crate) fn among(self, replicas: Option<Replicas>) -> Self {
+    pub(crate) fn with_replicas(self, replicas: Option<Replicas>) -> Self {
         Self { replicas, ..self }
     }
 
@@ -191,7 +191,7 @@ impl SinkRouter {
     }
 
     /// The part of a publication that this replica makes now. It makes the rest as soon as it leads.
-    pub(super) fn reach(&self, scope: &Scope) -> PublishScope {
+    pub(super) fn publish_scope(&self, scope: &Scope) -> PublishScope {
         let sinks = self.sinks(scope);
         let shared = sinks.iter().filter(|sink| sink.is_shared()).count();
         if shared == 0 || self.leads() {
@@ -370,7 +370,7 @@ mod tests {
     fn led(router: SinkRouter, held: bool) -> (watch::Sender<Option<Instant>>, SinkRouter) {
         let sender = watch::Sender::new(held.then(|| Instant::now() + SLOW * 100));
         let leadership = Leadership::of(sender.subscribe());
-        (sender, router.led_by(&leadership))
+        (sender, router.with_leadership(&leadership))
     }
 
     /// Publishes to all sinks of a scope that are for this replica.
@@ -393,7 +393,7 @@ mod tests {
         let etcd = shared("etcd", "etcd://one", &one);
         let both = vec![etcd.clone(), shared("file", "file:/two", &two)];
         let router = SinkRouter::new(vec![etcd]).with(scope("a"), both.clone()).with(scope("b"), both);
-        let (_held, router) = led(router.counted_by(Some(Arc::clone(&metrics))), true);
+        let (_held, router) = led(router.with_metrics(Some(Arc::clone(&metrics))), true);
         for name in ["a", "c"] {
             publish(&router, name).await.unwrap();
         }
@@ -424,7 +424,8 @@ mod tests {
         let router = SinkRouter::new(vec![own.clone()])
             .with(scope("both"), vec![own, other.clone()])
             .with(scope("shared"), vec![other]);
-        let reach = |router: &SinkRouter| ["own", "both", "shared"].map(|name| router.reach(&scope(name)));
+        let reach =
+            |router: &SinkRouter| ["own", "both", "shared"].map(|name| router.publish_scope(&scope(name)));
         assert_eq!(
             reach(&router),
             [PublishScope::All, PublishScope::Part, PublishScope::Nothing],

@@ -19,9 +19,9 @@ use super::SinkHandle;
 /// Data planes with the same sink and credentials share one open sink. New credentials open another one. The controller
 /// drops a sink after its last data plane. Clones are the same opener.
 #[derive(Clone)]
-pub struct SinkOpener(Arc<Open>);
+pub struct SinkOpener(Arc<OpenFn>);
 
-type Open = dyn Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, SinkOpenError> + Send + Sync;
+type OpenFn = dyn Fn(&SinkParameters, &SinkCredentials) -> Result<SinkHandle, SinkOpenError> + Send + Sync;
 
 /// A sink that parameters name cannot be opened: half a sentence for the author of the parameters, without full stop and
 /// without secrets. Statuses, Events and logs contain it.

@@ -51,11 +51,11 @@ pub(super) fn joined(
     results.into_iter().reduce(|all, next| match (all, next) {
         (all, Ok(_)) => all,
         (Ok(_), failed) => failed,
-        (Err(one), Err(other)) => Err(both(one, &other)),
+        (Err(one), Err(other)) => Err(combined(one, &other)),
     })
 }
 
-fn both(one: SinkError, other: &SinkError) -> SinkError {
+fn combined(one: SinkError, other: &SinkError) -> SinkError {
     match (one.downcast_ref::<SinksFailed>(), other.downcast_ref::<SinksFailed>()) {
         (Some(one), Some(other)) => {
             let failures = one.failures.iter().chain(&other.failures).cloned().collect();

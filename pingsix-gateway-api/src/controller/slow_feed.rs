@@ -40,7 +40,7 @@ pub(super) struct SlowFeed {
     /// The owner mark of each scope at its last publication.
     pub(super) owners: Mutex<BTreeMap<String, Option<Arc<str>>>>,
     pub(super) open: watch::Sender<bool>,
-    /// Scopes that nobody follows any more.
+    /// Scopes without a follower.
     pub(super) forgotten: Mutex<Vec<Scope>>,
     /// Revisions of another replica begin here.
     pub(super) elsewhere: Mutex<Option<Revision>>,

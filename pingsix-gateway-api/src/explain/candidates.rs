@@ -1,4 +1,4 @@
-//! The matches near the request that did not decide.
+//! The matches near the request that PingSIX does not choose.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,20 +12,20 @@ use super::{CATCH_ALL, Plane, Source, Step, listener, path_in_words};
 /// The number of shown candidates.
 const SHOWN: usize = 20;
 
-/// A match that did not decide.
+/// A match near the request that PingSIX does not choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Loser {
+pub struct RejectedMatch {
     /// The source of the match.
     pub source: Source,
-    /// The reason for which the match did not decide.
+    /// The reason for the rejection.
     #[serde(flatten)]
-    pub loss: Loss,
+    pub reason: RejectionReason,
 }
 
-/// The reason for which a match did not decide, the nearest miss first.
+/// The reason for the rejection of a match, the nearest miss first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase")]
-pub enum Loss {
+pub enum RejectionReason {
     /// Another match has precedence.
     Outranked {
         /// The advantage of the other match, in words.
@@ -58,18 +58,18 @@ pub enum Loss {
 /// The matches of the data plane beside the steps, nearest first, and the number of omitted ones.
 ///
 /// A match may be in the lists of several Routes; the nearest miss counts.
-pub(super) fn losers(
+pub(super) fn rejected(
     plane: &Plane<'_>,
     request: &Request,
     taken: Option<&DocumentKey>,
     steps: &[Step],
-) -> (Vec<Loser>, usize) {
+) -> (Vec<RejectedMatch>, usize) {
     let tried: BTreeSet<&Source> = steps.iter().filter_map(|step| step.source.as_ref()).collect();
     let zone = listener::zone(plane, request);
     // A match for another host is shown only if its path is nearer than the path of the chosen Route.
     let winner = taken.and_then(|taken| plane.config.route(&taken.id));
     let shown_prefix = winner.map_or(0, |route| common_prefix(route, &request.path));
-    let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
+    let mut nearest: BTreeMap<Source, (RejectionReason, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
         let Some(Provenance::Rules { listener, host, decisions, redirect, shadowed }) =
             plane.provenance.get(key)
@@ -80,44 +80,45 @@ pub(super) fn losers(
             zone.as_ref().is_some_and(|zone| zone.as_deref() != listener.as_ref().map(Hostname::as_str));
         let elsewhere = elsewhere.then(|| listener.as_ref().map_or("any host", Hostname::as_str));
         let candidate = Candidate { key, route, host: host.as_ref().map(Hostname::as_str), elsewhere };
-        let Some(loss) = loss(plane, request, taken, &candidate) else { continue };
+        let Some(reason) = reason(plane, request, taken, &candidate) else { continue };
         let common = common_prefix(route, &request.path);
-        if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= shown_prefix {
+        if matches!(reason, RejectionReason::Host { .. }) && winner.is_some() && common <= shown_prefix {
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
         // A redirect of requests without TLS precedes all others of the Route, and does not apply to this request.
-        let passed = matches!(loss, Loss::Outranked { .. }) && request.tls;
-        let of_redirect = if passed { Loss::Plaintext {} } else { loss.clone() };
+        let passed = matches!(reason, RejectionReason::Outranked { .. }) && request.tls;
+        let of_redirect = if passed { RejectionReason::Plaintext {} } else { reason.clone() };
         let redirects = redirect.as_deref().into_iter().map(|origin| (origin, &of_redirect));
-        let others = decisive.chain(shadowed).map(|origin| (origin, &loss));
-        for (origin, loss) in redirects.chain(others) {
+        let others = decisive.chain(shadowed).map(|origin| (origin, &reason));
+        for (origin, reason) in redirects.chain(others) {
             let source = Source::of(origin);
             if tried.contains(&source) {
                 continue;
             }
-            let found = (loss.clone(), common);
+            let found = (reason.clone(), common);
             let held = nearest.entry(source).or_insert_with(|| found.clone());
             if (rank(&found.0), Reverse(found.1)) < (rank(&held.0), Reverse(held.1)) {
                 *held = found;
             }
         }
     }
-    let mut losers: Vec<(Source, (Loss, usize))> = nearest.into_iter().collect();
-    losers.sort_by_cached_key(|(source, (loss, common))| (rank(loss), Reverse(*common), source.clone()));
-    let more = losers.len().saturating_sub(SHOWN);
-    losers.truncate(SHOWN);
-    (losers.into_iter().map(|(source, (loss, _))| Loser { source, loss }).collect(), more)
+    let mut rejected: Vec<(Source, (RejectionReason, usize))> = nearest.into_iter().collect();
+    rejected
+        .sort_by_cached_key(|(source, (reason, common))| (rank(reason), Reverse(*common), source.clone()));
+    let more = rejected.len().saturating_sub(SHOWN);
+    rejected.truncate(SHOWN);
+    (rejected.into_iter().map(|(source, (reason, _))| RejectedMatch { source, reason }).collect(), more)
 }
 
-const fn rank(loss: &Loss) -> u8 {
-    match loss {
-        Loss::Outranked { .. } => 0,
-        Loss::Plaintext {} => 1,
-        Loss::Method { .. } => 2,
-        Loss::Path { .. } => 3,
-        Loss::Listener { .. } => 4,
-        Loss::Host { .. } => 5,
+const fn rank(reason: &RejectionReason) -> u8 {
+    match reason {
+        RejectionReason::Outranked { .. } => 0,
+        RejectionReason::Plaintext {} => 1,
+        RejectionReason::Method { .. } => 2,
+        RejectionReason::Path { .. } => 3,
+        RejectionReason::Listener { .. } => 4,
+        RejectionReason::Host { .. } => 5,
     }
 }
 
@@ -131,23 +132,25 @@ struct Candidate<'a> {
 }
 
 /// The reason for which a Route does not take the request; `None` if neither host nor path matches.
-fn loss(
+fn reason(
     plane: &Plane<'_>,
     request: &Request,
     taken: Option<&DocumentKey>,
     candidate: &Candidate<'_>,
-) -> Option<Loss> {
+) -> Option<RejectionReason> {
     let Candidate { key, route, host, elsewhere } = candidate;
     let of_host = serves_host(*host, request.routing_host().unwrap_or_default());
     let of_path = route.path_patterns().iter().any(|pattern| path_matches(pattern, &request.path));
     match (of_host, of_path, elsewhere) {
-        (true, true, Some(hostname)) => Some(Loss::Listener { hostname: (*hostname).to_owned() }),
+        (true, true, Some(hostname)) => Some(RejectionReason::Listener { hostname: (*hostname).to_owned() }),
         (true, true, None) if !route.allows(&request.method) => {
-            Some(Loss::Method { methods: route.methods.clone() })
+            Some(RejectionReason::Method { methods: route.methods.clone() })
         }
-        (true, true, None) => Some(Loss::Outranked { by: advantage(plane, taken, key, (route, *host)) }),
-        (true, false, None) => Some(Loss::Path { path: path_in_words(route) }),
-        (false, true, _) => Some(Loss::Host { host: host.unwrap_or("any host").to_owned() }),
+        (true, true, None) => {
+            Some(RejectionReason::Outranked { by: advantage(plane, taken, key, (route, *host)) })
+        }
+        (true, false, None) => Some(RejectionReason::Path { path: path_in_words(route) }),
+        (false, true, _) => Some(RejectionReason::Host { host: host.unwrap_or("any host").to_owned() }),
         (true, false, Some(_)) | (false, false, _) => None,
     }
 }

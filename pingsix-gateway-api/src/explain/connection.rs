@@ -9,7 +9,7 @@ use pingsix_translate::stream::{
 };
 use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 
-use super::candidates::{Loser, Loss};
+use super::candidates::{RejectedMatch, RejectionReason};
 use super::decision::{Step, StepResult};
 use super::explanation::{Answer, Backend, Explanation, Source, Target};
 use super::listener::{Listener, not_served};
@@ -48,8 +48,8 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
         steps: Vec::new(),
         answer: Answer::Closed { why: why_closed(ports, &on_port, request, port), if_open: None },
         problems: Vec::new(),
-        losers: Vec::new(),
-        more_losers: 0,
+        rejected: Vec::new(),
+        more_rejected: 0,
     };
     let Some((config, provenance)) = ports.documents else { return Some(explanation) };
     let of_tls =
@@ -69,11 +69,12 @@ pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16)
     let problems = ports.verdicts.problems.iter().filter(|problem| is_its(&problem.object));
     let problems = problems.map(ToString::to_string).collect();
     let by = "an older route, or one with a more specific hostname";
-    let losers = shadowed
-        .iter()
-        .map(|origin| Loser { source: Source::of(origin), loss: Loss::Outranked { by: by.to_owned() } });
+    let rejected = shadowed.iter().map(|origin| RejectedMatch {
+        source: Source::of(origin),
+        reason: RejectionReason::Outranked { by: by.to_owned() },
+    });
     Some(Explanation {
-        losers: losers.collect(),
+        rejected: rejected.collect(),
         steps: vec![Step { source: Some(source), result: StepResult::Decides }],
         answer: Answer::Connection { backends },
         problems,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pingsix_translate::{Origin, Section};
 use serde::Serialize;
 
-use super::{Listener, Loser, Step};
+use super::{Listener, RejectedMatch, Step};
 
 /// The handling of a request, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,11 +30,12 @@ pub struct Explanation {
     /// The problems of the deciding object, or of objects that could have decided, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Matches near the request that did not decide, nearest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub losers: Vec<Loser>,
-    /// The number of further matches that `losers` leaves out.
-    pub more_losers: usize,
+    /// Matches near the request that PingSIX does not choose, nearest first.
+    #[serde(rename = "losers", skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<RejectedMatch>,
+    /// The number of further matches that `rejected` leaves out.
+    #[serde(rename = "moreLosers")]
+    pub more_rejected: usize,
 }
 
 /// The explained request.

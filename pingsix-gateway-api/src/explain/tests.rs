@@ -148,7 +148,7 @@ fn a_listener_that_gives_way_to_a_narrower_one_is_named() {
     let fixture = Fixture::new(&[("any", any)]);
     let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
     assert_eq!(cause(&explanation), NotFoundCause::Host);
-    assert_eq!(explanation.losers[0].loss, Loss::Listener { hostname: "any host".to_owned() });
+    assert_eq!(explanation.rejected[0].reason, RejectionReason::Listener { hostname: "any host".to_owned() });
     assert!(fixture.explain(&Request::get("shop.test", "/cart")).is_answered());
 }
 
@@ -159,9 +159,10 @@ fn losers_say_why_nearest_first() {
         json!({ "hostnames": ["shop.example.com"], "rules": [rule("/", "a"), rule("/cart", "b"), rule("/cart/x", "c")] }),
     )]);
     let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
-    let losses: Vec<&Loss> = explanation.losers.iter().map(|loser| &loser.loss).collect();
-    let outranked = Loss::Outranked { by: "the more specific path, prefix /cart".to_owned() };
-    assert_eq!(losses, [&outranked, &Loss::Path { path: "prefix /cart/x".to_owned() }]);
+    let reasons: Vec<&RejectionReason> =
+        explanation.rejected.iter().map(|rejected_match| &rejected_match.reason).collect();
+    let outranked = RejectionReason::Outranked { by: "the more specific path, prefix /cart".to_owned() };
+    assert_eq!(reasons, [&outranked, &RejectionReason::Path { path: "prefix /cart/x".to_owned() }]);
 }
 
 #[test]
@@ -172,11 +173,11 @@ fn a_rule_behind_an_equal_one_is_named() {
     )]);
     let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
     assert_eq!(decides(&explanation), "spec.rules[0].matches[0]");
-    let [Loser { source, loss }] = explanation.losers.as_slice() else { panic!("{explanation}") };
+    let [RejectedMatch { source, reason }] = explanation.rejected.as_slice() else { panic!("{explanation}") };
     assert_eq!(source.field, "spec.rules[1].matches[0]");
     assert_eq!(
-        *loss,
-        Loss::Outranked { by: "an equal match of an older route or an earlier rule".to_owned() }
+        *reason,
+        RejectionReason::Outranked { by: "an equal match of an older route or an earlier rule".to_owned() }
     );
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Answer, Backend, Explanation, FailedCondition, Listener, Loser, Loss, MatchedRoute, PolicyPlugins, Step,
-    StepResult, Target,
+    Answer, Backend, Explanation, FailedCondition, Listener, MatchedRoute, PolicyPlugins, RejectedMatch,
+    RejectionReason, Step, StepResult, Target,
 };
 
 /// The width of labels, in characters.
@@ -25,11 +25,11 @@ impl fmt::Display for Explanation {
         lines(f, "tried", &steps)?;
         lines(f, "answer", &answer_lines(&self.answer))?;
         lines(f, "problem", &self.problems)?;
-        let mut losers: Vec<String> = self.losers.iter().map(loser_line).collect();
-        if self.more_losers > 0 {
-            losers.push(format!("and {} more", self.more_losers));
+        let mut rejected: Vec<String> = self.rejected.iter().map(rejected_line).collect();
+        if self.more_rejected > 0 {
+            rejected.push(format!("and {} more", self.more_rejected));
         }
-        lines(f, "not chosen", &losers)
+        lines(f, "not chosen", &rejected)
     }
 }
 
@@ -136,16 +136,16 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
     lines
 }
 
-fn loser_line(loser: &Loser) -> String {
-    let why = match &loser.loss {
-        Loss::Outranked { by } => format!("it matches, but comes after {by}"),
-        Loss::Plaintext {} => "it redirects requests without TLS, and this one has TLS".to_owned(),
-        Loss::Method { methods } => format!("it is for method {}", methods.join(", ")),
-        Loss::Path { path } => format!("its path is {path}"),
-        Loss::Listener { hostname } => {
+fn rejected_line(rejected_match: &RejectedMatch) -> String {
+    let why = match &rejected_match.reason {
+        RejectionReason::Outranked { by } => format!("it matches, but comes after {by}"),
+        RejectionReason::Plaintext {} => "it redirects requests without TLS, and this one has TLS".to_owned(),
+        RejectionReason::Method { methods } => format!("it is for method {}", methods.join(", ")),
+        RejectionReason::Path { path } => format!("its path is {path}"),
+        RejectionReason::Listener { hostname } => {
             format!("its listener serves {hostname}, and another is more specific")
         }
-        Loss::Host { host } => format!("its host is {host}"),
+        RejectionReason::Host { host } => format!("its host is {host}"),
     };
-    format!("{} {}: {why}", loser.source.object, loser.source.field)
+    format!("{} {}: {why}", rejected_match.source.object, rejected_match.source.field)
 }

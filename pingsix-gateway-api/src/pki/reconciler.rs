@@ -266,13 +266,13 @@ impl AuthorityReconciler {
                 SecretState::There(Box::new(ObservedSecret { secret, authorities }))
             }
             Err(fault) => {
-                self.complain(fault, before);
+                self.log_fault(fault, before);
                 SecretState::Wrong
             }
         }
     }
 
-    fn complain(&self, fault: RecordFault, before: &SecretState) {
+    fn log_fault(&self, fault: RecordFault, before: &SecretState) {
         if !matches!(before, SecretState::Wrong) {
             tracing::error!(
                 secret = %self.options.secret, error = %fault,

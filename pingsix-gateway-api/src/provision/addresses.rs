@@ -41,7 +41,7 @@ pub(crate) fn addresses_of_service(service: &Service) -> Vec<Address> {
 }
 
 /// Compares what the Gateway asks for (`spec.addresses`) with what its Service has. A load balancer is asked for the first
-/// IP address (`asked_for`); everything else may come true by chance only, or by annotations of the Service.
+/// IP address (`requested_address`); everything else may come true by chance only, or by annotations of the Service.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn judge_addresses(
     service: &str,
 ) -> Result<(), AddressFault> {
     if assigned.is_empty() {
-        let too_many = beyond(requested);
+        let too_many = unavailable(requested);
         return Err(if too_many.is_empty() {
             AddressFault::NotAssigned(format!("Service {service} has no address yet."))
         } else {
@@ -84,16 +84,17 @@ pub fn judge_addresses(
 }
 
 /// The address to ask a load balancer for: a Service has room for one.
-pub(super) fn asked_for(requested: &[RequestedAddress]) -> Option<&RequestedAddress> {
+pub(super) fn requested_address(requested: &[RequestedAddress]) -> Option<&RequestedAddress> {
     requested
         .iter()
         .find(|address| address.kind == RequestedAddressKind::IpAddress && address.value.is_some())
 }
 
 /// The messages on addresses that will never be available: a Service has one address of a family at most.
-fn beyond(requested: &[RequestedAddress]) -> Vec<String> {
+fn unavailable(requested: &[RequestedAddress]) -> Vec<String> {
     let ip = |address: &RequestedAddress| address.value.as_deref()?.parse::<IpAddr>().ok();
-    let Some((first, asked)) = asked_for(requested).and_then(|first| Some((first, ip(first)?))) else {
+    let Some((first, asked)) = requested_address(requested).and_then(|first| Some((first, ip(first)?)))
+    else {
         return Vec::new();
     };
     let same_family = |ip: IpAddr| ip != asked && ip.is_ipv4() == asked.is_ipv4();

@@ -16,7 +16,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 
-use super::children::{AsSeen, ChildChange, ChildKey, Observed, scaled_by};
+use super::children::{ChildChange, ChildKey, Observed, ObservedVersion, scaled_by};
 use super::object::encoded;
 use super::{Child, ChildKind, Objects, certificate};
 use crate::digest::short_digest;
@@ -46,7 +46,7 @@ pub(super) struct ApiWriter {
 
 /// The input of a pass.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct PassInput {
     /// The UID of the owner; nothing is applied without one.
     pub(super) uid: Option<String>,
     /// The desired objects; `None` to delete all.
@@ -65,12 +65,12 @@ pub(super) struct Outcome {
     /// The applied objects, of this pass and before.
     pub(super) applied: BTreeMap<ChildKey, Applied>,
     /// The reason for which the pass stopped.
-    pub(super) fault: Option<PassFault>,
+    pub(super) fault: Option<PassError>,
 }
 
 /// The reason for which a pass stopped.
 #[derive(Debug)]
-pub(super) enum PassFault {
+pub(super) enum PassError {
     /// An object of this name has another owner.
     Foreign { kind: ChildKind, name: String, uid: String },
     /// A request failed.
@@ -83,7 +83,7 @@ pub(super) enum PassFault {
     Unconfirmed(Fault),
 }
 
-impl PassFault {
+impl PassError {
     /// The delay that the API server asks for.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -103,7 +103,7 @@ impl PassFault {
     }
 }
 
-impl fmt::Display for PassFault {
+impl fmt::Display for PassError {
     /// Full sentences.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -138,7 +138,7 @@ fn sentence(fault: &Fault) -> String {
     fault.to_string().trim_end_matches('.').to_owned()
 }
 
-impl Work {
+impl PassInput {
     /// Applies and deletes objects until the first fault.
     pub(super) async fn pass(mut self, hand: &ApiWriter) -> Outcome {
         let mut seen = Vec::new();
@@ -150,7 +150,7 @@ impl Work {
         &mut self,
         hand: &ApiWriter,
         seen: &mut Vec<(ChildKey, ChildChange)>,
-    ) -> Result<(), PassFault> {
+    ) -> Result<(), PassError> {
         let objects = self.objects.take();
         let mut is_confirmed = false;
         if let (Some(objects), Some(uid)) = (&objects, &self.uid) {
@@ -177,19 +177,19 @@ impl Work {
                     continue;
                 }
                 let there = match observed {
-                    Some(observed) => Some(owned(child, observed, uid)?.as_seen()),
+                    Some(observed) => Some(owned(child, observed, uid)?.observed_version()),
                     // The object may exist without our label.
                     None => hand.get(child, uid).await?,
                 };
                 hand.lead(&mut is_confirmed).await?;
-                if let Some(AsSeen { uid, .. }) = there.as_ref().filter(|_| leaves_scale(child)) {
+                if let Some(ObservedVersion { uid, .. }) = there.as_ref().filter(|_| leaves_scale(child)) {
                     let is_scaled = |observed: &Observed| observed.scaled_by.contains(&hand.field_manager);
                     // An unobserved Deployment may have a scaler as well.
                     if observed.is_none_or(is_scaled) {
                         hand.hand_over_scale(child, uid).await?;
                     }
                 }
-                let observed = hand.apply_as_seen(child, there, uid).await?;
+                let observed = hand.apply_observed(child, there, uid).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
                 seen.push((key, ChildChange::There(Box::new(observed))));
@@ -200,7 +200,7 @@ impl Work {
                 objects.iter().flat_map(|objects| objects.children.iter().chain(&objects.certificate));
             children.any(|child| child.kind == key.0 && child.name == key.1)
         };
-        let unwanted: Vec<(ChildKey, AsSeen)> = self
+        let unwanted: Vec<(ChildKey, ObservedVersion)> = self
             .observed
             .iter()
             .filter(|(key, observed)| {
@@ -210,12 +210,12 @@ impl Work {
                 };
                 is_ours && !wanted(key)
             })
-            .map(|(key, observed)| (key.clone(), observed.as_seen()))
+            .map(|(key, observed)| (key.clone(), observed.observed_version()))
             .collect();
         // The reverse of the order of creation.
         for (key, there) in unwanted.into_iter().rev() {
             hand.lead(&mut is_confirmed).await?;
-            hand.delete_as_seen(&key, there.clone()).await?;
+            hand.delete_observed(&key, there.clone()).await?;
             self.applied.remove(&key);
             seen.push((key, ChildChange::Deleted { uid: there.uid }));
         }
@@ -229,11 +229,11 @@ fn leaves_scale(child: &Child) -> bool {
 }
 
 /// An object, if it belongs to the owner.
-fn owned<'o>(child: &Child, observed: &'o Observed, uid: &str) -> Result<&'o Observed, PassFault> {
+fn owned<'o>(child: &Child, observed: &'o Observed, uid: &str) -> Result<&'o Observed, PassError> {
     if observed.is_owned_by(uid) {
         return Ok(observed);
     }
-    Err(PassFault::Foreign { kind: child.kind, name: child.name.to_string(), uid: observed.uid.clone() })
+    Err(PassError::Foreign { kind: child.kind, name: child.name.to_string(), uid: observed.uid.clone() })
 }
 
 impl ApiWriter {
@@ -246,38 +246,38 @@ impl ApiWriter {
         verb: &'static str,
         (kind, name): (ChildKind, &pingsix_translate::ObjectName),
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, PassFault> {
+    ) -> Result<T, PassError> {
         let answer = within(self.timeout, request).await;
-        answer.map_err(|fault| PassFault::Request { verb, kind, name: name.to_string(), fault })
+        answer.map_err(|fault| PassError::Request { verb, kind, name: name.to_string(), fault })
     }
 
     /// Confirms once in a pass that this replica leads.
-    async fn lead(&self, is_confirmed: &mut bool) -> Result<(), PassFault> {
+    async fn lead(&self, is_confirmed: &mut bool) -> Result<(), PassError> {
         if *is_confirmed {
             return Ok(());
         }
-        *is_confirmed = self.leadership.confirm().await.map_err(PassFault::Unconfirmed)?;
-        if *is_confirmed { Ok(()) } else { Err(PassFault::Led) }
+        *is_confirmed = self.leadership.confirm().await.map_err(PassError::Unconfirmed)?;
+        if *is_confirmed { Ok(()) } else { Err(PassError::Led) }
     }
 
     /// The current object, if it exists and belongs to the owner.
-    async fn get(&self, child: &Child, uid: &str) -> Result<Option<AsSeen>, PassFault> {
+    async fn get(&self, child: &Child, uid: &str) -> Result<Option<ObservedVersion>, PassError> {
         let api = self.api(child.kind, &child.name.namespace);
         let found = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
         let found = found.map(|object| Observed::of(child.kind, object));
-        found.map(|observed| Ok(owned(child, &observed, uid)?.as_seen())).transpose()
+        found.map(|observed| Ok(owned(child, &observed, uid)?.observed_version())).transpose()
     }
 
     /// Applies an object, again after a conflict.
-    async fn apply_as_seen(
+    async fn apply_observed(
         &self,
         child: &Child,
-        mut there: Option<AsSeen>,
+        mut there: Option<ObservedVersion>,
         uid: &str,
-    ) -> Result<Observed, PassFault> {
+    ) -> Result<Observed, PassError> {
         for _ in 1..ATTEMPTS {
             match self.apply(child, there).await {
-                Err(PassFault::Request { fault, .. }) if fault.category == FaultCategory::Conflict => {}
+                Err(PassError::Request { fault, .. }) if fault.category == FaultCategory::Conflict => {}
                 outcome => return outcome,
             }
             there = self.get(child, uid).await?;
@@ -289,10 +289,10 @@ impl ApiWriter {
     /// Applies an object. UID and version of an existing object are given, so that a changed or recreated object
     /// stays. An object that another client creates at the same moment is merged into. If it has another controller,
     /// the API server refuses a second one.
-    async fn apply(&self, child: &Child, there: Option<AsSeen>) -> Result<Observed, PassFault> {
+    async fn apply(&self, child: &Child, there: Option<ObservedVersion>) -> Result<Observed, PassError> {
         let api = self.api(child.kind, &child.name.namespace);
         let mut object = child.object.clone();
-        if let Some(AsSeen { uid, version }) = there {
+        if let Some(ObservedVersion { uid, version }) = there {
             object["metadata"]["uid"] = json!(uid);
             if let Some(version) = version {
                 object["metadata"]["resourceVersion"] = json!(version);
@@ -312,7 +312,7 @@ impl ApiWriter {
     /// falls back to its default, which is one. So another manager of ours applies the present number, until another
     /// client changes it (Kubernetes, Server-Side Apply, "Transferring ownership between managers"). A change by
     /// another client at the same moment is not overwritten: the request is refused and repeated.
-    async fn hand_over_scale(&self, child: &Child, uid: &str) -> Result<(), PassFault> {
+    async fn hand_over_scale(&self, child: &Child, uid: &str) -> Result<(), PassError> {
         let api = self.api(child.kind, &child.name.namespace);
         let live = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
         let live = live.filter(|live| scaled_by(live).contains(&self.field_manager));
@@ -336,9 +336,9 @@ impl ApiWriter {
     }
 
     /// Creates a Secret with a certificate. A later application leaves out its data, so the certificate stays.
-    async fn create(&self, child: &Child) -> Result<Observed, PassFault> {
+    async fn create(&self, child: &Child) -> Result<Observed, PassError> {
         let (certificate, key) =
-            certificate::certificate(&child.name.to_string()).ok_or(PassFault::Certificate)?;
+            certificate::certificate(&child.name.to_string()).ok_or(PassError::Certificate)?;
         let mut object: Value = child.object.clone();
         object["data"] = json!({ "tls.crt": encoded(&certificate), "tls.key": encoded(&key) });
         let api = self.api(child.kind, &child.name.namespace);
@@ -352,17 +352,17 @@ impl ApiWriter {
     }
 
     /// Deletes an object, again after a conflict.
-    async fn delete_as_seen(&self, key: &ChildKey, mut there: AsSeen) -> Result<(), PassFault> {
+    async fn delete_observed(&self, key: &ChildKey, mut there: ObservedVersion) -> Result<(), PassError> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);
         for attempt in 1..=ATTEMPTS {
             match self.delete(key, there.clone()).await {
-                Err(PassFault::Request { fault, .. })
+                Err(PassError::Request { fault, .. })
                     if fault.category == FaultCategory::Conflict && attempt < ATTEMPTS => {}
                 outcome => return outcome,
             }
             let found = self.ask("get", (kind, name), api.get_opt(&name.name)).await?;
-            let found = found.map(|object| Observed::of(kind, object).as_seen());
+            let found = found.map(|object| Observed::of(kind, object).observed_version());
             // The object is deleted, or another one has its name.
             let Some(found) = found.filter(|found| found.uid == there.uid) else { return Ok(()) };
             there = found;
@@ -371,7 +371,7 @@ impl ApiWriter {
         Ok(())
     }
 
-    async fn delete(&self, key: &ChildKey, there: AsSeen) -> Result<(), PassFault> {
+    async fn delete(&self, key: &ChildKey, there: ObservedVersion) -> Result<(), PassError> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);
         let mut params = DeleteParams::background();

@@ -2,8 +2,8 @@
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 
-/// A certificate that nobody has a reason to trust, and its key, as PEM: PingSIX does not start without one, and never
-/// refuses a handshake. `None` on a machine without randomness.
+/// A self-signed placeholder certificate and its key, as PEM. PingSIX needs a certificate to start, and never refuses a
+/// handshake. `None` on a machine without randomness.
 pub(super) fn certificate(name: &str) -> Option<(String, String)> {
     let key = KeyPair::generate().ok()?;
     let mut params = CertificateParams::new(vec!["default.invalid".to_owned()]).ok()?;

@@ -94,9 +94,9 @@ impl Observed {
     }
 
     /// The precondition of a request that needs the object unchanged.
-    pub(super) fn as_seen(&self) -> AsSeen {
+    pub(super) fn observed_version(&self) -> ObservedVersion {
         let version = (self.version > 0).then(|| self.version.to_string());
-        AsSeen { uid: self.uid.clone(), version }
+        ObservedVersion { uid: self.uid.clone(), version }
     }
 
     pub(super) fn is_owned_by(&self, uid: &str) -> bool {
@@ -135,7 +135,7 @@ fn identity(secret: &Value) -> Option<FeedIdentity> {
 
 /// The object and the version that a request expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct AsSeen {
+pub(super) struct ObservedVersion {
     pub(super) uid: String,
     /// Its `resourceVersion`.
     pub(super) version: Option<String>,
@@ -282,7 +282,7 @@ impl Children {
                 // An object without permission to watch is read before each write; changes by others are not observed.
                 watch.is_forbidden |= fault.category == FaultCategory::Forbidden;
                 watch.is_listed |= watch.is_forbidden;
-                watch.complain(&fault);
+                watch.log_fault(&fault);
                 return Vec::new();
             }
         };
@@ -355,7 +355,7 @@ impl Children {
 }
 
 impl Watch {
-    fn complain(&mut self, fault: &Fault) {
+    fn log_fault(&mut self, fault: &Fault) {
         if self.complaint.replace(fault.category) == Some(fault.category) {
             return;
         }
@@ -406,9 +406,9 @@ mod tests {
     }
 
     /// The known state of one Service after watch events and results of requests.
-    struct Known(Children, ChildKey);
+    struct KnownChildren(Children, ChildKey);
 
-    impl Known {
+    impl KnownChildren {
         fn new() -> Self {
             let client = crate::fixture::api_server::ApiServer::default().client();
             let name = ObjectName::new("b", "a");
@@ -432,7 +432,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_request_has_found_does_not_undo_what_came_after_it() {
-        let mut known = Known::new();
+        let mut known = KnownChildren::new();
         known.note(noted("1", 5));
         assert_eq!(known.is(), Some(("1", 5, 0)), "before the watch tells of it");
         known.apply(watcher::Event::Apply(service("1", 5, None)));

@@ -19,7 +19,7 @@ const BLOCK: usize = 64;
 pub struct InstallationKey(Vec<u8>);
 
 impl InstallationKey {
-    /// From bytes nobody can guess; `None` when there are fewer than 32.
+    /// The key from secret random bytes; `None` for fewer than 32.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= LENGTH).then(|| Self(bytes.to_vec()))
     }

@@ -13,7 +13,7 @@ const DELAY: u32 = 10;
 /// The remaining time for the end of a Pod, in seconds.
 const MARGIN: u32 = 5;
 
-/// The user and the group of all processes. Images name users by words, which nobody can tell from root.
+/// The user and the group of all processes. Kubernetes cannot tell the named user of an image from root.
 const USER: u32 = 65_532;
 
 /// The Deployment without the common fields.
@@ -26,7 +26,7 @@ pub(super) fn deployment(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
         "selector": { "matchLabels": plan.selector() },
         "template": template(plan, digest, keyring),
     });
-    // Otherwise it is for whoever scales the Deployment to say; what was said here before is handed over.
+    // Without a number, an autoscaler or an administrator owns the scale. An earlier number is handed over.
     if let Some(replicas) = plan.infrastructure.parameters.replicas {
         spec["replicas"] = json!(replicas);
     }

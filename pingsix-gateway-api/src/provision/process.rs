@@ -3,7 +3,7 @@
 use pingsix_translate::infrastructure::PortProtocol;
 use serde_json::{Value, json};
 
-use super::{Material, Plan, Process};
+use super::{Plan, PlaneSecrets, Process};
 
 /// The parent folder of a container's configuration.
 pub(super) const FOLDER: &str = "/etc/pingsix";
@@ -23,7 +23,7 @@ const THREADS: u16 = 2;
 const DNS_REFRESH: u32 = 30;
 
 /// The configuration file of a process: YAML in the notation of JSON.
-pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) -> String {
+pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets) -> String {
     let parameters = &plan.infrastructure.parameters.process;
     let everywhere = |port: u16| format!("0.0.0.0:{port}");
     let mut listener = json!({ "address": everywhere(process.ports.traffic) });
@@ -71,7 +71,7 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) ->
     format!("{config:#}\n")
 }
 
-fn etcd(plan: &Plan<'_>, process: &Process, material: &Material) -> Value {
+fn etcd(plan: &Plan<'_>, process: &Process, material: &PlaneSecrets) -> Value {
     let mut etcd = json!({
         "host": plan.installation.feed,
         "prefix": process.prefix,

@@ -23,12 +23,12 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info_span};
 
-use super::apply::{ApiWriter, Applied, Outcome, PassFault, Work};
+use super::apply::{ApiWriter, Applied, Outcome, PassError, PassInput};
 use super::children::{ChildKey, Children};
 use super::keys::{KeyringFault, Rollout};
 use super::{
-    ChildKind, DeployedKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
-    ProvisionedOwners, Wanted, names, objects, service_name,
+    ChildKind, DeployedKeys, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey,
+    KeyRecord, Keyring, PlaneSecrets, Provisioned, ProvisionedOwners, names, objects, service_name,
 };
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
@@ -56,7 +56,7 @@ pub(crate) struct Parts {
     /// The authority of the feed, with TLS.
     pub(crate) authority: Option<FeedAuthority>,
     pub(crate) key: watch::Receiver<Option<InstallationKey>>,
-    pub(crate) wanted: watch::Receiver<Wanted>,
+    pub(crate) wanted: watch::Receiver<DesiredInfrastructure>,
     pub(crate) provisioned: watch::Sender<ProvisionedOwners>,
     pub(crate) events: EventBoard,
     pub(crate) metrics: Option<Arc<Metrics>>,
@@ -76,7 +76,7 @@ pub(crate) struct Provisioner {
 #[derive(Default)]
 struct OwnerState {
     /// The need at the last pass.
-    need: Option<Need>,
+    need: Option<InfrastructureNeed>,
     is_due: bool,
     is_running: bool,
     pace: Pace,
@@ -248,7 +248,7 @@ impl Provisioner {
     }
 
     /// The work for an owner; `None` for an owner in its desired state.
-    fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, Unprepared> {
+    fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, PrepareError> {
         let wanted = self.parts.wanted.borrow();
         let (need, is_unwanted) = (wanted.needs.get(owner).cloned(), wanted.is_unwanted(owner));
         drop(wanted);
@@ -262,19 +262,19 @@ impl Provisioner {
         let Some(need) = need else {
             // The need of an owner before its first pass, or with a fault, is unknown.
             let is_unwanted = is_unwanted && !observed.is_empty();
-            let work = Work { uid: None, objects: None, observed, applied };
+            let work = PassInput { uid: None, objects: None, observed, applied };
             return Ok(is_unwanted.then_some(Prepared { work, renewal: None, edition: None }));
         };
         let infrastructure = &*need.infrastructure;
         let Some(key) = self.parts.key.borrow().clone() else {
-            return Err(Unprepared::NoKeyOfPages);
+            return Err(PrepareError::NoKeyOfPages);
         };
         let issued = self.issue(owner, &need)?;
         let renewal = issued.as_ref().and_then(|issued| issued.renewal);
         let (keys, over_at) = self.record(owner, infrastructure, need.keyring.clone()?);
         let renewal = renewal.map(|at| Instant::now() + until(at)).into_iter().chain(over_at).min();
         let edition = issued.as_ref().map(|issued| issued.edition.clone());
-        let material = Material {
+        let material = PlaneSecrets {
             identity: issued.map(|issued| issued.identity),
             diagnostics: key.diagnostics(owner),
             keys,
@@ -290,7 +290,7 @@ impl Provisioner {
             }
         }
         let uid = infrastructure.uid.as_deref().map(str::to_owned);
-        let work = Work { uid, objects: Some(objects), observed, applied };
+        let work = PassInput { uid, objects: Some(objects), observed, applied };
         Ok(Some(Prepared { work, renewal, edition }))
     }
 
@@ -307,7 +307,7 @@ impl Provisioner {
         let deployed = match &rollout {
             None => self.deployed_keys(infrastructure),
             Some(rollout) => {
-                let over_at = self.outlast(owner, rollout);
+                let over_at = self.termination_deadline(owner, rollout);
                 let is_over = over_at.is_some_and(|at| at <= Instant::now());
                 look_again = over_at.filter(|_| !is_over && rollout.may_add_to(&record));
                 DeployedKeys::All(record.deployed(rollout, is_over).clone())
@@ -318,7 +318,7 @@ impl Provisioner {
 
     /// The time at which all Pods of former templates have ended, if no event comes. Terminating Pods are not counted
     /// by a Deployment, and still read.
-    fn outlast(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
+    fn termination_deadline(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
         let state = self.owners.get_mut(owner)?;
         let before = state.settled.filter(|(generation, _)| *generation == rollout.generation);
         state.settled =
@@ -350,13 +350,17 @@ impl Provisioner {
     }
 
     /// The identity of an owner at the feed; `None` for a feed without TLS.
-    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<IssuedIdentity>, Unprepared> {
+    fn issue(
+        &self,
+        owner: &ObjectKey,
+        need: &InfrastructureNeed,
+    ) -> Result<Option<IssuedIdentity>, PrepareError> {
         let installation = &*self.parts.installation;
         if !installation.has_tls() {
             return Ok(None);
         }
         let authority = self.parts.authority.as_ref();
-        let authority = authority.ok_or(Unprepared::NoAuthority)?;
+        let authority = authority.ok_or(PrepareError::NoAuthority)?;
         let planes =
             need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
         // As in publications: a copy of the certificate does not open the feed of the next owner with this name.
@@ -370,7 +374,7 @@ impl Provisioner {
         let identity = identity.and_then(|child| child.identity.as_ref());
         match authority.issue(&owner.name.to_string(), &uris, identity) {
             Ok(identity) => Ok(Some(identity)),
-            Err(IdentityError::Unknown) => Err(Unprepared::UnknownAuthority),
+            Err(IdentityError::Unknown) => Err(PrepareError::UnknownAuthority),
             Err(IdentityError::Issue(error)) => Err(error.into()),
         }
     }
@@ -404,7 +408,7 @@ impl Provisioner {
                 (state.is_due, state.fault) = (true, Some(message));
             }
         }
-        if let Some(PassFault::Foreign { uid, .. }) = fault {
+        if let Some(PassError::Foreign { uid, .. }) = fault {
             tracing::debug!(%owner, uid, "name taken by a foreign object; retrying");
         }
     }
@@ -415,7 +419,7 @@ impl Provisioner {
             return;
         }
         let wanted = self.parts.wanted.borrow();
-        let provisioned = |(owner, need): (&ObjectKey, &Need)| {
+        let provisioned = |(owner, need): (&ObjectKey, &InfrastructureNeed)| {
             let service = (ChildKind::Service, service_name(&need.infrastructure));
             let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
             let child = self.children.get(&service).filter(|child| child.is_owned_by(uid));
@@ -435,7 +439,7 @@ impl Provisioner {
 
 /// The need of an owner cannot be determined. A condition contains the message for its author.
 #[derive(Debug, Error)]
-enum Unprepared {
+enum PrepareError {
     #[error("The key of status pages is still unknown.")]
     NoKeyOfPages,
     #[error("The feed has TLS, and the controller has no authority for certificates.")]
@@ -451,9 +455,9 @@ enum Unprepared {
     Issue(#[from] IssueError),
 }
 
-/// Work that is ready to be done.
+/// A pass that is ready to run.
 struct Prepared {
-    work: Work,
+    work: PassInput,
     renewal: Option<Instant>,
     edition: Option<Edition>,
 }

@@ -4,7 +4,7 @@ use pingsix_translate::crd::ServiceType;
 use serde_json::{Value, json};
 
 use super::Plan;
-use super::addresses::asked_for;
+use super::addresses::requested_address;
 
 /// The Service without metadata.
 pub(super) fn service(plan: &Plan<'_>) -> Value {
@@ -28,7 +28,7 @@ pub(super) fn service(plan: &Plan<'_>) -> Value {
         if let Some(class) = &parameters.load_balancer_class {
             spec["loadBalancerClass"] = json!(class);
         }
-        let asked = asked_for(&plan.infrastructure.addresses);
+        let asked = requested_address(&plan.infrastructure.addresses);
         if let Some(ip) = asked.and_then(|address| address.value.as_deref()) {
             // The judgement comes from the addresses of the Service then.
             spec["loadBalancerIP"] = json!(ip);

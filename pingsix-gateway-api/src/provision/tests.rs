@@ -43,10 +43,10 @@ pub(crate) fn gateway(ports: &[u16]) -> Infrastructure {
     }
 }
 
-pub(crate) fn material(owner: &ObjectKey) -> Material {
+pub(crate) fn material(owner: &ObjectKey) -> PlaneSecrets {
     let text = |what: &str| format!("-- {what} --\n");
     let key = InstallationKey::new(&[7; 32]).unwrap();
-    Material {
+    PlaneSecrets {
         identity: Some(identity(&text("ca"), &text("certificate"), &text("key"))),
         diagnostics: key.diagnostics(owner),
         keys: KeyRecord::default(),
@@ -54,9 +54,9 @@ pub(crate) fn material(owner: &ObjectKey) -> Material {
 }
 
 /// Processes are to have these keys, and have all of them.
-fn with_keys(material: Material, keys: &[&str]) -> Material {
+fn with_keys(material: PlaneSecrets, keys: &[&str]) -> PlaneSecrets {
     let keyring = Keyring(keys.iter().map(|key| (*key).to_owned()).collect());
-    Material { keys: KeyRecord { edition: 1, deployed: keyring.clone(), keyring }, ..material }
+    PlaneSecrets { keys: KeyRecord { edition: 1, deployed: keyring.clone(), keyring }, ..material }
 }
 
 fn identity(ca: &str, certificate: &str, key: &str) -> FeedIdentity {
@@ -191,7 +191,7 @@ fn an_ingress_class_with_a_feed_without_tls_becomes_this() {
         ..gateway(&[])
     };
     let installation = Installation { feed: vec!["http://10.0.0.1:2379".to_owned()], ..installation() };
-    let material = Material { identity: None, ..material(&infrastructure.owner) };
+    let material = PlaneSecrets { identity: None, ..material(&infrastructure.owner) };
     is_golden("ingress_class", &objects(&infrastructure, &installation, &material).unwrap());
 }
 
@@ -246,7 +246,7 @@ fn another_port_changes_no_other_container() {
 fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
     let infrastructure = gateway(&[80, 443]);
     let usual = material(&infrastructure.owner);
-    let template = |material: &Material| {
+    let template = |material: &PlaneSecrets| {
         let objects = objects(&infrastructure, &installation(), material).unwrap();
         of_kind(&objects, ChildKind::Deployment)["spec"]["template"].clone()
     };

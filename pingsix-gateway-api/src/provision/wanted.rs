@@ -9,35 +9,35 @@ use pingsix_translate::status::Address;
 
 use super::{DeployedKeys, Keyring, KeyringFault};
 
-/// The wanted infrastructure of an owner.
+/// The desired infrastructure of an owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Need {
+pub struct InfrastructureNeed {
     /// The infrastructure from the translation.
     pub infrastructure: Arc<Infrastructure>,
-    /// The keys that its processes are to be given, or why there are none.
+    /// The keys for its processes, or the reason for their absence.
     pub keyring: Result<Keyring, KeyringFault>,
 }
 
-/// The wanted infrastructure, by owner.
+/// The desired infrastructure, by owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Wanted {
+pub struct DesiredInfrastructure {
     /// The needs by owner.
-    pub needs: BTreeMap<ObjectKey, Need>,
-    /// Of whom it cannot be said what has to run, because something is wrong with what says so: whatever runs for them stays.
+    pub needs: BTreeMap<ObjectKey, InfrastructureNeed>,
+    /// Owners whose need is unknown, because their parameters are faulty. Their processes stay.
     pub unclear: BTreeSet<ObjectKey>,
-    /// Whether the needs are complete: other processes are deleted.
+    /// Whether the needs are complete. Processes of all other owners are then deleted.
     pub is_complete: bool,
-    /// Whether not all owners are seen, and somebody else may serve the others: then what runs is taken away from those alone
-    /// that are [dismissed](Self::dismiss).
+    /// Whether the controller sees only some owners. Other controllers may serve the rest, so only processes of
+    /// [dismissed](Self::dismiss) owners are deleted.
     pub is_partial: bool,
-    /// Owners that are seen and need nothing; counted only when [others are not](Self::is_partial).
+    /// Visible owners without a need; recorded only if the set is [partial](Self::is_partial).
     pub dismissed: BTreeSet<ObjectKey>,
 }
 
-impl Wanted {
-    /// Something has to run for an owner from now on. Returns whether that changes anything.
-    pub fn set(&mut self, owner: ObjectKey, need: Need) -> bool {
+impl DesiredInfrastructure {
+    /// Sets the need of an owner. Returns whether that is a change.
+    pub fn set(&mut self, owner: ObjectKey, need: InfrastructureNeed) -> bool {
         self.unclear.remove(&owner);
         self.dismissed.remove(&owner);
         if self.needs.get(&owner) == Some(&need) {
@@ -47,10 +47,10 @@ impl Wanted {
         true
     }
 
-    /// An owner is not seen any more. Returns whether that changes anything.
+    /// Removes an owner that is no longer visible. Returns whether that is a change.
     pub fn remove(&mut self, owner: &ObjectKey) -> bool {
-        let was_said = self.unclear.remove(owner) | self.dismissed.remove(owner);
-        self.needs.remove(owner).is_some() || was_said
+        let was_known = self.unclear.remove(owner) | self.dismissed.remove(owner);
+        self.needs.remove(owner).is_some() || was_known
     }
 
     /// Sets that an existing owner needs no processes. Returns whether that is a change.
@@ -70,8 +70,8 @@ impl Wanted {
 
     /// Whether the processes of an owner are to be deleted.
     pub fn is_unwanted(&self, owner: &ObjectKey) -> bool {
-        let is_said = self.needs.contains_key(owner) || self.unclear.contains(owner);
-        self.is_complete && !is_said && (!self.is_partial || self.dismissed.contains(owner))
+        let is_known = self.needs.contains_key(owner) || self.unclear.contains(owner);
+        self.is_complete && !is_known && (!self.is_partial || self.dismissed.contains(owner))
     }
 
     /// Sets that the needs are complete. Returns whether that is a change.
@@ -86,7 +86,7 @@ impl Wanted {
 pub struct Provisioned {
     /// The addresses of its Service; none before they are assigned.
     pub addresses: Vec<Address>,
-    /// Why not everything is as it should be, one or more full sentences. The replica that leads alone knows.
+    /// The reason for a difference from the desired state, in full sentences. Only the leader knows the reason.
     pub fault: Option<String>,
     /// The keys that its processes have.
     pub keys: DeployedKeys,
@@ -103,10 +103,11 @@ mod tests {
     use crate::provision::tests::gateway;
 
     #[test]
-    fn what_runs_is_taken_away_from_those_who_are_known_to_need_nothing() {
+    fn processes_of_owners_without_a_need_are_unwanted() {
         let owner = ObjectKey::new(Kind::Gateway, "infra", "web");
-        let need = Need { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
-        let mut wanted = Wanted::default();
+        let need =
+            InfrastructureNeed { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
+        let mut wanted = DesiredInfrastructure::default();
         assert!(!wanted.is_unwanted(&owner), "not everything is known");
         assert!(wanted.complete() && wanted.is_unwanted(&owner));
         assert!(wanted.set(owner.clone(), need.clone()) && !wanted.is_unwanted(&owner));
@@ -117,10 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_see_all_takes_nothing_from_those_it_does_not_see() {
+    fn a_partial_view_keeps_processes_of_invisible_owners() {
         let owner = ObjectKey::new(Kind::Gateway, "infra", "web");
-        let need = Need { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
-        let mut wanted = Wanted { is_complete: true, is_partial: true, ..Wanted::default() };
+        let need =
+            InfrastructureNeed { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
+        let mut wanted =
+            DesiredInfrastructure { is_complete: true, is_partial: true, ..DesiredInfrastructure::default() };
         assert!(!wanted.is_unwanted(&owner), "somebody else may serve it");
         assert!(
             wanted.set(owner.clone(), need.clone()) && wanted.dismiss(&owner) && wanted.is_unwanted(&owner)
@@ -132,6 +135,9 @@ mod tests {
             wanted.dismiss(&owner) && wanted.remove(&owner) && !wanted.is_unwanted(&owner),
             "it is not seen"
         );
-        assert_eq!(wanted, Wanted { is_complete: true, is_partial: true, ..Wanted::default() });
+        assert_eq!(
+            wanted,
+            DesiredInfrastructure { is_complete: true, is_partial: true, ..DesiredInfrastructure::default() }
+        );
     }
 }

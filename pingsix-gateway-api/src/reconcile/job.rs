@@ -1,8 +1,8 @@
 //! A translation, independent of later changes.
 //!
-//! A [`Job`] holds all inputs: an immutable snapshot, and the caches of the owner's last translation. So it can run
-//! on any thread, while other changes arrive. [`Reconciler::prepare`] creates it, and [`Reconciler::finish`] records
-//! its result.
+//! A [`Job`] holds all inputs: an immutable snapshot, and the caches of the owner's last translation. A job therefore
+//! runs on any thread, while other changes arrive. [`Reconciler::prepare`] creates the job, and [`Reconciler::finish`]
+//! records its result.
 //!
 //! [`Reconciler::prepare`]: super::Reconciler::prepare
 //! [`Reconciler::finish`]: super::Reconciler::finish
@@ -45,32 +45,32 @@ pub(crate) struct Job {
 
 /// The result of a job.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct JobResult {
     pub(super) owner: ObjectKey,
     pub(super) number: DraftNumber,
     pub(super) trial: Option<Trial>,
     pub(super) cache: OwnerCache,
     pub(super) awaited: BTreeSet<ObjectKey>,
-    pub(super) made: Made,
-    pub(super) bridged: Bridged,
+    pub(super) output: JobOutput,
+    pub(super) bridged: BridgeOutput,
 }
 
-/// The translated or withdrawn owner.
+/// The output of a job, by its purpose.
 #[derive(Debug)]
-pub(super) enum Made {
+pub(super) enum JobOutput {
     /// The trial, for the data planes of the owner.
     Trial(BTreeMap<DataPlaneKey, DataPlane>),
     /// A trial that cannot be published.
-    Nothing,
+    UnusableTrial,
     /// The parameters cannot be used, so the previous publication stays.
     Kept(Box<Verdicts>),
-    /// The translation, apart from the parts in [`Done::bridged`].
-    All(Box<Translation>),
+    /// The translation, apart from the parts in [`JobResult::bridged`].
+    Translation(Box<Translation>),
 }
 
-/// The publications, in the order of the data planes.
+/// The results of the bridge, in the order of the data planes.
 #[derive(Debug, Default)]
-pub(super) struct Bridged {
+pub(super) struct BridgeOutput {
     pub(super) publications: Vec<Publication>,
     pub(super) unpublished: Vec<(DataPlaneKey, BridgeError)>,
     pub(super) problems: Vec<Problem>,
@@ -83,7 +83,7 @@ impl Job {
     }
 
     /// Runs the translation.
-    pub(crate) fn run(self) -> Done {
+    pub(crate) fn run(self) -> JobResult {
         let Self { owner, draft, options, before, mut cache, now, awaited } = self;
         let Draft { snapshot, number, trial } = draft;
         let translator = cache.translator.get_or_insert_with(|| Translator::new((*options).clone()));
@@ -91,33 +91,33 @@ impl Job {
             OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
             OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
         };
-        let mut bridged = Bridged::default();
-        let made = match (&trial, translation.has_unusable_parameters) {
-            (Some(_), true) => Made::Nothing,
+        let mut bridged = BridgeOutput::default();
+        let output = match (&trial, translation.has_unusable_parameters) {
+            (Some(_), true) => JobOutput::UnusableTrial,
             (Some(_), false) => {
                 let mut planes = translation.data_planes;
                 planes.retain(|key, _| before.contains_key(key));
                 bridged.planes(&planes, &mut cache, &options);
                 // A trial reports no problems.
                 bridged.problems.clear();
-                Made::Trial(planes)
+                JobOutput::Trial(planes)
             }
             (None, true) => {
                 // A trial may equal the last publication.
                 bridged.planes(&before, &mut cache, &options);
                 bridged.problems.clear();
-                Made::Kept(Box::new(translation.verdicts))
+                JobOutput::Kept(Box::new(translation.verdicts))
             }
             (None, false) => {
                 bridged.all(&translation, &mut cache, &options, now);
-                Made::All(Box::new(translation))
+                JobOutput::Translation(Box::new(translation))
             }
         };
-        Done { owner, number, trial, cache, awaited, made, bridged }
+        JobResult { owner, number, trial, cache, awaited, output, bridged }
     }
 }
 
-impl Bridged {
+impl BridgeOutput {
     fn all(&mut self, translation: &Translation, cache: &mut OwnerCache, options: &Options, now: Timestamp) {
         let Translation { data_planes, stream_planes, verdicts, .. } = translation;
         self.problems.clone_from(&verdicts.problems);

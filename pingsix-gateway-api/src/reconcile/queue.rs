@@ -348,7 +348,7 @@ mod tests {
         assert_eq!((queue.next_due(), queue.next_turn(Capacity::Any)), (Some(rested), Some(rested)));
         assert_eq!(queue.next_turn(Capacity::LightOnly), None, "waiting makes nobody light");
         assert_eq!(queue.turn(rested, Capacity::Any).unwrap().owner, owner("heavy"));
-        // Its debt is paid when it has had four times as long; whoever becomes due after that goes after it.
+        // The owner has paid its debt after four times its run time. Owners that become due later come after it.
         let late = now + 8 * second;
         queue.push(owner("before"), late - second);
         queue.push(owner("after"), late + second);

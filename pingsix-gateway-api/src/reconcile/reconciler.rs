@@ -12,8 +12,8 @@ use pingsix_translate::status::{GatewayClassVerdict, judge_gateway_class, judge_
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options};
 use tokio::time::Instant;
 
-use super::owned::Owned;
-use super::turn::{Prepared, ReconcileOutcome};
+use super::owner_entry::OwnerEntry;
+use super::turn::{NextStep, ReconcileOutcome};
 use super::verdicts::OwnerIndex;
 use crate::acceptance::Findings;
 use crate::world::{Effects, Event, World};
@@ -24,7 +24,7 @@ pub struct Reconciler {
     pub(super) world: World,
     pub(super) options: Arc<Options>,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
-    pub(super) owners: BTreeMap<ObjectKey, Owned>,
+    pub(super) owners: BTreeMap<ObjectKey, OwnerEntry>,
     pub(super) owner_index: OwnerIndex,
     /// Referenced objects whose existence is known.
     pub(super) answered: BTreeSet<ObjectKey>,
@@ -52,10 +52,10 @@ impl Reconciler {
     /// Reconsiders an owner.
     pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> ReconcileOutcome {
         match self.prepare(owner, now) {
-            Prepared::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
-            Prepared::Waiting(missing) => ReconcileOutcome::Waiting(missing),
+            NextStep::Withdrawn(reconciled) => ReconcileOutcome::Withdrawn(reconciled),
+            NextStep::Waiting(missing) => ReconcileOutcome::Waiting(missing),
             // The call is synchronous, so the job cannot be outdated.
-            Prepared::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
+            NextStep::Job(job) => ReconcileOutcome::Current(self.finish(job.run()).unwrap_or_default()),
         }
     }
 
@@ -78,7 +78,8 @@ impl Reconciler {
         if !was_complete && self.world.is_complete(kind) {
             // A list answers for every object of its kind at once.
             let awaits = |key: &ObjectKey| key.kind == kind && !self.answered.contains(key);
-            let waiting = self.owners.iter().filter(|(_, owned)| owned.referenced.iter().any(awaits));
+            let waiting =
+                self.owners.iter().filter(|(_, owner_entry)| owner_entry.referenced.iter().any(awaits));
             effects.owners.extend(waiting.map(|(owner, _)| owner.clone()));
         }
         effects
@@ -104,8 +105,8 @@ impl Reconciler {
 
     fn judge_classes(&mut self, effects: Effects) -> Effects {
         for owner in &effects.owners {
-            if let Some(made) = self.owners.get_mut(owner) {
-                let changed = &mut made.changed;
+            if let Some(entry) = self.owners.get_mut(owner) {
+                let changed = &mut entry.changed;
                 changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
                 changed.sliced.extend(effects.sliced.iter().cloned());
             }
@@ -124,7 +125,7 @@ impl Reconciler {
     }
 
     /// Applies the findings of other replicas. Returns the owners that they concern.
-    pub fn learn(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
+    pub fn apply_findings(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
         let before = std::mem::replace(&mut self.findings, findings);
         let owners: BTreeSet<&ObjectKey> =
             before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();
@@ -173,16 +174,16 @@ impl Reconciler {
 
     /// The Secrets and ConfigMaps to watch: the references of our owners.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
-        self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
+        self.owners.values().flat_map(|entry| &entry.referenced).cloned().collect()
     }
 
     /// Records the addresses of an owner's data planes, which no backend may have. Returns whether they changed, so
     /// that the owner has to be reconciled.
     pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<SocketAddr>) -> bool {
-        let Some(made) = self.owners.get_mut(owner) else { return false };
-        let is_other = !made.own_addresses.keys().eq(&addresses);
+        let Some(entry) = self.owners.get_mut(owner) else { return false };
+        let is_other = !entry.own_addresses.keys().eq(&addresses);
         if is_other {
-            made.own_addresses = addresses.into_iter().map(|address| (address, ())).collect();
+            entry.own_addresses = addresses.into_iter().map(|address| (address, ())).collect();
         }
         is_other
     }
@@ -191,7 +192,8 @@ impl Reconciler {
     /// API server answers. Callers repeat this about every second. Returns the owners to reconcile.
     pub fn end_waits(&mut self, now: Instant, is_answering: bool) -> BTreeSet<ObjectKey> {
         let owners = self.owners.iter_mut();
-        let ended = owners.filter_map(|(owner, made)| made.waits.beat(now, is_answering).then_some(owner));
+        let ended =
+            owners.filter_map(|(owner, entry)| entry.waits.expire(now, is_answering).then_some(owner));
         ended.cloned().collect()
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waits::ANSWER_TIMEOUT;
-use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
+use super::{Job, NextStep, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
 mod backend_policies;
@@ -78,11 +78,11 @@ impl Follower {
             return;
         }
         match self.reconciler.prepare(&owner, Timestamp::UNIX_EPOCH) {
-            Prepared::Job(job) => {
+            NextStep::Job(job) => {
                 jobs.insert(owner, (job, false));
             }
-            Prepared::Waiting(missing) => self.note_awaited(&owner, &missing),
-            Prepared::Withdrawn(reconciled) => {
+            NextStep::Waiting(missing) => self.note_awaited(&owner, &missing),
+            NextStep::Withdrawn(reconciled) => {
                 self.note_awaited(&owner, &reconciled.awaited);
                 self.take(reconciled);
             }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pingsix_translate::status::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
 use pingsix_translate::{Change, ObjectKey, SharedMap};
 
-/// The owners that speak of each object: of a route or a policy several may; of a Gateway, a ListenerSet or an Ingress one
-/// does at a time, or two while it moves.
+/// The owners with a verdict on each object. A route or a policy may have several owners. A Gateway, a ListenerSet or an
+/// Ingress has one, or two while the object moves.
 #[derive(Debug, Default)]
 pub(super) struct OwnerIndex {
     owners: BTreeMap<Arc<ObjectKey>, Owners>,
 }
 
-/// The owners that speak of an object, of which most have one.
+/// The owners with a verdict on an object. Most objects have one owner.
 #[derive(Debug)]
 enum Owners {
     One(Arc<ObjectKey>),

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 /// ([`WatchOptions::request_timeout`](crate::watch::WatchOptions::request_timeout)), and is repeated once.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The objects of one owner that refer to something about which there is no answer, and how far their patience has come.
+/// The objects of one owner with references that the API server has not answered, each with the time limit of its wait.
 #[derive(Debug, Default)]
 pub(super) struct Waits(BTreeMap<ObjectKey, Wait>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// Since the last [`Waits::beat`].
+    /// Since the last [`Waits::expire`].
     New,
     Until(Instant),
     /// The wait has ended until all references are answered. A further reference does not renew the wait.
@@ -24,7 +24,7 @@ enum Wait {
 }
 
 impl Waits {
-    /// These objects lack an answer, and no others. Returns those that wait for it.
+    /// Sets the objects with unanswered references. Returns the objects that still wait.
     pub(super) fn set(&mut self, lacking: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         self.0.retain(|object, _| lacking.contains(object));
         let mut waiting = lacking;
@@ -32,13 +32,14 @@ impl Waits {
         waiting
     }
 
-    /// Waits no longer for what these objects lack.
+    /// Ends the waits of these objects.
     pub(super) fn end(&mut self, lacking: BTreeSet<ObjectKey>) {
         self.0 = lacking.into_iter().map(|object| (object, Wait::Over)).collect();
     }
 
-    /// Ends the waits for which it is time. Patience counts while the API server answers. Returns whether any has ended.
-    pub(super) fn beat(&mut self, now: Instant, is_answering: bool) -> bool {
+    /// Ends the waits that have reached their time limit. The time limit starts again while the API server does not answer.
+    /// Returns whether any wait has ended.
+    pub(super) fn expire(&mut self, now: Instant, is_answering: bool) -> bool {
         let mut has_ended = false;
         for wait in self.0.values_mut() {
             match *wait {
@@ -66,17 +67,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn patience_is_not_renewed_by_whatever_else_an_object_refers_to() {
+    async fn a_further_reference_does_not_renew_a_wait() {
         let (mut waits, now) = (Waits::default(), Instant::now());
         assert_eq!(waits.set(set(&["a"])), set(&["a"]));
-        assert!(!waits.beat(now, true));
+        assert!(!waits.expire(now, true));
         let later = now + ANSWER_TIMEOUT / 2;
         assert_eq!(waits.set(set(&["a", "b"])), set(&["a", "b"]));
-        assert!(!waits.beat(later, true));
-        assert!(waits.beat(now + ANSWER_TIMEOUT, true));
-        // Another name that is not answered makes no difference to the one, and the other has its own time.
+        assert!(!waits.expire(later, true));
+        assert!(waits.expire(now + ANSWER_TIMEOUT, true));
+        // A further unanswered name of another object does not extend the first wait.
         assert_eq!(waits.set(set(&["a", "b"])), set(&["b"]));
-        assert!(waits.beat(later + ANSWER_TIMEOUT, true));
+        assert!(waits.expire(later + ANSWER_TIMEOUT, true));
         assert_eq!(waits.set(set(&["a", "b"])), set(&[]));
         // All is answered; then it waits anew.
         waits.set(set(&["b"]));
@@ -88,10 +89,10 @@ mod tests {
         let (mut waits, now) = (Waits::default(), Instant::now());
         waits.set(set(&["a"]));
         for away in 0..100 {
-            assert!(!waits.beat(now + ANSWER_TIMEOUT * away, false));
+            assert!(!waits.expire(now + ANSWER_TIMEOUT * away, false));
         }
         // The API server was silent for 99 times as long.
         let back = now + ANSWER_TIMEOUT * 99;
-        assert!(!waits.beat(back + ANSWER_TIMEOUT / 2, true) && waits.beat(back + ANSWER_TIMEOUT, true));
+        assert!(!waits.expire(back + ANSWER_TIMEOUT / 2, true) && waits.expire(back + ANSWER_TIMEOUT, true));
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct Membership {
     /// The last observed record of this replica.
     own_record: String,
     /// The number of our own observed renewals, and the time of the last one.
-    beats: u64,
-    beat: Option<Instant>,
+    renewals: u64,
+    last_renewal: Option<Instant>,
     others: BTreeMap<String, Other>,
 }
 
@@ -36,7 +36,7 @@ struct Other {
     record: Option<Record>,
     last_renewal: Instant,
     /// The number of our own observed renewals at that time.
-    beats: u64,
+    renewals: u64,
     /// Whether the replica has renewed since our first observation.
     is_live: bool,
 }
@@ -54,7 +54,7 @@ pub(super) struct MembershipChange {
 
 impl Membership {
     pub(super) const fn new(own: String) -> Self {
-        Self { own, own_record: String::new(), beats: 0, beat: None, others: BTreeMap::new() }
+        Self { own, own_record: String::new(), renewals: 0, last_renewal: None, others: BTreeMap::new() }
     }
 
     /// Applies the annotations of the Lease.
@@ -69,9 +69,9 @@ impl Membership {
         {
             self.own_record = (*text).clone();
             // A record also changes with its readers, which is no renewal.
-            if self.beat.is_none_or(|beat| now.duration_since(beat) >= RENEW / 2) {
-                self.beats += 1;
-                self.beat = Some(now);
+            if self.last_renewal.is_none_or(|last| now.duration_since(last) >= RENEW / 2) {
+                self.renewals += 1;
+                self.last_renewal = Some(now);
             }
         }
         self.others.retain(|name, _| records.contains_key(&**name));
@@ -93,7 +93,8 @@ impl Membership {
             // The findings of the replica count from now on.
             change.is_change |= known.is_some_and(|known| !known.is_live);
             let is_live = known.is_some();
-            let other = Other { text: text.clone(), record, last_renewal: now, beats: self.beats, is_live };
+            let other =
+                Other { text: text.clone(), record, last_renewal: now, renewals: self.renewals, is_live };
             self.others.insert(name.to_owned(), other);
         }
         change.is_change |= present != self.present_names();
@@ -101,7 +102,7 @@ impl Membership {
     }
 
     fn is_present(&self, other: &Other) -> bool {
-        self.beats.saturating_sub(other.beats) < SILENT
+        self.renewals.saturating_sub(other.renewals) < SILENT
     }
 
     fn present_names(&self) -> Vec<String> {
@@ -130,13 +131,13 @@ impl Membership {
     /// Replicas that have been gone for so long that their records have no use.
     pub(super) fn forgotten(&self) -> Vec<String> {
         let forgotten =
-            self.others.iter().filter(|(_, other)| self.beats.saturating_sub(other.beats) >= FORGOTTEN);
+            self.others.iter().filter(|(_, other)| self.renewals.saturating_sub(other.renewals) >= FORGOTTEN);
         forgotten.map(|(name, _)| name.clone()).collect()
     }
 
     /// Whether enough time has passed to exclude any other replica.
     pub(super) fn is_alone(&self) -> bool {
-        self.beats >= 2 && !self.others.values().any(|other| other.is_live)
+        self.renewals >= 2 && !self.others.values().any(|other| other.is_live)
     }
 }
 

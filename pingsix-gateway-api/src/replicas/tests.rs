@@ -87,8 +87,8 @@ impl Running {
     fn start(api: &ApiServer, pod: &str, leadership: &Leadership) -> Self {
         let (feed, stop) = (Arc::<Readers>::default(), CancellationToken::new());
         let replicas = Replicas::new(api.client(), &lease(pod));
-        let router = SinkRouter::from(Arc::clone(&feed)).led_by(leadership);
-        let router = Arc::new(router.among(Some(replicas.clone())));
+        let router = SinkRouter::from(Arc::clone(&feed)).with_leadership(leadership);
+        let router = Arc::new(router.with_replicas(Some(replicas.clone())));
         let task = tokio::spawn(Arc::clone(&router).exchange_readers(stop.clone()));
         Self { feed, router, replicas, stop, task }
     }
@@ -308,8 +308,8 @@ async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
     let with = |pod: &str, ahead: jiff::SignedDuration| {
         let clock = crate::clock::Clock::new(move || jiff::Timestamp::now() + ahead);
         let replicas = Replicas::new(api.client(), &LeaseOptions { clock, ..lease(pod) });
-        let router = SinkRouter::from(Arc::<Readers>::default()).led_by(&nobody());
-        let router = Arc::new(router.among(Some(replicas.clone())));
+        let router = SinkRouter::from(Arc::<Readers>::default()).with_leadership(&nobody());
+        let router = Arc::new(router.with_replicas(Some(replicas.clone())));
         tokio::spawn(router.exchange_readers(CancellationToken::new()));
         replicas
     };

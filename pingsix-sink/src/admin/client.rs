@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::listed::ListedResource;
 use super::tls::{Tls, TlsCredentials};
 use super::{AdminError, AdminUrl};
+use crate::backoff::Backoff;
 use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
@@ -27,7 +28,7 @@ const RESPONSE_LIMIT: usize = 32 * 1024 * 1024;
 /// Attempts of a write that conflicts with other writers.
 const MAX_ATTEMPTS: u32 = 10;
 
-const FIRST_DELAY: Duration = Duration::from_millis(20);
+const FIRST_DELAY: Duration = Duration::from_millis(40);
 const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// Message of PingSIX for a resource that cannot be deleted because another refers to it
@@ -144,7 +145,7 @@ impl Client {
     /// Writes a document.
     pub(super) async fn put(&self, sent: &Document) -> Result<PutOutcome, AdminError> {
         let request = || format!("PUT {}", sent.key);
-        let mut backoff = RetryBackoff::default();
+        let mut conflicts = Conflicts::new();
         loop {
             let answer = self.send(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
             match answer.status {
@@ -155,7 +156,7 @@ impl Client {
                         .map(PutOutcome::Committed)
                         .ok_or_else(|| AdminError::UnexpectedResponse { request: request() });
                 }
-                StatusCode::CONFLICT => backoff.wait(request).await?,
+                StatusCode::CONFLICT => conflicts.pause(request).await?,
                 StatusCode::BAD_REQUEST => return Ok(PutOutcome::Refused(answer.text())),
                 status => return Err(AdminError::Status { request: request(), status }),
             }
@@ -165,7 +166,7 @@ impl Client {
     /// Deletes a resource.
     pub(super) async fn delete(&self, key: &Key) -> Result<DeleteOutcome, AdminError> {
         let request = || format!("DELETE {key}");
-        let mut backoff = RetryBackoff::default();
+        let mut conflicts = Conflicts::new();
         loop {
             let answer = self.send(Method::DELETE, key.as_str(), None).await?;
             match answer.status {
@@ -176,7 +177,7 @@ impl Client {
                 StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED_MESSAGE) => {
                     return Ok(DeleteOutcome::StillReferenced);
                 }
-                StatusCode::CONFLICT => backoff.wait(request).await?,
+                StatusCode::CONFLICT => conflicts.pause(request).await?,
                 status => return Err(AdminError::Status { request: request(), status }),
             }
         }
@@ -237,21 +238,24 @@ impl UnexpectedResponse {
     }
 }
 
-/// Random delays that grow exponentially.
-#[derive(Default)]
-struct RetryBackoff {
+/// The conflicts of a write with other writers, up to a limit of attempts.
+struct Conflicts {
     attempts: u32,
+    backoff: Backoff,
 }
 
-impl RetryBackoff {
-    async fn wait(&mut self, request: impl FnOnce() -> String) -> Result<(), AdminError> {
+impl Conflicts {
+    fn new() -> Self {
+        Self { attempts: 0, backoff: Backoff::new(FIRST_DELAY, MAX_DELAY) }
+    }
+
+    /// Waits before the next attempt.
+    async fn pause(&mut self, request: impl FnOnce() -> String) -> Result<(), AdminError> {
         self.attempts += 1;
         if self.attempts >= MAX_ATTEMPTS {
             return Err(AdminError::Contended { request: request() });
         }
-        let ceiling = FIRST_DELAY.saturating_mul(1 << self.attempts.min(16)).min(MAX_DELAY);
-        // The random delay separates two writers that conflicted.
-        tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
+        self.backoff.pause().await;
         Ok(())
     }
 }

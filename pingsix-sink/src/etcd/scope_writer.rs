@@ -17,7 +17,6 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use tonic::Streaming;
 
-use super::backoff::Backoff;
 use super::batch::{Batch, Limits, check, claim, take_fence};
 use super::client::Client;
 use super::drift::Drift;
@@ -26,6 +25,7 @@ use super::fence::{FENCE, Term};
 use super::mark::Mark;
 use super::scope_state::ScopeState;
 use super::{GUARD, PUBLISHER};
+use crate::backoff::Backoff;
 use crate::desired::{Desired, DocumentSet, LIST_LIMIT, Scope};
 use crate::document::InvalidKey;
 use crate::error::SinkError;

@@ -10,7 +10,7 @@ use super::protocol::{Protocol, TlsMode};
 use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
 use super::{Overlap, stream};
 use crate::model::{
-    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limit, ObjectKey, Options, Reason, Refusal, RouteKind,
+    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limitation, ObjectKey, Options, Reason, Refusal, RouteKind,
 };
 use crate::references::{Certificate, References};
 use crate::snapshot::{ExtraListenerFields, GatewaySpec};
@@ -40,7 +40,7 @@ pub(crate) struct Listener {
     pub(crate) unresolved: Vec<Refusal>,
     /// Differences between the served listener and its spec; empty for a listener that is not served. Lowering adds
     /// to it.
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limitations: Vec<Limitation>,
     /// The listeners with shared hosts.
     pub(crate) overlap: Option<Overlap>,
     /// Kinds of routes that may attach.
@@ -104,7 +104,7 @@ impl Listener {
             tls_mode,
             state: _,
             unresolved: _,
-            limits: _,
+            limitations: _,
             overlap: _,
             supported_kinds,
             namespaces,
@@ -197,7 +197,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         tls_mode,
         state,
         unresolved,
-        limits: limit_options(written, at).into_iter().collect(),
+        limitations: options_limitation(written, at).into_iter().collect(),
         overlap: None,
         supported_kinds,
         namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
@@ -265,10 +265,10 @@ fn refuse_filters(extra: &ExtraListenerFields, at: &FieldPath) -> Option<Refusal
 }
 
 /// Names the ignored options of TLS.
-fn limit_options(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limit> {
+fn options_limitation(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limitation> {
     let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
     let keys: Vec<&str> = options.keys().map(String::as_str).collect();
-    Some(Limit::new(
+    Some(Limitation::new(
         at.child("tls").child("options"),
         format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
     ))

@@ -135,10 +135,10 @@ pub(crate) fn judge_listeners(
     mark_overlaps(&mut all);
     for listener in &mut all {
         if listener.is_served() {
-            let limits = listener.certificate_limits();
-            listener.limits.extend(limits);
+            let limitations = listener.certificate_limitations();
+            listener.limitations.extend(limitations);
         } else {
-            listener.limits.clear();
+            listener.limitations.clear();
         }
     }
     for listener in &all {

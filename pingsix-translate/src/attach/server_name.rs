@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Listener, ListenerState, Protocol};
-use crate::model::{Hostname, Limit};
+use crate::model::{Hostname, Limitation};
 use crate::references::Certificate;
 
 /// The server name in a TLS handshake. Displays as PingSIX writes it.
@@ -54,8 +54,8 @@ impl Listener {
         shown
     }
 
-    /// The limits for certificates that clients see in part or not at all.
-    pub(super) fn certificate_limits(&self) -> Vec<Limit> {
+    /// The limitations for certificates that clients see in part or not at all.
+    pub(super) fn certificate_limitations(&self) -> Vec<Limitation> {
         if self.protocol == Some(Protocol::Tls) {
             // The stream proxy terminates TLS here, with whole chains and all certificates.
             return Vec::new();
@@ -68,10 +68,10 @@ impl Listener {
         &self,
         certificate: &Certificate,
         shown_for: &BTreeSet<ServerName>,
-    ) -> Option<Limit> {
+    ) -> Option<Limitation> {
         let secret = &certificate.secret;
         let message = if !shown_for.is_empty() {
-            return certificate.chain_limit();
+            return certificate.chain_limitation();
         } else if names_within(certificate, self.hostname.as_ref()).next().is_none() {
             format!(
                 "The certificate of Secret {secret} is not shown, because it is for no name within the hostname of \
@@ -83,7 +83,7 @@ impl Listener {
                  too."
             )
         };
-        Some(Limit::new(certificate.at.clone(), message))
+        Some(Limitation::new(certificate.at.clone(), message))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::normalise::{BackendPort, BackendRef, Route, Rule, TimeoutsAndRetries};
 use crate::packed::pack;
-use crate::policy::{Demand, RoutePolicies, RuleChains, TrafficDemand, TrafficSettings};
+use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
 use crate::references::References;
 use crate::snapshot::ServicePort;
 use thin_vec::ThinVec;
@@ -154,7 +154,7 @@ pub(crate) struct ResolvedRule {
     /// The policies that count for its backends.
     pub(crate) policies: ThinVec<PolicyUse>,
     /// The inherited policies of its requests.
-    pub(crate) chains: RuleChains,
+    pub(crate) chains: ListenerChains,
 }
 
 impl ResolvedRule {
@@ -257,7 +257,7 @@ impl References<'_> {
             unresolved: unresolved.into(),
             refused: refused.into(),
             policies: used.into(),
-            chains: RuleChains::default(),
+            chains: ListenerChains::default(),
         }
     }
 
@@ -282,26 +282,26 @@ impl References<'_> {
             policy: policy.clone(),
             outcome: Err(Refusal::new(at(), Reason::UnsupportedValue, message)),
         };
-        match policies.demand(&service, service_port.name.as_deref()) {
+        match policies.tls(&service, service_port.name.as_deref()) {
             None => {}
-            Some(Demand { policy, tls: Ok(hostname) }) => {
+            Some(TlsRequirement { policy, tls: Ok(hostname) }) => {
                 (usage.host, usage.tls) = (None, Some(hostname.clone()));
                 used.push(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
             }
-            Some(Demand { policy, tls: Err(message) }) => {
+            Some(TlsRequirement { policy, tls: Err(message) }) => {
                 used.push(denied(policy, message));
                 return Ok(Resolved { to: Destination::Denied, policies: used });
             }
         }
         match policies.traffic(&service, service_port.name.as_deref(), usage.tls.is_some()) {
             None => {}
-            Some(TrafficDemand { policy, settings: Ok(settings) }) => {
+            Some(TrafficRequirement { policy, settings: Ok(settings) }) => {
                 // Without a setting, the upstream is the same as without the policy.
                 usage.settings =
                     Some(settings.clone()).filter(|settings| **settings != TrafficSettings::default());
                 used.push(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
             }
-            Some(TrafficDemand { policy, settings: Err(message) }) => {
+            Some(TrafficRequirement { policy, settings: Err(message) }) => {
                 used.push(denied(policy, message));
                 return Ok(Resolved { to: Destination::Denied, policies: used });
             }

@@ -102,8 +102,8 @@ pub struct PingsixProxySpec {
     #[garde(dive)]
     pub ingress: Option<IngressSettings>,
 
-    /// Metrics, access logs, request ids and response headers of data planes. Each of its fields overrides that of the
-    /// class as a whole.
+    /// Metrics, access logs, request ids and response headers of data planes. Each field of a Gateway's
+    /// telemetry replaces the same field of its class as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub telemetry: Option<Telemetry>,

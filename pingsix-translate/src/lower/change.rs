@@ -36,7 +36,7 @@ use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Problem, Refusal};
 use crate::packed::pack;
 use crate::pingsix;
-use crate::policy::Chain;
+use crate::policy::PolicyChain;
 
 /// The data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ struct Work {
     /// Upstreams with more or fewer uses than before.
     used: BTreeSet<UpstreamKey>,
     /// Services with more or fewer uses than before.
-    services: BTreeSet<Arc<Chain>>,
+    services: BTreeSet<Arc<PolicyChain>>,
     /// Routes whose refusals may differ.
     to_judge: BTreeSet<usize>,
 }

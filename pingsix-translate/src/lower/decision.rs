@@ -17,7 +17,7 @@ use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
 use crate::normalise::{DirectResponse, Filters, Redirect, vars_of};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
-use crate::policy::{AppliedChain, BrokenPolicy, Chain, ChainFault};
+use crate::policy::{BrokenPolicy, ChainError, EvaluatedChain, PolicyChain};
 
 impl<'a> Writer<'a, '_> {
     /// A row as a step of a list.
@@ -47,7 +47,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Refuses a direct response to requests that policies may refuse. PingSIX would respond before it runs them.
-    fn refuse_response(&mut self, row: &Row<'_>, chain: &AppliedChain) {
+    fn refuse_response(&mut self, row: &Row<'_>, chain: &EvaluatedChain) {
         let failure = self.failure(row);
         let message = format!(
             "PingSIX would respond before it runs {chain}, so the requests are answered with {failure}; give the direct \
@@ -57,7 +57,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Refuses a rule with a filter that would replace a plugin of policies. Returns whether the rule has such a filter.
-    fn refuse_contested_plugin(&mut self, row: &Row<'_>, chain: &AppliedChain) -> bool {
+    fn refuse_contested_plugin(&mut self, row: &Row<'_>, chain: &EvaluatedChain) -> bool {
         let Some(filters) = self.filters(row) else { return false };
         let mut plugins = filters.plugins_of_policies();
         let Some(plugin) = plugins.find(|plugin| chain.facts.exclusive.contains(plugin)) else {
@@ -76,14 +76,14 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Refuses a rule whose policies PingSIX cannot honour.
-    fn refuse_for_fault(&mut self, row: &Row<'_>, fault: &ChainFault<'_>) {
+    fn refuse_for_fault(&mut self, row: &Row<'_>, fault: &ChainError<'_>) {
         let failure = self.failure(row);
         let message = match fault {
-            ChainFault::Broken(BrokenPolicy { policy, flaw }) => format!(
+            ChainError::Broken(BrokenPolicy { policy, flaw }) => format!(
                 "{policy} applies to this rule and cannot be honoured ({}), so its requests are answered with {failure}.",
                 flaw.trim_end_matches('.')
             ),
-            ChainFault::Listeners => format!(
+            ChainError::DifferentListeners => format!(
                 "PingSIX cannot tell ports apart, and the policies of the listeners for these hosts differ, so the \
                  requests are answered with {failure}; use layout perPort."
             ),
@@ -178,7 +178,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// The id of the service of a chain.
-    fn service(&mut self, chain: &Arc<Chain>) -> Option<String> {
+    fn service(&mut self, chain: &Arc<PolicyChain>) -> Option<String> {
         let Naming { services, ids, .. } = &mut *self.naming;
         services.id(chain, || Some(id_of_service(chain, ids))).map(str::to_owned)
     }
@@ -416,7 +416,7 @@ impl<'a> Writer<'a, '_> {
 pub(super) struct Decided {
     pub(super) document: pingsix::Route,
     /// The policies of its service.
-    pub(super) chain: Option<Arc<Chain>>,
+    pub(super) chain: Option<Arc<PolicyChain>>,
     pub(super) decisions: Box<[Decision]>,
     /// The row whose redirect takes requests in plaintext.
     pub(super) redirect: Option<Box<Origin>>,
@@ -444,17 +444,17 @@ struct Step<'a> {
     filters: Option<&'a Filters>,
     response: Option<&'a DirectResponse>,
     /// The policies of the rule, if it sends requests to a backend.
-    chain: Option<&'a Arc<AppliedChain>>,
+    chain: Option<&'a Arc<EvaluatedChain>>,
 }
 
 /// The shared part of the rows of a list. PingSIX runs one set of plugins for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CommonSettings<'a> {
     filters: Option<&'a Filters>,
-    chain: Option<&'a Arc<AppliedChain>>,
+    chain: Option<&'a Arc<EvaluatedChain>>,
 }
 
-fn chain_in_words(chain: Option<&Arc<AppliedChain>>) -> String {
+fn chain_in_words(chain: Option<&Arc<EvaluatedChain>>) -> String {
     chain.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 

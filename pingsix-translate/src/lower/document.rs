@@ -19,7 +19,7 @@ use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
 use crate::normalise::{DirectResponse, PathKind, Rule};
 use crate::pingsix::{self, Document, DocumentKey, LazyDocument, Plugins, ResourceKind, RoutePatterns};
-use crate::policy::{Chain, Policies};
+use crate::policy::{Policies, PolicyChain};
 use thin_vec::ThinVec;
 
 /// The documents of a data plane.
@@ -53,7 +53,7 @@ pub(super) struct WrittenRoute {
     /// The upstreams that were asked for.
     pub(super) uses: Uses,
     /// The policies of its service.
-    pub(super) chain: Option<Arc<Chain>>,
+    pub(super) chain: Option<Arc<PolicyChain>>,
     /// The refusals because of the Route, each rule once.
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
@@ -67,7 +67,7 @@ pub(super) struct WrittenRoute {
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(super) upstreams: Upstreams,
-    pub(super) services: SharedDocuments<Arc<Chain>>,
+    pub(super) services: SharedDocuments<Arc<PolicyChain>>,
     pub(super) ids: Ids,
 }
 
@@ -207,7 +207,7 @@ pub(super) struct RouteDraft {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
     pub(super) uses: Uses,
-    pub(super) chain: Option<Arc<Chain>>,
+    pub(super) chain: Option<Arc<PolicyChain>>,
     pub(super) refused: ThinVec<(RuleRef, Refusal)>,
 }
 
@@ -266,7 +266,7 @@ impl<'a> Writer<'a, '_> {
         route: &TableRoute,
         zone: usize,
         groups: &Groups<'a>,
-    ) -> (pingsix::Route, Provenance, Option<Arc<Chain>>) {
+    ) -> (pingsix::Route, Provenance, Option<Arc<PolicyChain>>) {
         match &route.answer {
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();

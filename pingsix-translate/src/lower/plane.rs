@@ -135,7 +135,7 @@ pub(crate) fn ingress_planes(
         Plane {
             key: DataPlaneKey::Ingress { class: class.clone(), port },
             zones: vec![zone],
-            certificates: ServedCertificates { served, limits: Vec::new() },
+            certificates: ServedCertificates { served, limitations: Vec::new() },
             settings: settings.clone(),
         }
     })

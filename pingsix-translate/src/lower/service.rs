@@ -14,10 +14,10 @@ use super::upstream::NOWHERE;
 use crate::backends::Target;
 use crate::model::Provenance;
 use crate::pingsix::{Document, DocumentKey, ResourceKind, Service, Upstream, listed_bytes};
-use crate::policy::{AppliedChain, Chain, ChainFault, Policies};
+use crate::policy::{ChainError, EvaluatedChain, Policies, PolicyChain};
 
 /// The id of the service of a chain.
-pub(super) fn id_of_service(chain: &Chain, ids: &mut Ids) -> String {
+pub(super) fn id_of_service(chain: &PolicyChain, ids: &mut Ids) -> String {
     let attributes: Vec<&str> = chain
         .policies
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn id_of_service(chain: &Chain, ids: &mut Ids) -> String {
 }
 
 /// The service of a chain, and where it comes from.
-pub(super) fn write_service(chain: &Chain, policies: &Policies) -> (Service, Provenance) {
+pub(super) fn write_service(chain: &PolicyChain, policies: &Policies) -> (Service, Provenance) {
     let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
     let service = Service {
         plugins: policies.plugins(chain),
@@ -38,7 +38,7 @@ pub(super) fn write_service(chain: &Chain, policies: &Policies) -> (Service, Pro
 }
 
 /// Bytes of the service of a chain in a list response.
-pub(super) fn service_bytes(chain: &Chain, policies: &Policies, prefix: usize) -> usize {
+pub(super) fn service_bytes(chain: &PolicyChain, policies: &Policies, prefix: usize) -> usize {
     // An id that collided.
     let key = DocumentKey { kind: ResourceKind::Service, id: "s".repeat(25) };
     prefix + listed_bytes(&key, &Document::Service(write_service(chain, policies).0).into())
@@ -50,7 +50,7 @@ impl<'a> Lowering<'a> {
         &self,
         rule: RuleRef,
         zone: usize,
-    ) -> Result<Option<&'a Arc<AppliedChain>>, ChainFault<'a>> {
+    ) -> Result<Option<&'a Arc<EvaluatedChain>>, ChainError<'a>> {
         let input: &'a super::RouteInput = &self.routes[rule.route];
         let resolved = &input.rules[rule.rule];
         if !resolved.action.targets.iter().any(|(target, _)| matches!(target, Target::Backend(_))) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::id::{Ids, Name};
 use crate::attach::{Listener, ServerName};
 use crate::bounds;
-use crate::model::{Age, CertificateReference, Hostname, Limit, ObjectName, Provenance};
+use crate::model::{Age, CertificateReference, Hostname, Limitation, ObjectName, Provenance};
 use crate::pingsix::{FRAMING, Ssl};
 use crate::references::Certificate;
 
@@ -55,8 +55,8 @@ impl PresentedCertificate {
 pub(crate) struct ServedCertificates {
     /// Sorted by name, one per name.
     pub(crate) served: Vec<ServedCertificate>,
-    /// Certificates that are not shown because of other listeners: index of the listener, limit.
-    pub(crate) limits: Vec<(usize, Limit)>,
+    /// Certificates that are not shown because of other listeners: index of the listener, limitation.
+    pub(crate) limitations: Vec<(usize, Limitation)>,
 }
 
 /// Bytes of the names in each document, which are bounded by [`bounds::NAME_BYTES`].
@@ -83,7 +83,7 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
     let selection = Selection::new(listeners, served);
     let mut providers: BTreeMap<ServerName, (usize, Arc<PresentedCertificate>)> = BTreeMap::new();
     let mut name_bytes = NameBytes::default();
-    let mut limits = Vec::new();
+    let mut limitations = Vec::new();
     for &index in served {
         let listener = &listeners[index];
         for (certificate, names) in listener.certificates() {
@@ -93,7 +93,7 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
                 .filter(|name| selection.listener(listener.port, name) == Some(index))
                 .peekable();
             if own.peek().is_none() && !is_unshown {
-                limits.push((index, taken_by_narrower(certificate)));
+                limitations.push((index, taken_by_narrower(certificate)));
             }
             let by = reference(listener, certificate);
             let shown =
@@ -115,15 +115,15 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
                     Entry::Vacant(entry) => beyond.add(entry.key()),
                 }
             }
-            limits.extend(
+            limitations.extend(
                 lost.iter()
                     .map(|(provider, names)| (index, taken(certificate, names, &listeners[*provider]))),
             );
-            limits.extend((beyond.count > 0).then(|| (index, beyond_bytes(certificate, &beyond))));
+            limitations.extend((beyond.count > 0).then(|| (index, beyond_bytes(certificate, &beyond))));
         }
     }
     let served = providers.into_iter().map(|(name, (_, shown))| ServedCertificate { name, shown }).collect();
-    ServedCertificates { served, limits }
+    ServedCertificates { served, limitations }
 }
 
 fn reference(listener: &Listener, certificate: &Certificate) -> Arc<CertificateReference> {
@@ -184,8 +184,8 @@ impl Selection {
     }
 }
 
-fn taken_by_narrower(certificate: &Certificate) -> Limit {
-    Limit::new(
+fn taken_by_narrower(certificate: &Certificate) -> Limitation {
+    Limitation::new(
         certificate.at.clone(),
         format!(
             "The certificate of Secret {} is not shown, because each of its names selects a more specific listener.",
@@ -194,8 +194,8 @@ fn taken_by_narrower(certificate: &Certificate) -> Limit {
     )
 }
 
-fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Limit {
-    Limit::new(
+fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> Limitation {
+    Limitation::new(
         certificate.at.clone(),
         format!(
             "The certificate of Secret {} is not shown for {names}, because PingSIX takes one per name, on whatever \
@@ -205,8 +205,8 @@ fn taken(certificate: &Certificate, names: &FirstNames, provider: &Listener) -> 
     )
 }
 
-fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Limit {
-    Limit::new(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
+fn beyond_bytes(certificate: &Certificate, names: &FirstNames) -> Limitation {
+    Limitation::new(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
 }
 
 /// Says that a certificate is not shown for some names, because its document has no room for them.

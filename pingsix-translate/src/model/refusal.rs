@@ -36,7 +36,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Several refusals or limits as one message.
+/// Several refusals or limitations as one message.
 pub(crate) fn joined<'a, T: fmt::Display + 'a>(sentences: impl IntoIterator<Item = &'a T>) -> String {
     let mut message = String::new();
     for sentence in sentences {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{BackendRef, Hostnames, Part, Route, Rule};
-use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal};
+use crate::model::{FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec};
 
 /// A route's spec without parents and rules.
@@ -31,7 +31,7 @@ where
     let mut refusals = Vec::new();
     let hostnames = normalise_hostnames(header.hostnames, &mut refusals);
     let default_gateways = header.uses_default_gateways.then(|| {
-        Limit::new(
+        Limitation::new(
             FieldPath::new("spec").child("useDefaultGateways"),
             "There are no default Gateways; only those that parentRefs name serve the route.",
         )
@@ -46,7 +46,7 @@ where
         hostnames,
         rules,
         refusals: refusals.into(),
-        limits: default_gateways.into_iter().collect(),
+        limitations: default_gateways.into_iter().collect(),
     }
 }
 

@@ -243,7 +243,7 @@ impl<'r> FilterReader<'r> {
                     self.refuse(at.child("hostname"), "The rule's own filter already sets it.");
                 }
                 (Ok(_) | Err(_), _) => {
-                    self.refuse(at.child("hostname"), format!("\"{hostname}\" is not the name of a host."));
+                    self.refuse(at.child("hostname"), format!("\"{hostname}\" is not a hostname."));
                 }
             }
         }

@@ -49,12 +49,12 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
     let written = WrittenBackends { scope, rule: index, refs, has_filters: !of_rule.is_empty() };
     let (backends, ReadFilters { filters, host, unresolved }) =
         written.normalise(read, &matches, &mut refusals);
-    let mut limits = Vec::new();
+    let mut limitations = Vec::new();
     let timeouts = TimeoutsAndRetries::read(
         index,
         rule.timeouts.as_ref(),
         rule.retry.as_ref(),
-        &mut limits,
+        &mut limitations,
         &mut refusals,
     );
     let mirrors = written.mirrors(of_rule);
@@ -67,7 +67,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         filters,
         host,
         timeouts,
-        limits: limits.into(),
+        limitations: limitations.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),
     }

@@ -9,7 +9,7 @@ use super::{
     TimeoutsAndRetries,
 };
 use crate::model::{
-    Age, FieldPath, Hostname, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+    Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
 };
 use crate::snapshot::Ingress;
@@ -52,10 +52,10 @@ pub(crate) fn normalise_ingress(
 }
 
 /// All requests for a host without a matching path, in the name of an entry of `spec.rules`, without backends.
-pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
+pub(crate) fn host_fallback(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &Hostname) -> Route {
     Route {
         key: key.clone(),
-        part: Part::RestOfHost(entry),
+        part: Part::HostFallback(entry),
         traffic: Traffic::Http,
         // The entry has all messages.
         generation: 0,
@@ -64,7 +64,7 @@ pub(crate) fn rest_of_host(key: &Arc<ObjectKey>, age: Age, entry: usize, host: &
         hostnames: Hostnames::Named(Box::new([host.clone()])),
         rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
         refusals: ThinVec::default(),
-        limits: ThinVec::default(),
+        limitations: ThinVec::default(),
     }
 }
 
@@ -137,7 +137,7 @@ impl Reader {
             hostnames,
             rules,
             refusals: ThinVec::default(),
-            limits: ThinVec::default(),
+            limitations: ThinVec::default(),
         }
     }
 
@@ -162,13 +162,13 @@ fn normalise_path_rule(
     let mut refusals = Vec::new();
     let path = normalise_path(content, &at, &mut refusals);
     // A refused path has its message already.
-    let limit = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
+    let limitation = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
         let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
         let how = match path.kind {
             PathKind::Exact => "it is matched literally",
             PathKind::Prefix => "it is matched literally, as a prefix",
         };
-        Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
+        Some(Limitation::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
     });
     let backends = normalise_backend(namespace, &content.backend, &at.child("backend"), &mut refusals);
     let matches = path.into_iter().map(|path| Match {
@@ -177,7 +177,10 @@ fn normalise_path_rule(
         method: None,
         conditions: Conditions::default(),
     });
-    Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
+    Rule {
+        limitations: limitation.into_iter().collect(),
+        ..rule(index, matches.collect(), backends, refusals)
+    }
 }
 
 /// Whether the author of a path may have meant a pattern: `*` or `:name` as an element, or the patterns of other
@@ -199,7 +202,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        limits: ThinVec::default(),
+        limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Conditions, Filters, Mirror, Path, TimeoutsAndRetries};
 use crate::model::{Age, FieldPath, Hostname, Kind, ObjectKey, ObjectName, Section, compare_age, field};
-use crate::model::{Limit, ParentRef, Refusal, Traffic};
+use crate::model::{Limitation, ParentRef, Refusal, Traffic};
 use thin_vec::ThinVec;
 
 /// A route of any kind.
@@ -23,14 +23,14 @@ pub(crate) struct Route {
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.
-    pub(crate) limits: ThinVec<Limit>,
+    pub(crate) limitations: ThinVec<Limitation>,
 }
 
-/// The part of its object that a route is: an Ingress has hostnames of its own in every rule, so it becomes several
-/// routes.
+/// The part of an object that a route implements. An Ingress becomes several routes, because each of its rules has its
+/// own hostname.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// All of it; `Rule::index` counts `spec.rules`.
+    /// The whole object; `Rule::index` counts `spec.rules`.
     Whole,
     /// An entry of `spec.rules` of an Ingress; `Rule::index` counts its `http.paths`.
     IngressRule(usize),
@@ -38,21 +38,21 @@ pub(crate) enum Part {
     IngressHost(usize),
     /// `spec.defaultBackend` of an Ingress.
     DefaultBackend,
-    /// 404 for requests of a host without a matching path, in the name of the oldest entry of `spec.rules` for the
-    /// host.
-    RestOfHost(usize),
+    /// 404 for requests of a host without a matching path, charged to the oldest entry of `spec.rules` for the host.
+    HostFallback(usize),
     /// `spec.defaultBackend` of an Ingress, for requests of a host without a matching path.
-    DefaultOfHost,
+    HostDefault,
 }
 
 impl Part {
-    /// The order of the routes of one object: entries of `spec.rules` in turn, the default backend, the rests of hosts.
+    /// The order of the routes of one object: entries of `spec.rules` in turn, the default backend, the fallback routes of
+    /// hosts.
     const fn order(self) -> (u8, usize) {
         match self {
             Self::Whole => (0, 0),
             Self::IngressRule(entry) | Self::IngressHost(entry) => (1, entry),
             Self::DefaultBackend => (2, 0),
-            Self::RestOfHost(_) | Self::DefaultOfHost => (3, 0),
+            Self::HostFallback(_) | Self::HostDefault => (3, 0),
         }
     }
 
@@ -61,8 +61,8 @@ impl Part {
         match self {
             Self::Whole => Section::Rule(rule.index),
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::RestOfHost(entry) => Section::Rule(entry),
-            Self::DefaultBackend | Self::DefaultOfHost => Section::DefaultBackend,
+            Self::IngressHost(entry) | Self::HostFallback(entry) => Section::Rule(entry),
+            Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
 
@@ -71,8 +71,8 @@ impl Part {
         match self {
             Self::Whole => Section::Match { rule: rule.index, index: matched.index },
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::RestOfHost(entry) => Section::Rule(entry),
-            Self::DefaultBackend | Self::DefaultOfHost => Section::DefaultBackend,
+            Self::IngressHost(entry) | Self::HostFallback(entry) => Section::Rule(entry),
+            Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
 }
@@ -90,8 +90,8 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index),
             Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
-            Part::IngressHost(entry) | Part::RestOfHost(entry) => field::rule(entry),
-            Part::DefaultBackend | Part::DefaultOfHost => field::default_backend(),
+            Part::IngressHost(entry) | Part::HostFallback(entry) => field::rule(entry),
+            Part::DefaultBackend | Part::HostDefault => field::default_backend(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
             Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
-            Part::IngressHost(_) | Part::DefaultBackend | Part::RestOfHost(_) | Part::DefaultOfHost => {
+            Part::IngressHost(_) | Part::DefaultBackend | Part::HostFallback(_) | Part::HostDefault => {
                 field::default_backend().child("service")
             }
         }
@@ -136,8 +136,8 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
-    /// The limits of the served parts.
-    pub(crate) limits: ThinVec<Limit>,
+    /// The limitations of the served parts.
+    pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
     pub(crate) refusals: ThinVec<Refusal>,
     /// References to filters that lead nowhere. If there is any, the matches of the rule answer [`Traffic::failure`].

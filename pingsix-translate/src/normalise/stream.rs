@@ -87,7 +87,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        limits: ThinVec::default(),
+        limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
     }

@@ -2,7 +2,7 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use crate::model::{Limit, Reason, Refusal, field};
+use crate::model::{Limitation, Reason, Refusal, field};
 
 /// The connection settings of a rule's backends, where its author sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +25,12 @@ impl TimeoutsAndRetries {
         rule: usize,
         timeouts: Option<&api::HttpRouteRulesTimeouts>,
         retry: Option<&api::HttpRouteRulesRetry>,
-        limits: &mut Vec<Limit>,
+        limitations: &mut Vec<Limitation>,
         refusals: &mut Vec<Refusal>,
     ) -> Self {
         Self {
-            timeout: timeouts.and_then(|timeouts| read_timeouts(rule, timeouts, limits, refusals)),
-            retries: retry.and_then(|retry| read_retry(rule, retry, limits, refusals)),
+            timeout: timeouts.and_then(|timeouts| read_timeouts(rule, timeouts, limitations, refusals)),
+            retries: retry.and_then(|retry| read_retry(rule, retry, limitations, refusals)),
         }
     }
 }
@@ -39,7 +39,7 @@ impl TimeoutsAndRetries {
 fn read_timeouts(
     rule: usize,
     timeouts: &api::HttpRouteRulesTimeouts,
-    limits: &mut Vec<Limit>,
+    limitations: &mut Vec<Limitation>,
     refusals: &mut Vec<Refusal>,
 ) -> Option<u32> {
     let at = field::rule(rule).child("timeouts");
@@ -67,8 +67,8 @@ fn read_timeouts(
         }
     }
     let seconds = shortest?;
-    limits.extend(limited.into_iter().map(|name| {
-        Limit::new(
+    limitations.extend(limited.into_iter().map(|name| {
+        Limitation::new(
             at.child(name),
             format!(
                 "PingSIX closes a connection after {seconds} s without traffic and answers 502. The \
@@ -82,7 +82,7 @@ fn read_timeouts(
 fn read_retry(
     rule: usize,
     retry: &api::HttpRouteRulesRetry,
-    limits: &mut Vec<Limit>,
+    limitations: &mut Vec<Limitation>,
     refusals: &mut Vec<Refusal>,
 ) -> Option<u32> {
     let at = field::rule(rule).child("retry");
@@ -101,7 +101,7 @@ fn read_retry(
         return None;
     };
     if attempts > MAX_RETRIES {
-        limits.push(Limit::new(
+        limitations.push(Limitation::new(
             at.child("attempts"),
             format!("PingSIX repeats a request at most {MAX_RETRIES} times."),
         ));
@@ -116,15 +116,15 @@ mod tests {
 
     fn read(rule: Value) -> (TimeoutsAndRetries, usize, Vec<String>) {
         let rule: api::HttpRouteRules = serde_json::from_value(rule).unwrap();
-        let (mut limits, mut refusals) = (Vec::new(), Vec::new());
+        let (mut limitations, mut refusals) = (Vec::new(), Vec::new());
         let timeouts = TimeoutsAndRetries::read(
             0,
             rule.timeouts.as_ref(),
             rule.retry.as_ref(),
-            &mut limits,
+            &mut limitations,
             &mut refusals,
         );
-        (timeouts, limits.len(), refusals.iter().map(|refusal| refusal.at.to_string()).collect())
+        (timeouts, limitations.len(), refusals.iter().map(|refusal| refusal.at.to_string()).collect())
     }
 
     #[test]
@@ -148,11 +148,14 @@ mod tests {
     fn both_policies_name_the_effective_one_of_two_timeouts() {
         let timeouts: api::HttpRouteRulesTimeouts =
             serde_json::from_value(json!({"request": "30s", "backendRequest": "20s"})).unwrap();
-        let mut limits = Vec::new();
-        read_timeouts(0, &timeouts, &mut limits, &mut Vec::new());
-        let fields: Vec<String> = limits.iter().map(|limit| limit.at.to_string()).collect();
+        let mut limitations = Vec::new();
+        read_timeouts(0, &timeouts, &mut limitations, &mut Vec::new());
+        let fields: Vec<String> = limitations.iter().map(|limitation| limitation.at.to_string()).collect();
         assert_eq!(fields, ["spec.rules[0].timeouts.request", "spec.rules[0].timeouts.backendRequest"]);
-        assert!(limits.iter().all(|limit| limit.message.contains(" after 20 s ")), "{limits:?}");
+        assert!(
+            limitations.iter().all(|limitation| limitation.message.contains(" after 20 s ")),
+            "{limitations:?}"
+        );
     }
 
     #[test]

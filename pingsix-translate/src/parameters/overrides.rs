@@ -9,20 +9,20 @@ use http::Uri;
 
 use super::NamedProxy;
 use crate::crd::{Managed, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, Scheduling};
-use crate::model::{FieldPath, Kind, Limit};
+use crate::model::{FieldPath, Kind, Limitation};
 
 /// The prefix of priority classes for the cluster's own Pods.
 const SYSTEM_PREFIX: &str = "system-";
 
-/// The parameters of a Gateway without the fields that its class does not allow, and a limit for each of these. `at` is the
+/// The parameters of a Gateway without the fields that its class does not allow, and a limitation for each of these. `at` is the
 /// field in which the Gateway names its PingsixProxy.
 pub(super) fn trim(
     own: NamedProxy<'_>,
     class: Option<NamedProxy<'_>>,
     at: &FieldPath,
-) -> (PingsixProxy, Vec<Limit>) {
+) -> (PingsixProxy, Vec<Limitation>) {
     let mut proxy = own.proxy.clone();
-    let mut limits = Vec::new();
+    let mut limitations = Vec::new();
     let spec = class.map(|class| &class.proxy.spec);
     let allowed = spec.map(|spec| spec.allow_overrides.as_slice()).unwrap_or_default();
     let bounds = spec.and_then(|spec| spec.override_bounds.as_ref());
@@ -39,7 +39,7 @@ pub(super) fn trim(
             if let Some(why) = excess
                 && (overridable.remove)(managed)
             {
-                limits.push(Limit::new(
+                limitations.push(Limitation::new(
                     at.clone(),
                     format!(
                         "{} {} sets spec.managed.{}, which is not used and the class's value counts: {why}.",
@@ -51,7 +51,7 @@ pub(super) fn trim(
             }
         }
     }
-    (proxy, limits)
+    (proxy, limitations)
 }
 
 /// A field that a Gateway may set only if its class allows it.

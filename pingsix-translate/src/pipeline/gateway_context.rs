@@ -8,7 +8,7 @@ use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, onl
 use crate::backends::{Backends, ResolvedRule};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
-use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
+use crate::model::{Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
 use crate::policy::{Payload, Policies};
@@ -32,7 +32,7 @@ pub(super) struct GatewayContext {
     pub(super) refused: Option<Refusal>,
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
     /// The settings that the Gateway asks for and does not get.
-    limits: Vec<Limit>,
+    limitations: Vec<Limitation>,
     layout: Layout,
     settings: PlaneSettings,
     problems: Vec<Problem>,
@@ -54,9 +54,9 @@ impl GatewayContext {
         let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
         let mut problems = Vec::new();
         let proxies = &snapshot.referents.proxies;
-        let (parameters, refused, limits) =
+        let (parameters, refused, limitations) =
             match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
-                Ok((parameters, limits)) => (parameters, refuse_gateway(&snapshot.gateway), limits),
+                Ok((parameters, limitations)) => (parameters, refuse_gateway(&snapshot.gateway), limitations),
                 Err(refusal) => (Parameters::Unset, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
@@ -66,11 +66,11 @@ impl GatewayContext {
         let settings =
             PlaneSettings::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
         let planes = planes(&gateway.name, &listeners.all, layout, &settings);
-        for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
-            listeners.all[*listener].limits.push(limit.clone());
+        for (listener, limitation) in planes.iter().flat_map(|plane| &plane.certificates.limitations) {
+            listeners.all[*listener].limitations.push(limitation.clone());
         }
         for listener in &listeners.all {
-            problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
+            problems.extend(listener.limitations.iter().map(|limitation| limitation.of(&listener.owner)));
         }
         let policies = Policies::new(&snapshot.policies, references);
         let infrastructure = match (&parameters, &refused) {
@@ -90,7 +90,7 @@ impl GatewayContext {
             parameters,
             refused,
             infrastructure,
-            limits,
+            limitations,
             layout,
             settings,
             problems,
@@ -171,7 +171,7 @@ impl GatewayContext {
             attached: counts,
             layout: self.layout,
             refused: self.refused.as_ref(),
-            limits: &self.limits,
+            limitations: &self.limitations,
         };
         let mut listener_sets = judge_listener_sets(&state);
         let mut gateway = judge_gateway(&snapshot.gateway, &state, &listener_sets, references, &mut problems);

@@ -1,13 +1,15 @@
-//! An IngressClass as an owner of data planes: Ingresses, which are several routes each, and what they share by host.
+//! An IngressClass as an owner of data planes. Each of its Ingresses becomes several routes.
 //!
-//! An Ingress is read by itself, apart from three shared indexes that change with the difference: the Ingresses that
-//! name a host ([`hosts`]), the owner of the rest of a host ([`rests`]), and the certificate for a name ([`tls`]).
+//! Ingresses are read one by one. They share three indexes, which change by the difference of two snapshots: the
+//! Ingresses that name a host ([`hosts`]), the fallback route of a host ([`fallbacks`]), and the certificate of a server
+//! name ([`tls`]).
 
 mod annotations;
+mod bounded_problems;
+mod fallbacks;
+mod host_ingresses;
 mod hosts;
-mod namers;
 mod policies;
-mod rests;
 mod shadowed;
 mod tls;
 
@@ -15,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::annotations::warn_of_annotations;
-use self::hosts::{FirstTwoBefore, Hosts};
-use self::namers::AgedKey;
+use self::fallbacks::HostFallbacks;
+use self::host_ingresses::IngressByAge;
+use self::hosts::{FormerOldest, Hosts};
 use self::policies::{ChangedPolicies, ClassPolicies};
-use self::rests::Rests;
-use self::shadowed::Shadowed;
+use self::shadowed::ShadowProblems;
 use self::tls::{certificates, tls_of};
 use super::RouteOutcome;
 use super::Translation;
@@ -53,25 +55,24 @@ use crate::status::{
 
 /// An IngressClass of ours with the state that its Ingresses share.
 #[derive(Debug)]
-pub(super) struct OfIngressClass {
+pub(super) struct IngressClassOwner {
     class: Arc<IngressClass>,
     default_classes: Vec<Arc<str>>,
     last_ingresses: LastObjects<Arc<Ingress>>,
     context: ClassContext,
     planes: Vec<Plane>,
     hosts: Hosts,
-    rests: Rests,
+    fallbacks: HostFallbacks,
     /// The Ingresses with `spec.tls`.
-    with_tls: BTreeSet<AgedKey>,
-    /// The problems of certificates.
-    of_certificates: Vec<Problem>,
+    with_tls: BTreeSet<IngressByAge>,
+    certificate_problems: Vec<Problem>,
     /// The problems of Ingresses, apart from certificates and references; only Ingresses with a problem have an
     /// entry.
-    of_ingresses: BTreeMap<ObjectName, Vec<Problem>>,
+    ingress_problems: BTreeMap<ObjectName, Vec<Problem>>,
     /// The Ingresses that are served.
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
-    /// By data plane.
-    shadowed: BTreeMap<DataPlaneKey, Shadowed>,
+    /// Parts of Ingresses without requests, by data plane.
+    shadowed: BTreeMap<DataPlaneKey, ShadowProblems>,
     /// Every Ingress is served on all ports.
     attachments: Arc<Attachments>,
     policies: ClassPolicies,
@@ -144,7 +145,7 @@ impl ClassContext {
         }
     }
 
-    /// Whether another class serves Ingresses alike.
+    /// Whether another context serves Ingresses in the same way.
     fn serves_like(&self, other: &Self) -> bool {
         self.class == other.class
             && self.layout == other.layout
@@ -159,7 +160,7 @@ impl ClassContext {
     }
 }
 
-impl Owner for OfIngressClass {
+impl Owner for IngressClassOwner {
     type Snapshot = IngressSnapshot;
 
     fn referents(snapshot: &IngressSnapshot) -> &Referents {
@@ -171,11 +172,11 @@ impl Owner for OfIngressClass {
         let served = || snapshot.ingresses.iter().filter(|_| context.is_served);
         let hosts = Hosts::new(context.ownership, served().map(|(name, ingress)| (name, &**ingress)));
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
-        let with_tls: BTreeSet<AgedKey> =
-            with_tls.map(|(name, ingress)| AgedKey::of(name, ingress)).collect();
-        let mut of_certificates = Vec::new();
+        let with_tls: BTreeSet<IngressByAge> =
+            with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
+        let mut certificate_problems = Vec::new();
         let certificates =
-            certificates(snapshot, (with_tls.iter(), &hosts), references, &mut of_certificates);
+            certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
         let ingresses = served().map(|(name, _)| (ingress_key(name), ())).collect();
         Self {
             class: snapshot.class.clone(),
@@ -184,10 +185,10 @@ impl Owner for OfIngressClass {
             planes: context.planes(&certificates),
             context,
             hosts,
-            rests: Rests::default(),
+            fallbacks: HostFallbacks::default(),
             with_tls,
-            of_certificates,
-            of_ingresses: BTreeMap::new(),
+            certificate_problems,
+            ingress_problems: BTreeMap::new(),
             ingresses,
             shadowed: BTreeMap::new(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
@@ -203,13 +204,13 @@ impl Owner for OfIngressClass {
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
             let routes = self.read(key, ingress, &snapshot.referents.quarantine);
             if self.context.ownership == HostOwnership::OldestNamespace {
-                self.rests.replace(std::iter::empty(), &routes);
+                self.fallbacks.replace(std::iter::empty(), &routes);
             }
             for route in routes {
                 take(self, route);
             }
         }
-        for route in self.take_rests(snapshot).into_iter().filter_map(|(_, rest)| rest) {
+        for route in self.take_fallbacks(snapshot).into_iter().filter_map(|(_, fallback)| fallback) {
             take(self, route);
         }
     }
@@ -243,8 +244,8 @@ impl Owner for OfIngressClass {
     ) -> RouteInput {
         let policies = self.policies();
         let of_route = policies.for_route(Payload::Requests(None));
-        let rules = if let Part::RestOfHost(_) = route.part {
-            Box::from([rests::nothing()])
+        let rules = if let Part::HostFallback(_) = route.part {
+            Box::from([fallbacks::not_found()])
         } else {
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
@@ -306,11 +307,11 @@ impl Owner for OfIngressClass {
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
         let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
-        let mut was = FirstTwoBefore::new();
+        let mut former = FormerOldest::new();
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
-            self.hosts.replace(&name, before, now, &mut was);
+            self.hosts.replace(&name, before, now, &mut former);
             has_other_tls |= self.replace_tls(&name, before, now);
             match (before, now) {
                 (None, Some(_)) => {
@@ -323,7 +324,7 @@ impl Owner for OfIngressClass {
             }
             read.insert(name);
         }
-        has_other_tls |= self.hosts.settle(was, limit, &mut read)?;
+        has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
@@ -334,20 +335,20 @@ impl Owner for OfIngressClass {
             let now = if let Some(ingress) = snapshot.ingresses.get(&name) {
                 self.read(&key, ingress, quarantine)
             } else {
-                self.of_ingresses.remove(&name);
+                self.ingress_problems.remove(&name);
                 Vec::new()
             };
             let source = Source::Object(key);
             if self.context.ownership == HostOwnership::OldestNamespace {
-                self.rests.replace(slab.of_source(&source), &now);
+                self.fallbacks.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
         }
-        for (host, rest) in self.take_rests(snapshot) {
-            routes.push((Source::Host(host), rest.into_iter().collect()));
+        for (host, fallback) in self.take_fallbacks(snapshot) {
+            routes.push((Source::Host(host), fallback.into_iter().collect()));
         }
         if has_other_tls {
-            self.show_certificates(snapshot, references, planes)?;
+            self.replace_certificates(snapshot, references, planes)?;
         }
         Ok(OwnerDiff { routes, has_new_context, policies: contents })
     }
@@ -370,9 +371,9 @@ impl Owner for OfIngressClass {
         for (key, plane) in &data_planes {
             self.shadowed.entry(key.clone()).or_default().update(&plane.provenance);
         }
-        let shadowed = self.shadowed.values().flat_map(Shadowed::problems);
-        let of_ingresses = self.of_ingresses.values().flatten();
-        let of_class = self.context.problems.iter().chain(&self.of_certificates);
+        let shadowed = self.shadowed.values().flat_map(ShadowProblems::problems);
+        let of_ingresses = self.ingress_problems.values().flatten();
+        let of_class = self.context.problems.iter().chain(&self.certificate_problems);
         problems.extend(of_class.chain(of_ingresses).chain(shadowed).cloned());
         problems.sort();
         problems.dedup();
@@ -387,7 +388,7 @@ impl Owner for OfIngressClass {
     }
 }
 
-impl OfIngressClass {
+impl IngressClassOwner {
     /// Reads an Ingress. Returns its served routes, and keeps its problems.
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();
@@ -396,43 +397,44 @@ impl OfIngressClass {
         let mut routes = normalise_ingress(key, ingress, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
         if problems.is_empty() {
-            self.of_ingresses.remove(&key.name);
+            self.ingress_problems.remove(&key.name);
         } else {
-            self.of_ingresses.insert(key.name.clone(), problems);
+            self.ingress_problems.insert(key.name.clone(), problems);
         }
         routes.into_iter().map(|route| refuse_rules(quarantine, route)).collect()
     }
 
-    /// The routes for the rests of hosts that may have changed.
-    fn take_rests(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
-        self.rests.take(|key| {
+    /// The fallback routes that may have changed.
+    fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
+        self.fallbacks.take(|key| {
             let routes = normalise_ingress(key, snapshot.ingresses.get(&key.name)?, &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })
     }
 
-    /// Determines the certificate of each name again.
-    fn show_certificates(
+    /// Determines the certificate of each server name again.
+    fn replace_certificates(
         &mut self,
         snapshot: &IngressSnapshot,
         references: &References<'_>,
         planes: &mut [LoweredPlane],
     ) -> Result<(), FullTranslationNeeded> {
-        self.of_certificates.clear();
+        self.certificate_problems.clear();
         let with_tls = self.with_tls.iter();
-        let shown = certificates(snapshot, (with_tls, &self.hosts), references, &mut self.of_certificates);
+        let shown =
+            certificates(snapshot, (with_tls, &self.hosts), references, &mut self.certificate_problems);
         let now = self.context.planes(&shown);
         change_certificates(planes, &self.planes, &now)?;
         self.planes = now;
         Ok(())
     }
 
-    /// Replaces an Ingress. Returns whether it asks for other certificates than before.
+    /// Replaces `spec.tls` of an Ingress. Returns whether the entries or the age changed.
     fn replace_tls(&mut self, name: &ObjectName, before: Option<&Ingress>, now: Option<&Ingress>) -> bool {
         let [old, new] = [before, now].map(|ingress| {
             let ingress = ingress.filter(|ingress| !tls_of(ingress).is_empty())?;
-            Some((AgedKey::of(name, ingress), tls_of(ingress)))
+            Some((IngressByAge::of(name, ingress), tls_of(ingress)))
         });
         if old == new {
             return false;
@@ -449,7 +451,7 @@ fn ingress_key(name: &ObjectName) -> Arc<ObjectKey> {
     Arc::new(ObjectKey { kind: Kind::Ingress, name: name.clone() })
 }
 
-/// There should be one default class, so that readers know which class serves an Ingress without a class.
+/// The warning about several default classes.
 fn several_defaults(class: &Arc<ObjectKey>, defaults: &[Arc<str>]) -> Option<Problem> {
     let [first, _, ..] = defaults else { return None };
     defaults.iter().any(|default| **default == *class.name.name).then(|| Problem {

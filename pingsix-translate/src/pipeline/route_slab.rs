@@ -19,14 +19,14 @@ use crate::small_set::SmallSet;
 pub(super) enum Source {
     /// An object: a route, or an Ingress, which is several routes.
     Object(Arc<ObjectKey>),
-    /// A host. The IngressClass has routes for the rest of its requests.
+    /// A host. The IngressClass has a fallback route for the host.
     Host(Hostname),
 }
 
 impl Source {
     fn of(route: &Route) -> Self {
         match (route.part, &route.hostnames) {
-            (Part::RestOfHost(_) | Part::DefaultOfHost, Hostnames::Named(names)) if !names.is_empty() => {
+            (Part::HostFallback(_) | Part::HostDefault, Hostnames::Named(names)) if !names.is_empty() => {
                 Self::Host(names[0].clone())
             }
             (_, _) => Self::Object(route.key.clone()),
@@ -156,7 +156,7 @@ impl RouteSlab {
         (0..self.inputs.len()).filter(|slot| self.inputs[*slot].is_there()).collect()
     }
 
-    /// The routes for the rests of hosts.
+    /// The fallback routes of hosts.
     fn fallback_slots(&self) -> impl Iterator<Item = usize> {
         // Hosts come behind all objects.
         let sources = self.by_source.iter().rev();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::lower::Attachments;
 use crate::model::ParentRef;
 use crate::normalise::{Match, Route};
-use crate::policy::AppliedChain;
+use crate::policy::EvaluatedChain;
 use crate::status::ParentVerdict;
 
 /// The verdicts of parents, which are the same for most routes of a Gateway, and the matches of rules without
@@ -17,7 +17,7 @@ pub(super) struct Interners {
     parent_refs: Interner<[ParentRef]>,
     matches: Interner<[Match]>,
     pub(super) attachments: Interner<Attachments>,
-    pub(super) chains: Interner<AppliedChain>,
+    pub(super) chains: Interner<EvaluatedChain>,
     pub(super) parents: Interner<[ParentVerdict]>,
 }
 

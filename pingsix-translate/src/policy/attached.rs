@@ -7,45 +7,45 @@ use std::sync::Arc;
 use kube::Resource;
 
 use crate::model::{
-    Age, FieldPath, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
+    Age, FieldPath, Kind, Limitation, ObjectKey, ObjectName, Reason, Refusal, Section, compare_age,
 };
 use crate::quarantine::message_of;
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{AnyPolicy, OfKind, PolicyObject, TargetRef, key_of};
 
-/// A kind of policy. A value is the effect of one policy: everything in it that routes and backends depend on.
-pub(crate) trait PolicyKind: Debug + PartialEq + Sized {
-    /// The type of its objects.
+/// The effect of a policy of one kind: the parts of the spec on which routes and backends depend.
+pub(crate) trait PolicyEffect: Debug + PartialEq + Sized {
+    /// The type of the policy objects.
     type Object: PolicyObject + Resource;
 
     /// Reads the fields of the spec other than the targets.
     fn read(object: &Self::Object, references: &References<'_>) -> PolicySpec<Self>;
 
-    /// Whether routes are attached in the same way with another effect of the policy.
+    /// Whether routes are attached in the same way under both effects.
     fn attaches_like(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// The refusals for traffic on which PingSIX cannot honour the policy, although the policy is valid.
-    fn refuse(&self, unserved: &Unserved) -> Vec<Refusal>;
+    /// The refusals for traffic for which PingSIX cannot honour a valid policy.
+    fn refuse(&self, unsupported: &UnsupportedTraffic) -> Vec<Refusal>;
 }
 
 /// The spec of a policy apart from its targets.
 #[derive(Debug)]
 pub(crate) struct PolicySpec<P> {
-    /// The effect; or why PingSIX can honour the policy nowhere, at least one reason.
+    /// The effect; or at least one reason why PingSIX cannot honour the policy for any target.
     pub(crate) effect: Result<P, Vec<Refusal>>,
-    /// Invalid fields. They are not applied, and the effect has all others.
+    /// Invalid fields, which are not applied. The effect has all other fields.
     pub(crate) unapplied: Vec<Refusal>,
     /// References that lead nowhere.
     pub(crate) unresolved: Vec<Refusal>,
-    pub(crate) limits: Vec<Limit>,
-    /// Whether traffic must not pass without the effect, so that a policy that PingSIX can honour nowhere denies it.
+    pub(crate) limitations: Vec<Limitation>,
+    /// Whether the policy fails closed: traffic is denied if PingSIX cannot honour the policy.
     pub(crate) protects: bool,
 }
 
-impl<P: PolicyKind> PolicySpec<P> {
+impl<P: PolicyEffect> PolicySpec<P> {
     fn attaches_like(&self, other: &Self) -> bool {
         let is_same_effect = match (&self.effect, &other.effect) {
             (Ok(one), Ok(other)) => one.attaches_like(other),
@@ -56,12 +56,12 @@ impl<P: PolicyKind> PolicySpec<P> {
     }
 }
 
-/// Traffic on which a valid policy is not honoured: the references of routes to the targets, as object and field.
+/// Traffic for which PingSIX cannot honour a valid policy: the references of routes to the targets, as object and field.
 #[derive(Debug, Default)]
-pub(crate) struct Unserved {
+pub(crate) struct UnsupportedTraffic {
     /// References for requests.
     pub(crate) requests: BTreeSet<String>,
-    /// References for connections that carry no known requests.
+    /// References for connections without known requests.
     pub(crate) connections: BTreeSet<String>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct PolicyTarget {
 }
 
 impl PolicyTarget {
-    fn read<P: PolicyKind>(
+    fn read<P: PolicyEffect>(
         namespace: &Arc<str>,
         target: TargetRef<'_>,
         at: &FieldPath,
@@ -87,7 +87,7 @@ impl PolicyTarget {
                 at.child(if is_known { "group" } else { "kind" }),
                 Reason::Invalid,
                 format!(
-                    "A {} is for {}, not for a {} of {group}.",
+                    "A {} may target {}, but the reference names kind {} of {group}.",
                     P::Object::KIND,
                     targets.join(", "),
                     target.kind
@@ -96,8 +96,8 @@ impl PolicyTarget {
         };
         Ok(Self {
             object: ObjectKey { kind, name: ObjectName::new(namespace.clone(), target.name) },
-            // Empty is as good as not written. An Ingress has no sections, so a policy for one counts for the whole Ingress,
-            // and is invalid: no part of the Ingress is open by mistake.
+            // An empty name counts as absent. An Ingress has no sections. A policy for a section of an Ingress is invalid and
+            // counts for the whole Ingress, so that no part of the Ingress is open by mistake.
             section: target
                 .section_name
                 .filter(|name| !name.is_empty() && kind != Kind::Ingress)
@@ -123,7 +123,7 @@ pub(crate) struct AttachedPolicy<P> {
     pub(crate) spec: PolicySpec<P>,
 }
 
-impl<P: PolicyKind> AttachedPolicy<P> {
+impl<P: PolicyEffect> AttachedPolicy<P> {
     /// Reads a policy. Never fails: its faults are part of the result.
     fn read(object: &P::Object, references: &References<'_>) -> Self {
         let key = key_of(P::Object::KIND, object.meta());
@@ -133,7 +133,8 @@ impl<P: PolicyKind> AttachedPolicy<P> {
             .map(|(index, target)| PolicyTarget::read::<P>(&key.name.namespace, target, &at.index(index)));
         let mut spec = P::read(object, references);
         if let Some(said) = message_of(&references.referents().quarantine, &key, Section::Whole) {
-            let message = format!("PingSIX refuses what becomes of the policy, until it changes: {said}");
+            let message =
+                format!("PingSIX refuses this policy. It has no effect until the policy changes: {said}");
             spec.effect = Err(vec![Refusal::new(FieldPath::new("spec"), Reason::Quarantined, message)]);
         }
         Self {
@@ -145,7 +146,7 @@ impl<P: PolicyKind> AttachedPolicy<P> {
         }
     }
 
-    /// Why PingSIX can honour the policy nowhere, or some of its fields.
+    /// The reasons why PingSIX cannot honour the policy or some of its fields.
     pub(crate) fn flaws(&self) -> impl Iterator<Item = &Refusal> {
         self.spec.effect.as_ref().err().into_iter().flatten().chain(&self.spec.unapplied)
     }
@@ -156,7 +157,7 @@ impl<P: PolicyKind> AttachedPolicy<P> {
 pub(crate) struct AttachedPolicies<P> {
     /// In the order of precedence: the oldest first, then by name.
     list: Vec<AttachedPolicy<P>>,
-    /// By target: index of the policy that takes precedence, also when PingSIX cannot honour that policy.
+    /// By target: index of the policy that takes precedence, even if PingSIX cannot honour that policy.
     winners: BTreeMap<PolicyTarget, usize>,
     /// By name: index of the policy.
     by_name: BTreeMap<ObjectName, usize>,
@@ -168,7 +169,7 @@ impl<P> Default for AttachedPolicies<P> {
     }
 }
 
-impl<P: PolicyKind> AttachedPolicies<P> {
+impl<P: PolicyEffect> AttachedPolicies<P> {
     /// Those of the kind among policies of any kind.
     pub(crate) fn new(policies: &SharedMap<ObjectKey, AnyPolicy>, references: &References<'_>) -> Self {
         let objects = policies.values().filter_map(P::Object::of);
@@ -214,17 +215,16 @@ impl<P: PolicyKind> AttachedPolicies<P> {
         at: FieldPath,
     ) -> Option<Refusal> {
         let winner = self.winner(target).filter(|winner| winner.key != policy.key)?;
-        let message =
-            format!("{} has the same target and takes precedence, so that only it counts.", winner.key);
+        let message = format!("{} has the same target and takes precedence over this policy.", winner.key);
         Some(Refusal::new(at, Reason::Conflicted, message))
     }
 
-    /// The objects that policies target, whether these policies count there or not.
+    /// The targets of all policies, including policies without precedence.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectKey> {
         self.winners.keys().map(|target| &target.object)
     }
 
-    /// The objects for which other policies count than before, or policies with another effect.
+    /// The objects whose effective policy changed, by identity or by effect.
     pub(crate) fn changed<'s>(&'s self, before: &'s Self) -> impl Iterator<Item = &'s ObjectKey> {
         let targets: BTreeSet<&PolicyTarget> = self.winners.keys().chain(before.winners.keys()).collect();
         let changed = targets.into_iter().filter(move |target| {

@@ -1,11 +1,11 @@
-//! BackendTLSPolicy: the name that a backend has to prove.
+//! BackendTLSPolicy: the server name that PingSIX verifies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidation as Validation;
 
-use super::attached::{PolicyKind, PolicySpec, Unserved};
-use crate::model::{FieldPath, Hostname, Limit, Reason, Refusal};
+use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
+use crate::model::{FieldPath, Hostname, Limitation, Reason, Refusal};
 use crate::references::References;
 use crate::snapshot::{AuthorityRef, BackendTlsPolicy};
 
@@ -14,12 +14,12 @@ const SYSTEM: &str = "System";
 
 /// The effect of a BackendTLSPolicy.
 #[derive(Debug, PartialEq)]
-pub(crate) struct BackendTls {
-    /// The name to ask for and to verify.
+pub(crate) struct BackendTlsEffect {
+    /// The server name to send and to verify.
     pub(crate) hostname: Hostname,
 }
 
-impl PolicyKind for BackendTls {
+impl PolicyEffect for BackendTlsEffect {
     type Object = BackendTlsPolicy;
 
     fn read(policy: &BackendTlsPolicy, references: &References<'_>) -> PolicySpec<Self> {
@@ -45,20 +45,20 @@ impl PolicyKind for BackendTls {
             effect: hostname.map(|hostname| Self { hostname }),
             unapplied: Vec::new(),
             unresolved,
-            limits: ignored_options(policy.spec.options.as_ref(), &spec.child("options")).collect(),
+            limitations: ignored_options(policy.spec.options.as_ref(), &spec.child("options")).collect(),
             protects: true,
         }
     }
 
-    fn refuse(&self, Unserved { requests, connections }: &Unserved) -> Vec<Refusal> {
+    fn refuse(&self, UnsupportedTraffic { requests, connections }: &UnsupportedTraffic) -> Vec<Refusal> {
         let hostname = &self.hostname;
         let requests = (!requests.is_empty()).then(|| Refusal::new(
             FieldPath::new("spec").child("validation").child("hostname"),
             Reason::UnsupportedValue,
             format!(
-                "PingSIX sends one name as Host and as server name, so it can verify {hostname} only for requests \
-                 that all have this Host, or are given it by a URLRewrite filter. These may have others, and are \
-                 answered with an error: {}.",
+                "PingSIX sends one name as Host and as server name, so PingSIX can verify {hostname} only for requests with \
+                 this Host or with a URLRewrite filter that sets this Host. Requests of these references may have another \
+                 Host and are answered with an error: {}.",
                 joined(requests)
             ),
         ));
@@ -66,8 +66,8 @@ impl PolicyKind for BackendTls {
             FieldPath::new("spec").child("targetRefs"),
             Reason::UnsupportedValue,
             format!(
-                "Only requests are sent to backends over TLS. These connections carry none that is known of, and are \
-                 closed: {}.",
+                "PingSIX uses TLS to backends only for requests. Connections of these references carry no known requests \
+                 and are closed: {}.",
                 joined(connections)
             ),
         ));
@@ -95,13 +95,13 @@ fn verified_name(
     let well_known = validation.well_known_ca_certificates.as_deref().filter(|name| !name.is_empty());
     if !references.is_empty() {
         if unresolved == references.len() {
-            let message = "No reference leads to a CA certificate.".to_owned();
+            let message = "None of the references resolves to a CA certificate.".to_owned();
             flaw("caCertificateRefs", Reason::NoValidCaCertificate, message);
         } else if well_known.is_none() {
             flaw(
                 "caCertificateRefs",
                 Reason::UnsupportedValue,
-                "PingSIX has one store of CA certificates for all backends and takes none for a single Service; \
+                "PingSIX has one store of CA certificates for all backends and cannot use a separate one for a Service; \
                  add the CA to that store and use wellKnownCACertificates: System."
                     .to_owned(),
             );
@@ -111,7 +111,7 @@ fn verified_name(
         ([], None) => flaw(
             "",
             Reason::Invalid,
-            "One of caCertificateRefs and wellKnownCACertificates has to be set.".to_owned(),
+            "Either caCertificateRefs or wellKnownCACertificates has to be set.".to_owned(),
         ),
         ([_, ..], Some(_)) => flaw(
             "wellKnownCACertificates",
@@ -121,7 +121,7 @@ fn verified_name(
         ([], Some(other)) if other != SYSTEM => flaw(
             "wellKnownCACertificates",
             Reason::Invalid,
-            format!("\"{other}\" is no set of CA certificates that is known here; only {SYSTEM} is."),
+            format!("\"{other}\" is not a known set of CA certificates; the only one is {SYSTEM}."),
         ),
         ([], Some(_)) | ([_, ..], None) => {}
     }
@@ -129,7 +129,7 @@ fn verified_name(
         flaw(
             "subjectAltNames",
             Reason::UnsupportedValue,
-            "PingSIX verifies the name it sends to the backend and cannot be given others to verify."
+            "PingSIX verifies the name that it sends to the backend and cannot verify other names."
                 .to_owned(),
         );
     }
@@ -140,8 +140,8 @@ fn verified_name(
             flaw("hostname", Reason::Invalid, message);
             None
         }
-        Err(what) => {
-            let message = format!("\"{}\" is not the name of a host: {what}.", validation.hostname);
+        Err(flaw_of_name) => {
+            let message = format!("\"{}\" is not a hostname: {flaw_of_name}.", validation.hostname);
             flaw("hostname", Reason::Invalid, message);
             None
         }
@@ -152,9 +152,9 @@ fn verified_name(
 fn ignored_options<'a>(
     options: Option<&'a BTreeMap<String, String>>,
     at: &'a FieldPath,
-) -> impl Iterator<Item = Limit> + 'a {
+) -> impl Iterator<Item = Limitation> + 'a {
     options
         .into_iter()
         .flat_map(BTreeMap::keys)
-        .map(|name| Limit::new(at.clone(), format!("Option \"{name}\" is not known here and has no effect.")))
+        .map(|name| Limitation::new(at.clone(), format!("Option \"{name}\" is unknown and has no effect.")))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub(crate) use settings::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
 
-use super::attached::{PolicyKind, PolicySpec, Unserved};
+use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use crate::crd::{
     ActiveHealthCheck, BackendRetry, BackendTimeout, HashSource, HealthCheckType, LoadBalancer,
 };
@@ -19,11 +19,11 @@ const LONGEST: u128 = 86_400;
 
 /// The effect of a BackendTrafficPolicy.
 #[derive(Debug, PartialEq)]
-pub(crate) struct BackendTraffic {
+pub(crate) struct BackendTrafficEffect {
     pub(crate) settings: Arc<TrafficSettings>,
 }
 
-impl PolicyKind for BackendTraffic {
+impl PolicyEffect for BackendTrafficEffect {
     type Object = BackendTrafficPolicy;
 
     fn read(policy: &BackendTrafficPolicy, references: &References<'_>) -> PolicySpec<Self> {
@@ -76,23 +76,23 @@ impl PolicyKind for BackendTraffic {
             effect: if flaws.is_empty() { Ok(Self { settings: Arc::new(settings) }) } else { Err(flaws) },
             unapplied: Vec::new(),
             unresolved,
-            limits: Vec::new(),
+            limitations: Vec::new(),
             protects: spec.tls.is_some(),
         }
     }
 
-    fn refuse(&self, Unserved { requests, connections }: &Unserved) -> Vec<Refusal> {
-        let unserved: Vec<&str> = requests.iter().chain(connections).map(String::as_str).collect();
-        if unserved.is_empty() {
+    fn refuse(&self, UnsupportedTraffic { requests, connections }: &UnsupportedTraffic) -> Vec<Refusal> {
+        let unsupported: Vec<&str> = requests.iter().chain(connections).map(String::as_str).collect();
+        if unsupported.is_empty() {
             return Vec::new();
         }
         vec![Refusal::new(
             FieldPath::new("spec").child("tls").child("clientCertificateRef"),
             Reason::UnsupportedValue,
             format!(
-                "PingSIX shows a certificate only to endpoints that it reaches with requests over TLS, which takes a route \
-                 of Gateway API and a BackendTLSPolicy for the Service. These references are answered with an error: {}.",
-                unserved.join(", ")
+                "PingSIX presents client certificates only for requests over TLS, which need a route of Gateway API and a \
+                 BackendTLSPolicy for the Service. These references are answered with an error: {}.",
+                unsupported.join(", ")
             ),
         )]
     }

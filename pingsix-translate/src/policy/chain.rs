@@ -1,7 +1,7 @@
-//! Chains: the inherited policies with an effect on the requests of a rule, by identity.
+//! Policy chains: the inherited policies with an effect on the requests of a rule, by identity.
 //!
-//! The plugins of a chain become one service of PingSIX, to which the Routes of all rules with this chain refer. A chain has
-//! no contents, so a policy with another content changes that service alone.
+//! The plugins of a chain become one service of PingSIX. The Routes of all rules with this chain refer to that service. A
+//! chain excludes the contents of policies, so a change of the contents changes that service alone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::model::ObjectKey;
 
 /// Policies that contribute to the plugins of a rule, by kind, then from the widest target to the narrowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Chain {
+pub(crate) struct PolicyChain {
     pub(crate) policies: Box<[Arc<ObjectKey>]>,
 }
 
-/// The chain of a rule with the facts that follow from the present contents of its policies.
+/// A chain with the facts that follow from the present contents of its policies.
 ///
-/// The facts are no part of the chain: a service is the same with other contents.
+/// The facts are outside of the chain, because the identity of a service is independent of contents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AppliedChain {
-    pub(crate) chain: Arc<Chain>,
+pub(crate) struct EvaluatedChain {
+    pub(crate) chain: Arc<PolicyChain>,
     pub(crate) facts: ChainFacts,
 }
 
-/// The plugins of a chain, as far as rules depend on them.
+/// The properties of a chain's plugins on which rules depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChainFacts {
     /// Whether a plugin may answer a request that would be redirected otherwise.
@@ -34,7 +34,7 @@ pub(crate) struct ChainFacts {
     pub(crate) exclusive: Vec<&'static str>,
 }
 
-impl fmt::Display for Chain {
+impl fmt::Display for PolicyChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, policy) in self.policies.iter().enumerate() {
             if index > 0 {
@@ -46,13 +46,13 @@ impl fmt::Display for Chain {
     }
 }
 
-impl fmt::Display for AppliedChain {
+impl fmt::Display for EvaluatedChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.chain.fmt(f)
     }
 }
 
-/// A policy that counts for a rule and cannot be honoured, so the rule answers with an error.
+/// An effective policy that PingSIX cannot honour. The rule answers with an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrokenPolicy {
     pub(crate) policy: Arc<ObjectKey>,
@@ -60,33 +60,33 @@ pub(crate) struct BrokenPolicy {
     pub(crate) flaw: Arc<str>,
 }
 
-/// The inherited policies of a rule, for requests that come in by one listener.
-pub(crate) type Inheritance = Result<Option<Arc<AppliedChain>>, BrokenPolicy>;
+/// The chain of a rule for the requests of one listener.
+pub(crate) type ChainResult = Result<Option<Arc<EvaluatedChain>>, BrokenPolicy>;
 
-/// The inherited policies of a rule, by listener. A listener without policies is left out.
+/// The chains of a rule by listener, without listeners that have no policies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RuleChains(ThinVec<(usize, Inheritance)>);
+pub(crate) struct ListenerChains(ThinVec<(usize, ChainResult)>);
 
-/// Why the requests of a rule get an error because of policies.
+/// The reason why requests of a rule get an error because of policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ChainFault<'a> {
+pub(crate) enum ChainError<'a> {
     Broken(&'a BrokenPolicy),
-    /// Requests may come in by several listeners, whose policies differ.
-    Listeners,
+    /// Requests may arrive at several listeners with different policies.
+    DifferentListeners,
 }
 
-impl RuleChains {
-    /// Of the listeners to which the route is attached.
-    pub(crate) fn new(listeners: impl Iterator<Item = (usize, Inheritance)>) -> Self {
-        Self(listeners.filter(|(_, inheritance)| *inheritance != Ok(None)).collect())
+impl ListenerChains {
+    /// The chains of the listeners to which a route is attached.
+    pub(crate) fn new(listeners: impl Iterator<Item = (usize, ChainResult)>) -> Self {
+        Self(listeners.filter(|(_, result)| *result != Ok(None)).collect())
     }
 
-    /// The policies for requests that may come in by any of these listeners. Broken policies come first, so that no rule is
-    /// served without them.
+    /// The chain for requests that may arrive at any of these listeners. Fails if a policy is broken, or if the chains of
+    /// the listeners differ.
     pub(crate) fn of_listeners(
         &self,
         mut listeners: impl Iterator<Item = usize>,
-    ) -> Result<Option<&Arc<AppliedChain>>, ChainFault<'_>> {
+    ) -> Result<Option<&Arc<EvaluatedChain>>, ChainError<'_>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -94,17 +94,17 @@ impl RuleChains {
         let chain = self.of_listener(first)?;
         for other in listeners {
             if self.of_listener(other)? != chain {
-                return Err(ChainFault::Listeners);
+                return Err(ChainError::DifferentListeners);
             }
         }
         Ok(chain)
     }
 
-    fn of_listener(&self, listener: usize) -> Result<Option<&Arc<AppliedChain>>, ChainFault<'_>> {
+    fn of_listener(&self, listener: usize) -> Result<Option<&Arc<EvaluatedChain>>, ChainError<'_>> {
         match self.0.iter().find(|(other, _)| *other == listener) {
             None => Ok(None),
             Some((_, Ok(chain))) => Ok(chain.as_ref()),
-            Some((_, Err(broken))) => Err(ChainFault::Broken(broken)),
+            Some((_, Err(broken))) => Err(ChainError::Broken(broken)),
         }
     }
 }

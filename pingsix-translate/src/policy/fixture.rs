@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::fixture::{add_service, gateway, object, run};
-use crate::model::{ConditionType, Kind, ObjectKey, Options, Reason};
+use crate::model::{ConditionType, Kind, ObjectKey, Options};
 use crate::pingsix::plugin::FaultInjection;
 use crate::pingsix::{Config, Plugins, Route};
 use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
-use crate::status::{ConditionStatus, PolicyVerdict};
+use crate::status::{ConditionContent, PolicyVerdict};
 
 /// Gateway `infra/public` with listener `http`, and HTTPRoute `infra/web` with one rule `main` for Service `infra/web`.
 pub(super) fn world() -> Objects {
@@ -89,7 +89,7 @@ pub(super) fn verdict<'t>(translation: &'t Translation, (kind, name): (Kind, &st
 }
 
 /// Status, reason and message of a condition.
-pub(super) fn condition(verdict: &PolicyVerdict, kind: ConditionType) -> (ConditionStatus, Reason, String) {
+pub(super) fn condition(verdict: &PolicyVerdict, kind: ConditionType) -> ConditionContent {
     let condition = verdict.conditions.get(kind).unwrap();
     (condition.status, condition.reason, condition.message.clone())
 }

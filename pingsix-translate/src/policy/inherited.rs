@@ -5,10 +5,10 @@
 //! comes from one of these policies: the widest one with the strategy `Overrides` that sets the field, or else the narrowest
 //! one that sets the field (GEP-713).
 //!
-//! A contributor may have an invalid value of a field without which no request must pass; then the rule answers an error
-//! ([`InheritedKind::flaw`]).
+//! A contributor may have an invalid value of a field that must fail closed. The rule then answers an error
+//! ([`InheritedEffect::flaw`]).
 //!
-//! A policy that contributes no field is left out of the [`Chain`]. The others, in order, choose the same fields again, so a
+//! A policy that contributes no field is left out of the [`PolicyChain`]. The others, in order, choose the same fields again, so a
 //! chain determines its plugins.
 
 mod flaws;
@@ -16,20 +16,20 @@ mod flaws;
 use std::sync::Arc;
 
 pub(crate) use self::flaws::{acceptance_flaws, target_flaws, unreadable_flaw};
-use super::attached::{AttachedPolicies, AttachedPolicy, PolicyKind, PolicyTarget};
-use super::chain::{BrokenPolicy, Chain, ChainFacts};
+use super::attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget};
+use super::chain::{BrokenPolicy, ChainFacts, PolicyChain};
 pub(crate) use crate::crd::MergeStrategy;
 use crate::model::ObjectKey;
 use crate::pingsix::Plugins;
 
-/// A kind of policy that wider targets hand down to narrower ones.
-pub(crate) trait InheritedKind: PolicyKind + 'static {
+/// The effect of a policy kind that narrower targets inherit from wider ones.
+pub(crate) trait InheritedEffect: PolicyEffect + 'static {
     /// The top-level fields of the spec that are inherited.
     const FIELDS: &'static [Field<Self>];
 
     fn strategy(&self) -> MergeStrategy;
 
-    /// Why a field that is set cannot be honoured, although no request must pass without it.
+    /// The reason why PingSIX cannot honour a field without which every request must fail.
     fn flaw(&self, _field: &'static str) -> Option<&Arc<str>> {
         None
     }
@@ -56,7 +56,7 @@ pub(crate) struct Field<P> {
 }
 
 /// Whether two policies set the same fields, so that rules have the same chains with both.
-pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
+pub(crate) fn merge_alike<P: InheritedEffect>(one: &P, other: &P) -> bool {
     let is_alike = |field: &Field<P>| {
         (field.plugins)(one) == (field.plugins)(other) && one.flaw(field.name) == other.flaw(field.name)
     };
@@ -64,12 +64,12 @@ pub(crate) fn merge_alike<P: InheritedKind>(one: &P, other: &P) -> bool {
 }
 
 /// The position of a field.
-fn position<P: InheritedKind>(name: &str) -> Option<usize> {
+fn position<P: InheritedEffect>(name: &str) -> Option<usize> {
     P::FIELDS.iter().position(|field| field.name == name)
 }
 
 /// For each field, the index of the policy that contributes it. The policies are in the order of levels.
-fn contributors<P: InheritedKind>(policies: &[&P]) -> Vec<Option<usize>> {
+fn contributors<P: InheritedEffect>(policies: &[&P]) -> Vec<Option<usize>> {
     let mut contributors: Vec<Option<usize>> = Vec::with_capacity(P::FIELDS.len());
     for field in P::FIELDS {
         let narrowest = narrowest(field, policies, &contributors).map_or(policies.len(), |index| index + 1);
@@ -81,7 +81,7 @@ fn contributors<P: InheritedKind>(policies: &[&P]) -> Vec<Option<usize>> {
 }
 
 /// The narrowest policy that may contribute a field; `None` if all may.
-fn narrowest<P: InheritedKind>(
+fn narrowest<P: InheritedEffect>(
     field: &Field<P>,
     policies: &[&P],
     contributors: &[Option<usize>],
@@ -97,7 +97,7 @@ pub(crate) struct Overridden {
     pub(crate) by: Arc<ObjectKey>,
 }
 
-impl<P: InheritedKind> AttachedPolicies<P> {
+impl<P: InheritedEffect> AttachedPolicies<P> {
     /// The policies that count at some levels, in the order of levels, each once: a policy that overrides others at its
     /// widest level, where it overrides most, and another one at its narrowest.
     fn at_levels(&self, levels: &[PolicyTarget]) -> Vec<&AttachedPolicy<P>> {
@@ -165,7 +165,7 @@ impl<P: InheritedKind> AttachedPolicies<P> {
     }
 
     /// The policies of this kind in a chain, with the index of the policy that contributes each field.
-    fn of_chain(&self, chain: &Chain) -> (Vec<&P>, Vec<Option<usize>>) {
+    fn of_chain(&self, chain: &PolicyChain) -> (Vec<&P>, Vec<Option<usize>>) {
         let of_kind = chain.policies.iter().filter_map(|key| self.get(key)?.spec.effect.as_ref().ok());
         let effects: Vec<&P> = of_kind.collect();
         let contributors = contributors(&effects);
@@ -173,13 +173,13 @@ impl<P: InheritedKind> AttachedPolicies<P> {
     }
 
     /// The plugins of a chain.
-    pub(crate) fn plugins(&self, chain: &Chain) -> Plugins {
+    pub(crate) fn plugins(&self, chain: &PolicyChain) -> Plugins {
         let (effects, contributors) = self.of_chain(chain);
         P::plugins(|name| Some(effects[contributors[position::<P>(name)?]?]))
     }
 
     /// The plugins to which a policy contributes in a chain.
-    pub(crate) fn plugin_names(&self, chain: &Chain, policy: &ObjectKey) -> Vec<&'static str> {
+    pub(crate) fn plugin_names(&self, chain: &PolicyChain, policy: &ObjectKey) -> Vec<&'static str> {
         let Some(own) = self.get(policy).and_then(|policy| policy.spec.effect.as_ref().ok()) else {
             return Vec::new();
         };

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use gateway_api::experimental::httproutes as api;
 
 use self::authentication::Authentication;
-use super::attached::{PolicyKind, PolicySpec, Unserved};
+use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
-    Field, InheritedKind, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
+    Field, InheritedEffect, MergeStrategy, acceptance_flaws, merge_alike, target_flaws, unreadable_flaw,
 };
 use crate::crd::{self, SecurityPolicySpec};
-use crate::model::{FieldPath, Kind, Limit, ObjectKey, Reason, Refusal};
+use crate::model::{FieldPath, Kind, Limitation, ObjectKey, Reason, Refusal};
 use crate::normalise::Cors;
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{Cors as CorsPlugin, Csrf, IpRestriction, PluginConfig as _};
@@ -21,7 +21,7 @@ use crate::snapshot::{Secret, SecurityPolicy, key_of};
 
 /// The effect of a SecurityPolicy, field by field.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Security {
+pub(crate) struct SecurityEffect {
     strategy: MergeStrategy,
     authentication: Option<Authentication>,
     authorization: Option<crd::Authorization>,
@@ -36,7 +36,7 @@ const CLIENT_IP: &str = "clientIP";
 const CORS: &str = "cors";
 const CSRF: &str = "csrf";
 
-impl PolicyKind for Security {
+impl PolicyEffect for SecurityEffect {
     type Object = SecurityPolicy;
 
     fn read(policy: &SecurityPolicy, references: &References<'_>) -> PolicySpec<Self> {
@@ -46,17 +46,17 @@ impl PolicyKind for Security {
         let Reader { mut flaws, unresolved, .. } = reader;
         // A reference that leads nowhere makes the policy unusable, and its condition `ResolvedRefs` has the reason.
         flaws.extend(unresolved.iter().map(|refusal| Refusal { reason: Reason::Invalid, ..refusal.clone() }));
-        let limits = limits(&policy.spec);
+        let limitations = limitations(&policy.spec);
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
             unapplied: Vec::new(),
             unresolved,
-            limits,
+            limitations,
             protects: true,
         }
     }
 
-    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+    fn refuse(&self, _: &UnsupportedTraffic) -> Vec<Refusal> {
         // A valid policy is honoured for all requests, or else the rule is refused.
         Vec::new()
     }
@@ -66,7 +66,7 @@ impl PolicyKind for Security {
     }
 }
 
-impl InheritedKind for Security {
+impl InheritedEffect for SecurityEffect {
     const FIELDS: &'static [Field<Self>] = &[
         Field {
             name: AUTHENTICATION,
@@ -146,14 +146,14 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn read(&mut self, spec: &SecurityPolicySpec) -> Security {
+    fn read(&mut self, spec: &SecurityPolicySpec) -> SecurityEffect {
         let at = FieldPath::new("spec");
         self.flaws.extend(spec.unreadable.iter().map(unreadable_flaw));
         self.flaws.extend(target_flaws(&spec.target_refs, spec.strategy));
         if spec.strategy == MergeStrategy::Overrides && spec.anonymous.is_some() {
             self.flaw(at.child("strategy"), "The field anonymous overrides no authentication.");
         }
-        let security = Security {
+        let security = SecurityEffect {
             strategy: spec.strategy,
             authentication: self.authentication(spec, &at),
             authorization: spec.authorization.clone(),
@@ -177,7 +177,7 @@ impl<'r> Reader<'r> {
             self.check_networks(&client_ip.trusted_proxies, &at);
         }
         if self.flaws.is_empty() && self.unresolved.is_empty() {
-            self.flaws.extend(acceptance_flaws(Security::plugins(|_| Some(&security)), &at));
+            self.flaws.extend(acceptance_flaws(SecurityEffect::plugins(|_| Some(&security)), &at));
         }
         security
     }
@@ -269,22 +269,22 @@ fn check_network(text: &str) -> Result<(), &'static str> {
     }
 }
 
-fn limits(spec: &SecurityPolicySpec) -> Vec<Limit> {
+fn limitations(spec: &SecurityPolicySpec) -> Vec<Limitation> {
     let at = FieldPath::new("spec");
-    let mut limits = Vec::new();
+    let mut limitations = Vec::new();
     if spec.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
-        limits.push(Limit::new(
+        limitations.push(Limitation::new(
             at.child("jwt").child("audience"),
             "Without an audience, PingSIX refuses tokens with the claim aud.",
         ));
     }
     if spec.client_ip.is_some() {
-        limits.push(Limit::new(
+        limitations.push(Limitation::new(
             at.child("clientIP"),
             "PingSIX reads the first line of X-Forwarded-For alone, so the trusted proxies must keep the header in one line.",
         ));
     }
-    limits
+    limitations
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::model::{ConditionType, Kind, ObjectKey, Options, Reason};
 use crate::pingsix::{PassHost, Scheme, Upstream};
 use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
-use crate::status::{ConditionStatus, Conditions, PolicyVerdict};
+use crate::status::{ConditionContent, ConditionStatus, Conditions, PolicyVerdict};
 
 const HOST: &str = "backend.test";
 
@@ -128,7 +128,7 @@ fn route<'t>(translation: &'t Translation, name: &str) -> &'t Conditions {
 }
 
 /// Status, reason and message of a condition.
-fn condition(conditions: &Conditions, kind: ConditionType) -> (ConditionStatus, Reason, String) {
+fn condition(conditions: &Conditions, kind: ConditionType) -> ConditionContent {
     let condition = conditions.get(kind).unwrap();
     (condition.status, condition.reason, condition.message.clone())
 }

@@ -8,9 +8,9 @@ mod reader;
 use std::sync::Arc;
 
 use self::reader::Reader;
-use super::attached::{PolicyKind, PolicySpec, Unserved};
-use super::inherited::{Field, InheritedKind, MergeStrategy, merge_alike, target_flaws, unreadable_flaw};
-use crate::model::{FieldPath, Limit, Refusal};
+use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
+use super::inherited::{Field, InheritedEffect, MergeStrategy, merge_alike, target_flaws, unreadable_flaw};
+use crate::model::{FieldPath, Limitation, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{
     Brotli, Cache, FaultInjection, GrpcWeb, Gzip, LimitCount, PluginConfig as _, RequestId, ResponseRewrite,
@@ -20,7 +20,7 @@ use crate::snapshot::TrafficPolicy;
 
 /// The effect of a TrafficPolicy, field by field.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Traffic {
+pub(crate) struct TrafficEffect {
     strategy: MergeStrategy,
     /// The limit, or the reason why requests under it are answered with an error.
     rate_limit: Option<Result<LimitCount, Arc<str>>>,
@@ -67,7 +67,7 @@ impl Codings {
     }
 }
 
-impl PolicyKind for Traffic {
+impl PolicyEffect for TrafficEffect {
     type Object = TrafficPolicy;
 
     fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
@@ -85,17 +85,17 @@ impl PolicyKind for Traffic {
         let protects = effect.rate_limit.is_some();
         let mut unapplied = reader.finish();
         unapplied.extend(of_unknown.into_iter().map(unreadable_flaw));
-        let limits = limits(effect.compression.as_ref());
+        let limitations = limitations(effect.compression.as_ref());
         PolicySpec {
             effect: if flaws.is_empty() { Ok(effect) } else { Err(flaws) },
             unapplied,
             unresolved: Vec::new(),
-            limits,
+            limitations,
             protects,
         }
     }
 
-    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+    fn refuse(&self, _: &UnsupportedTraffic) -> Vec<Refusal> {
         // A valid field is honoured for all requests, or else the rule is refused.
         Vec::new()
     }
@@ -112,12 +112,12 @@ const FIELD_NAMES: [&str; 7] =
 /// A field whose plugin answers no request, and which no filter may replace.
 const fn field(
     name: &'static str,
-    plugins: fn(&Traffic) -> Option<&'static [&'static str]>,
-) -> Field<Traffic> {
+    plugins: fn(&TrafficEffect) -> Option<&'static [&'static str]>,
+) -> Field<TrafficEffect> {
     Field { name, plugins, may_answer: false, yields_to_filters: false, refines: None }
 }
 
-impl InheritedKind for Traffic {
+impl InheritedEffect for TrafficEffect {
     const FIELDS: &'static [Field<Self>] = &[
         Field {
             may_answer: true,
@@ -173,12 +173,12 @@ impl InheritedKind for Traffic {
     }
 }
 
-fn limits(codings: Option<&Codings>) -> Vec<Limit> {
+fn limitations(codings: Option<&Codings>) -> Vec<Limitation> {
     let has_brotli = codings.is_some_and(|codings| codings.brotli.is_some());
     let at = FieldPath::new("spec").child(COMPRESSION);
     let message = "PingSIX considers the first coding alone that a client accepts and PingSIX knows, so clients that name gzip \
                    before br get no Brotli.";
-    has_brotli.then(|| Limit::new(at, message)).into_iter().collect()
+    has_brotli.then(|| Limitation::new(at, message)).into_iter().collect()
 }
 
 #[cfg(test)]

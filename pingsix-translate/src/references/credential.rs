@@ -22,8 +22,8 @@ impl<'a> References<'a> {
         self.existing(&self.referents.secrets, &key, at)
     }
 
-    /// Resolves the reference of a policy to a ConfigMap or Secret with a public key, in the entry of this name. The inner
-    /// error is a fault of the object, as a sentence that quotes nothing.
+    /// Resolves the reference of a policy to the public key in an entry of a ConfigMap or Secret. The inner error describes a
+    /// fault of the object in one sentence, without a quotation of its content.
     pub(crate) fn public_key(
         &self,
         referrer: &ObjectKey,
@@ -40,7 +40,7 @@ impl<'a> References<'a> {
         Ok(text.map(String::as_str).ok_or_else(|| format!("{key} has no entry {name}.")))
     }
 
-    /// The object of a reference, which the referrer may use; the object may be missing.
+    /// The object of a reference that the referrer may use. The object may be missing.
     fn permitted_referent(
         &self,
         referrer: &ObjectKey,
@@ -54,12 +54,12 @@ impl<'a> References<'a> {
             let [group, kind] = [group, kind].map(|field| field.as_deref().unwrap_or_default());
             let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
             let message = format!(
-                "The reference is to a {}, not to {kind} of group \"{group}\".",
+                "The reference has to name a {}, but names {kind} of group \"{group}\".",
                 kinds.join(" or a ")
             );
             return Err(Refusal::new(at.child("kind"), Reason::InvalidKind, message));
         };
-        // Permission comes before existence, so authors cannot find out the objects of another namespace.
+        // The check of permission precedes the check of existence, so that authors cannot probe for objects of another namespace.
         if !self.permit(referrer, key.kind, &key.name) {
             let namespace = &key.name.namespace;
             return Err(Refusal::new(
@@ -70,7 +70,7 @@ impl<'a> References<'a> {
         }
         if let Some(said) = message_of(&self.referents.quarantine, &key, Section::Whole) {
             let kind = key.kind;
-            let message = format!("PingSIX refuses what becomes of {key}, until the {kind} changes: {said}");
+            let message = format!("PingSIX refuses {key}. It is not used until the {kind} changes: {said}");
             return Err(Refusal::new(at.clone(), Reason::Quarantined, message));
         }
         Ok(key)
@@ -93,7 +93,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// An entry of a Secret as a text. The message names the entry and quotes nothing of its value.
+/// An entry of a Secret as text. The message names the entry without a quotation of its value.
 pub(crate) fn entry<'s>(secret: &'s Secret, entry: &str) -> Result<&'s str, String> {
     let name = secret.metadata.name.as_deref().unwrap_or_default();
     let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
@@ -101,7 +101,7 @@ pub(crate) fn entry<'s>(secret: &'s Secret, entry: &str) -> Result<&'s str, Stri
     let text = secret.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
     match text.or(data.map(|data| data.0.as_slice())).map(std::str::from_utf8) {
         None => Err(format!("Secret {namespace}/{name} has no entry {entry}.")),
-        Some(Err(_)) => Err(format!("Entry {entry} of Secret {namespace}/{name} is no text in UTF-8.")),
+        Some(Err(_)) => Err(format!("Entry {entry} of Secret {namespace}/{name} is not UTF-8 text.")),
         Some(Ok("")) => Err(format!("Entry {entry} of Secret {namespace}/{name} is empty.")),
         Some(Ok(text)) => Ok(text),
     }

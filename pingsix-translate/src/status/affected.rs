@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, PolicyVerdict};
 use crate::model::{ConditionType, ObjectKey, Reason};
-use crate::policy::{AttachedPolicies, PolicyKind};
+use crate::policy::{AttachedPolicies, PolicyEffect};
 
 /// The number of policies that a message names.
 const MAX_NAMES: usize = 4;
@@ -22,7 +22,7 @@ type Names = BTreeSet<Arc<ObjectKey>>;
 
 impl Affected {
     /// Adds the policies of one kind that these verdicts accept.
-    pub(super) fn add<P: PolicyKind>(
+    pub(super) fn add<P: PolicyEffect>(
         &mut self,
         policies: &AttachedPolicies<P>,
         verdicts: &BTreeMap<Arc<ObjectKey>, PolicyVerdict>,

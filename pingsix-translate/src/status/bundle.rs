@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Condition, ConditionStatus, GatewayClassVerdict};
+use super::{Condition, ConditionContent, ConditionStatus, GatewayClassVerdict};
 use crate::model::{ConditionType, Reason};
 
 /// The supported bundle versions: `major.minor`.
@@ -25,7 +25,7 @@ impl GatewayClassVerdict {
     }
 }
 
-fn judge_bundles(bundles: Option<&BTreeMap<String, Option<String>>>) -> (ConditionStatus, Reason, String) {
+fn judge_bundles(bundles: Option<&BTreeMap<String, Option<String>>>) -> ConditionContent {
     let Some(bundles) = bundles else {
         let message = "The versions of the Gateway API CRDs cannot be read.".to_owned();
         return (ConditionStatus::Unknown, Reason::Pending, message);
@@ -62,7 +62,7 @@ fn is_supported(version: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn judge(versions: &[(&str, Option<&str>)]) -> (ConditionStatus, Reason, String) {
+    fn judge(versions: &[(&str, Option<&str>)]) -> ConditionContent {
         let bundles = versions.iter().map(|(name, version)| ((*name).to_owned(), version.map(str::to_owned)));
         judge_bundles(Some(&bundles.collect()))
     }

@@ -39,6 +39,9 @@ pub struct Condition {
     pub observed_generation: i64,
 }
 
+/// Status, reason and message of a condition.
+pub(crate) type ConditionContent = (ConditionStatus, Reason, String);
+
 /// The longest message that the API server stores (`metav1.Condition.message`).
 const MAX_MESSAGE: usize = 32_768;
 

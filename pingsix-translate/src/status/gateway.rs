@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use super::limited::limited;
 use super::listener::{GatewayState, unserved};
-use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
+use super::{Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
 use crate::attach::Listener;
-use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
+use crate::model::{
+    ConditionType, FieldPath, Hostname, Limitation, ObjectKey, Problem, Reason, Refusal, joined,
+};
 use crate::references::{CertificateRef, References};
 use crate::snapshot::{FrontendValidation, Gateway};
 
-/// Judges a Gateway after its listeners and ListenerSets. [`super::finish()`] adds `Programmed`.
+/// Judges a Gateway after its listeners and ListenerSets. [`super::with_delivery()`] adds `Programmed`.
 pub(crate) fn judge_gateway(
     gateway: &Gateway,
     state: &GatewayState<'_>,
@@ -35,8 +37,8 @@ pub(crate) fn judge_gateway(
         |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
     );
     let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
-    let mut limits = state.limits.to_vec();
-    let client_certificate = judge_client_certificate(gateway, state, references, &mut limits, problems);
+    let mut limitations = state.limitations.to_vec();
+    let client_certificate = judge_client_certificate(gateway, state, references, &mut limitations, problems);
     if let Some((status, reason, message)) = client_certificate {
         conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
     }
@@ -53,14 +55,14 @@ pub(crate) fn judge_gateway(
         ));
     }
     if gateway.spec.extra.default_scope.is_some() {
-        limits.push(Limit::new(
+        limitations.push(Limitation::new(
             FieldPath::new("spec").child("defaultScope"),
             "There are no default Gateways; only routes that name this one attach to it.",
         ));
     }
-    problems.extend(limits.iter().map(|limit| limit.of(key)));
+    problems.extend(limitations.iter().map(|limitation| limitation.of(key)));
     if conditions.is_true(ConditionType::Accepted)
-        && let Some(condition) = limited(&limits, generation)
+        && let Some(condition) = limited(&limitations, generation)
     {
         conditions.set(condition);
     }
@@ -140,9 +142,9 @@ fn judge_client_certificate(
     gateway: &Gateway,
     state: &GatewayState<'_>,
     references: &References<'_>,
-    limits: &mut Vec<Limit>,
+    limitations: &mut Vec<Limitation>,
     problems: &mut Vec<Problem>,
-) -> Option<(ConditionStatus, Reason, String)> {
+) -> Option<ConditionContent> {
     let owner = &state.listeners.gateway;
     let written = gateway.spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
     let at = FieldPath::new("spec").child("tls").child("backend").child("clientCertificateRef");
@@ -160,7 +162,7 @@ fn judge_client_certificate(
         return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
     }
     let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
-    limits.push(Limit::new(at, message));
+    limitations.push(Limitation::new(at, message));
     let unresolved: Vec<&str> = state
         .listeners
         .of(owner)
@@ -182,7 +184,7 @@ fn serves_listener_sets(state: &GatewayState<'_>) -> bool {
     state.listeners.sets.iter().any(|set| state.listeners.of(set).iter().any(Listener::is_served))
 }
 
-fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (ConditionStatus, Reason, String) {
+fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> ConditionContent {
     let (names, any_served) = unserved(listeners);
     if names.is_empty() && (any_served || others_serve) {
         return (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned());

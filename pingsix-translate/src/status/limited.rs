@@ -1,15 +1,15 @@
-//! The condition `pingsix.io/Limited` of objects that are served with limits.
+//! The condition `pingsix.io/Limited` of objects that are served with limitations.
 
 use super::{Condition, ConditionStatus};
-use crate::model::{ConditionType, Limit, Reason, joined};
+use crate::model::{ConditionType, Limitation, Reason, joined};
 
-/// `pingsix.io/Limited` with a sentence for each limit. Without limits the condition is absent, because it is never
+/// `pingsix.io/Limited` with a sentence for each limitation. Without limitations the condition is absent, because it is never
 /// `False`.
 pub(super) fn limited<'a>(
-    limits: impl IntoIterator<Item = &'a Limit>,
+    limitations: impl IntoIterator<Item = &'a Limitation>,
     observed_generation: i64,
 ) -> Option<Condition> {
-    let message = joined(limits);
+    let message = joined(limitations);
     (!message.is_empty()).then_some(Condition {
         kind: ConditionType::Limited,
         status: ConditionStatus::True,

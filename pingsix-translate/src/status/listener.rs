@@ -5,7 +5,7 @@ use super::route::Refusals;
 use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
-use crate::model::{ConditionType, Layout, Limit, Reason, Refusal, joined};
+use crate::model::{ConditionType, Layout, Limitation, Reason, Refusal, joined};
 use crate::small_set::SmallSet;
 
 /// The state by which Gateways and ListenerSets are judged.
@@ -17,8 +17,8 @@ pub(crate) struct GatewayState<'a> {
     pub(crate) layout: Layout,
     /// The refusal of the whole Gateway.
     pub(crate) refused: Option<&'a Refusal>,
-    /// The limits of the Gateway itself.
-    pub(crate) limits: &'a [Limit],
+    /// The limitations of the Gateway itself.
+    pub(crate) limitations: &'a [Limitation],
 }
 
 impl GatewayState<'_> {
@@ -133,7 +133,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
             overlap.to_string(),
         );
     }
-    if let Some(condition) = limited(&listener.limits, generation) {
+    if let Some(condition) = limited(&listener.limitations, generation) {
         conditions.set(condition);
     }
     conditions

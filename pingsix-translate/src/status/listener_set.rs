@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::listener::{GatewayState, unserved};
-use super::{Condition, ConditionStatus, Conditions, ListenerSetVerdict};
+use super::{Condition, ConditionContent, ConditionStatus, Conditions, ListenerSetVerdict};
 use crate::attach::ListenerOwner;
 use crate::model::{ConditionType, ObjectKey, Reason};
 
-/// Judges every ListenerSet of a Gateway. [`super::finish()`] adds `Programmed`.
+/// Judges every ListenerSet of a Gateway. [`super::with_delivery()`] adds `Programmed`.
 pub(crate) fn judge_listener_sets(state: &GatewayState<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {
     let sets = state.listeners.sets.iter();
     sets.map(|set| (set.key.clone(), judge_listener_set(set, state))).collect()
@@ -31,7 +31,7 @@ fn judge_listener_set(set: &ListenerOwner, state: &GatewayState<'_>) -> Listener
     }
 }
 
-fn accepted(set: &ListenerOwner, state: &GatewayState<'_>) -> (ConditionStatus, Reason, String) {
+fn accepted(set: &ListenerOwner, state: &GatewayState<'_>) -> ConditionContent {
     if let Some(refusal) = &set.excluded {
         return (ConditionStatus::False, refusal.reason, refusal.to_string());
     }

@@ -11,8 +11,8 @@ use crate::lower::RouteInput;
 use crate::model::{ConditionType, FieldPath, Kind, ObjectKey, Problem, Reason, Refusal, joined};
 use crate::normalise::Rule;
 use crate::policy::{
-    AttachedPolicies, AttachedPolicy, InheritedKind, Overridden, Policies, PolicyKind, PolicyTarget,
-    Unserved, levels_of_listener, levels_of_rule,
+    AttachedPolicies, AttachedPolicy, InheritedEffect, Overridden, Policies, PolicyEffect, PolicyTarget,
+    UnsupportedTraffic, levels_of_listener, levels_of_rule,
 };
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -103,12 +103,12 @@ struct Ancestor<'a> {
 struct BackendUses {
     /// Whether PingSIX honours the policy for some of them.
     honoured: bool,
-    unserved: Unserved,
+    unsupported: UnsupportedTraffic,
 }
 
 impl Ancestor<'_> {
     /// Judges the policies of one kind.
-    fn judge<P: PolicyKind>(
+    fn judge<P: PolicyEffect>(
         &self,
         policies: &AttachedPolicies<P>,
         references: &References<'_>,
@@ -122,18 +122,19 @@ impl Ancestor<'_> {
             }
             let faults = self.target_faults(policy, policies, references);
             let uses = self.uses.get(&policy.key);
-            let unserved = match (&policy.spec.effect, uses) {
-                (Ok(effect), Some(uses)) => effect.refuse(&uses.unserved),
+            let unsupported = match (&policy.spec.effect, uses) {
+                (Ok(effect), Some(uses)) => effect.refuse(&uses.unsupported),
                 (Ok(_) | Err(_), _) => Vec::new(),
             };
             let mut conditions =
-                conditions(policy, &faults, &unserved, uses.is_some_and(|uses| uses.honoured));
+                conditions(policy, &faults, &unsupported, uses.is_some_and(|uses| uses.honoured));
             if let Some(condition) = overridden_condition(&overridden(policy), policy.generation) {
                 conditions.set(condition);
             }
-            let refused = faults.iter().chain(policy.flaws()).chain(&policy.spec.unresolved).chain(&unserved);
+            let refused =
+                faults.iter().chain(policy.flaws()).chain(&policy.spec.unresolved).chain(&unsupported);
             problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
-            problems.extend(policy.spec.limits.iter().map(|limit| limit.of(&policy.key)));
+            problems.extend(policy.spec.limitations.iter().map(|limitation| limitation.of(&policy.key)));
             let verdict = PolicyVerdict {
                 key: policy.key.clone(),
                 generation: policy.generation,
@@ -145,7 +146,7 @@ impl Ancestor<'_> {
     }
 
     /// The refusals of a policy for targets that it does not apply to.
-    fn target_faults<P: PolicyKind>(
+    fn target_faults<P: PolicyEffect>(
         &self,
         policy: &AttachedPolicy<P>,
         policies: &AttachedPolicies<P>,
@@ -167,7 +168,7 @@ impl Ancestor<'_> {
 
 impl Ancestor<'_> {
     /// The fields of a policy that wider policies override for some requests.
-    fn overridden<P: InheritedKind>(
+    fn overridden<P: InheritedEffect>(
         &self,
         policy: &AttachedPolicy<P>,
         policies: &AttachedPolicies<P>,
@@ -251,10 +252,10 @@ fn overridden_condition(overridden: &[Overridden], generation: i64) -> Option<Co
     })
 }
 
-fn conditions<P: PolicyKind>(
+fn conditions<P: PolicyEffect>(
     policy: &AttachedPolicy<P>,
     faults: &[Refusal],
-    unserved: &[Refusal],
+    unsupported: &[Refusal],
     honoured: bool,
 ) -> Conditions {
     let mut conditions = Conditions::default();
@@ -265,12 +266,12 @@ fn conditions<P: PolicyKind>(
     // has one entry for all targets, so a policy that loses one of them is not accepted. The policy still counts for the
     // others, and the message has the field.
     let against: Vec<&Refusal> =
-        faults.iter().chain(policy.flaws()).chain(unserved.iter().filter(|_| !honoured)).collect();
+        faults.iter().chain(policy.flaws()).chain(unsupported.iter().filter(|_| !honoured)).collect();
     if let Some(first) = against.first() {
         let message = joined(against.iter().copied());
         set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
     } else {
-        let also = if unserved.is_empty() { String::new() } else { format!(" {}", joined(unserved)) };
+        let also = if unsupported.is_empty() { String::new() } else { format!(" {}", joined(unsupported)) };
         let message = format!("The policy is accepted.{also}");
         set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
     }
@@ -287,7 +288,7 @@ fn conditions<P: PolicyKind>(
             set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
         }
     }
-    if let Some(condition) = limited(&policy.spec.limits, policy.generation) {
+    if let Some(condition) = limited(&policy.spec.limitations, policy.generation) {
         conditions.set(condition);
     }
     conditions
@@ -322,9 +323,9 @@ fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, BackendUses> {
                 Ok(()) => of_policy.honoured = true,
                 Err(refusal) => {
                     let has_requests = input.route.traffic.has_requests();
-                    let Unserved { requests, connections } = &mut of_policy.unserved;
-                    let unserved = if has_requests { requests } else { connections };
-                    unserved.insert(format!("{} {}", input.route.key, refusal.at));
+                    let UnsupportedTraffic { requests, connections } = &mut of_policy.unsupported;
+                    let unsupported = if has_requests { requests } else { connections };
+                    unsupported.insert(format!("{} {}", input.route.key, refusal.at));
                 }
             }
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, Verdicts,
+    Condition, ConditionContent, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict,
+    ListenerVerdict, Verdicts,
 };
 use crate::model::{ConditionType, DataPlaneKey, Reason};
 
@@ -54,9 +55,6 @@ pub fn with_delivery(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, D
     }
     verdicts
 }
-
-/// The content of a condition.
-type ConditionContent = (ConditionStatus, Reason, String);
 
 fn finish_listener_set(
     set: &mut ListenerSetVerdict,

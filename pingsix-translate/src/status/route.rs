@@ -9,7 +9,7 @@ use crate::attach::{Attachment, Listener};
 use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::model::{ConditionType, FieldPath, Problem, Reason};
-use crate::model::{Limit, Refusal, joined};
+use crate::model::{Limitation, Refusal, joined};
 use crate::normalise::Part;
 
 /// The refusals of lowering, by route.
@@ -90,8 +90,8 @@ pub(crate) fn judge_route(
     problems: &mut Vec<Problem>,
 ) -> RouteVerdict {
     let route = &input.route;
-    let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
-    let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
+    let of_rules = route.rules.iter().flat_map(|rule| &rule.limitations);
+    let limitations: Vec<&Limitation> = route.limitations.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules);
     let mut parents = Vec::with_capacity(input.attached.parents.len());
@@ -155,7 +155,7 @@ pub(crate) fn judge_route(
             }
         }
         if conditions.is_true(ConditionType::Accepted)
-            && let Some(condition) = limited(limits.iter().copied(), route.generation)
+            && let Some(condition) = limited(limitations.iter().copied(), route.generation)
         {
             conditions.set(condition);
         }
@@ -169,7 +169,7 @@ pub(crate) fn judge_route(
     // The routes of an Ingress have no parentRefs.
     if !parents.is_empty() || route.part != Part::Whole {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
-        problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
+        problems.extend(limitations.iter().map(|limitation| limitation.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);
         let refused = refused_rules.values().flat_map(|rule| &rule.refusals).copied();
         problems.extend(

@@ -1,4 +1,4 @@
-//! What changes of one tenant take beside large routes of another at hostnames that cover each other.
+//! The cost of changes of one tenant beside large routes of another tenant at overlapping hostnames.
 
 use std::sync::Arc;
 

@@ -143,7 +143,7 @@ fn scarce(rng: &mut SmallRng, alone: &Translation, whole: &Translation) -> Budge
     }
 }
 
-/// What the victim, or anybody, is answered in each data plane.
+/// The answers to the probes in each data plane.
 fn answers(world: &World, translation: &Translation, probes: &[Probe]) -> Result<Answers, String> {
     let mut answers = BTreeMap::new();
     for (key, plane) in &translation.data_planes {
@@ -157,7 +157,7 @@ fn answers(world: &World, translation: &Translation, probes: &[Probe]) -> Result
 
 type Answers = BTreeMap<DataPlaneKey, Vec<Decided>>;
 
-/// What the oracle can read, which needs nothing of other kinds to know the nodes of Services.
+/// The objects that the oracle reads. The nodes of Services need no other kinds.
 fn world(objects: &[Value]) -> World {
     let is_known = |object: &&Value| object["kind"] != "BackendTLSPolicy";
     World::read(&objects.iter().filter(is_known).cloned().collect::<Vec<_>>())

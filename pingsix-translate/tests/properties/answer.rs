@@ -1,4 +1,4 @@
-//! What PingSIX makes of a request, in the oracle's words.
+//! PingSIX's answer to a request, in the terms of the oracle.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(crate) const RESPONDER: SocketAddr =
 ///
 /// # Errors
 ///
-/// What cannot be understood, which is a defect of the configuration or of its provenance.
+/// The answer has no meaning for the oracle: the configuration or its provenance has a defect.
 pub(crate) fn answer(
     world: &World,
     plane: &DataPlane,
@@ -157,7 +157,7 @@ pub(crate) fn target_of<'u>(
     }
 }
 
-/// How an upstream is spoken to.
+/// The protocol of an upstream.
 fn protocol_of(upstream: &Upstream) -> Result<BackendProtocol, String> {
     match upstream.scheme {
         Scheme::Http => Ok(BackendProtocol::Http1),

@@ -170,7 +170,7 @@ enum Audience {
     Nobody,
 }
 
-/// What a request is answered, in words.
+/// The expected answer to a request, in words.
 fn expected(table: &[Route], request: &Request) -> String {
     let host = request.host.as_deref().unwrap();
     // The zone: the most specific hostname of any listener that covers the host.
@@ -234,7 +234,7 @@ fn expected(table: &[Route], request: &Request) -> String {
         Audience::Tls | Audience::Plaintext => !redirected,
         Audience::Nobody => true,
     };
-    // What conditions choose among: no condition twice, and nothing behind a rule without.
+    // The list from which conditions choose: no condition twice, and no rule behind one without conditions.
     let mut list: Vec<(&Route, &Rule, usize)> = Vec::new();
     for (route, index) in rows {
         let rule = &route.rules[index];
@@ -302,7 +302,7 @@ fn takes(rule: &Rule, path: &str) -> bool {
     path.strip_prefix(rule.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What the data plane answers, in the same words.
+/// The data plane's answer, in the same words.
 fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String {
     let (route, candidates) = match router.outcome(request) {
         Outcome::NotFound => return "404".to_owned(),

@@ -24,7 +24,7 @@ use crate::oracle::{Answer, Decided, Metadata, Route, RouteKindName, Target, Wor
 use crate::probe::Probe;
 use crate::protection::{Protection, Treatment};
 
-/// How a table is translated.
+/// The options of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) layout: Layout,
@@ -186,7 +186,7 @@ fn route_kind(kind: &str) -> Option<Kind> {
     [Kind::HttpRoute, Kind::GrpcRoute].into_iter().find(|route| route.as_str() == kind)
 }
 
-/// How many requests were checked, by what the oracle says.
+/// The number of checked requests, by the oracle's answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) checks: u64,

@@ -40,7 +40,7 @@ pub(crate) fn faults(case: &Case) -> Vec<String> {
     found
 }
 
-/// What PingSIX looks up: an exact name, else the longest wildcard, which stands for any number of labels.
+/// The result of PingSIX's lookup: an exact name, or else the longest wildcard, which covers any number of labels.
 pub(crate) fn shown<'c>(config: &'c Config, host: &str) -> Option<&'c Ssl> {
     let is_match = |name: &str| match name.strip_prefix('*') {
         Some(suffix) => host.ends_with(suffix) && host.len() > suffix.len(),

@@ -1,11 +1,11 @@
-//! What becomes of a message on its way, in words that neither Gateway API nor PingSIX has.
+//! The effect of a gateway on a message, in terms that are independent of Gateway API and PingSIX.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Header values by lower-case name, those of one name in order.
 pub(crate) type Headers = BTreeMap<String, Vec<String>>;
 
-/// What a backend gets, and what a client gets of [`backend_answer`].
+/// The request of the backend, and the client's view of [`backend_answer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
     /// Path and query.
@@ -15,20 +15,20 @@ pub(crate) struct Effect {
     pub(crate) request: Headers,
     /// Without the headers of CORS.
     pub(crate) response: Headers,
-    /// What a script of the request's origin may do with the answer; `None` when it may not even read it.
+    /// The permissions of a script of the request's origin; `None` if the script may not read the answer.
     pub(crate) script: Option<Script>,
 }
 
-/// How a backend is reached.
+/// The connection to a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Way {
     /// Seconds to connect, to send and to wait; `None` is what PingSIX does by itself.
     pub(crate) timeout: Option<(u64, u64, u64)>,
-    /// How often a backend that cannot be connected to is replaced by the next.
+    /// The number of further backends after failed connections.
     pub(crate) retries: u64,
 }
 
-/// What a script may do with an answer.
+/// The permissions of a script for an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
     /// Also when its request carried credentials.
@@ -37,12 +37,12 @@ pub(crate) struct Script {
     pub(crate) exposed: Option<BTreeSet<String>>,
 }
 
-/// What a preflight permits: the request it asked for.
+/// The permission of a preflight: the request that the preflight describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
     /// Also with credentials.
     pub(crate) credentials: bool,
-    /// How long, in seconds.
+    /// The lifetime in seconds.
     pub(crate) max_age: i64,
 }
 
@@ -53,7 +53,7 @@ impl Effect {
     }
 }
 
-/// What every backend answers in these tests.
+/// The answer of every backend in these tests.
 pub(crate) fn backend_answer() -> Headers {
     let values = [("content-type", vec!["text/plain"]), ("x-drop", vec!["1", "2"]), ("x-keep", vec!["up"])];
     values

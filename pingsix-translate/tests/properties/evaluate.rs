@@ -1,4 +1,4 @@
-//! What PingSIX's plugins do to messages: an evaluator of the documents, apart from the code that writes them.
+//! An evaluator of PingSIX's plugins, independent of the code that writes the documents.
 //!
 //! PingSIX: `src/plugins/{proxy_rewrite,response_rewrite,cors}.rs`, `src/proxy/upstream/*.rs`.
 
@@ -13,7 +13,7 @@ use pingsix_translate::responder::RedirectInstruction;
 use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
 use crate::protection::{Addresses, Claims, Credential, Place, Protection, Quota, Treatment};
 
-/// How an upstream is reached.
+/// The connection to an upstream.
 pub(crate) fn way(upstream: &Upstream) -> Way {
     Way {
         timeout: upstream.timeout.as_ref().map(|timeout| (timeout.connect, timeout.send, timeout.read)),
@@ -21,7 +21,7 @@ pub(crate) fn way(upstream: &Upstream) -> Way {
     }
 }
 
-/// What becomes of a request to an upstream and of its answer.
+/// The effect of the plugins on a request to an upstream and on its answer.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub(crate) fn effect(plugins: &Plugins, upstream: &Upstream, request: &Request) 
 ///
 /// # Errors
 ///
-/// What it answers with an error.
+/// PingSIX answers the request with an error.
 pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, Option<String>), String> {
     let rewrite = decode::<ProxyRewrite>(plugins)?.unwrap_or_default();
     let mut sent = collect(&request.headers);
@@ -313,7 +313,7 @@ fn change_response(rewrite: ResponseRewrite, headers: &mut Headers) -> Result<()
     Ok(())
 }
 
-/// What PingSIX would answer every request with 500 for, and what it replaces.
+/// Refuses values for which PingSIX answers every request with 500, and values that PingSIX replaces.
 fn check(name: &str, value: &str) -> Result<(), String> {
     if name.parse::<http::HeaderName>().is_err() || value.parse::<http::HeaderValue>().is_err() {
         return Err(format!("not a header: {name}: {value}"));

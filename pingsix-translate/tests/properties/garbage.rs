@@ -262,7 +262,7 @@ fn decode(object: Value) -> Option<Object> {
     fn read<T: DeserializeOwned>(object: Value) -> Option<Arc<T>> {
         T::deserialize(object).ok().map(Arc::new)
     }
-    // What it was meant to be, whatever its kind says now.
+    // The intended kind, which the object may no longer name.
     let kind = object.get("kind").and_then(Value::as_str)?.to_owned();
     let kind = Kind::ALL.iter().find(|known| known.as_str() == kind)?;
     macro_rules! decode {

@@ -35,7 +35,7 @@ pub(crate) const HOSTNAMES: [&str; 9] = [
     "*.b.example.com",
 ];
 
-/// How tables are to be.
+/// The properties of generated tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taste {
     /// Whether listeners may speak HTTPS.

@@ -37,7 +37,7 @@ const ALONE: [&str; 10] = [
     "TrafficPolicy",
 ];
 
-/// What happened when objects of one kind changed.
+/// Counts of the effects of changes of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfKind {
     steps: usize,
@@ -47,7 +47,7 @@ struct OfKind {
     different: usize,
 }
 
-/// What happened in histories.
+/// Counts of the events in histories.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     alone: BTreeMap<&'static str, OfKind>,
@@ -116,7 +116,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     for object in parameters(&mut rng) {
         put(&mut objects, object);
     }
-    // What everybody depends on, what routes refer to, and routes.
+    // Objects on which all routes depend, referenced objects, and routes.
     let mut others: [Vec<Value>; 3] = Default::default();
     for object in (0..3).flat_map(|_| extended(tables, &mut rng, taste, is_spread)).collect::<Vec<_>>() {
         let kind = object["kind"].as_str().unwrap_or_default();

@@ -181,7 +181,7 @@ fn place(field: &str) -> &str {
         .map_or(field, |end| &field[..end])
 }
 
-/// How many requests were checked, by what the oracle says.
+/// The number of checked requests, by the oracle's answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     checks: u64,
@@ -306,7 +306,7 @@ fn the_order_of_ingresses_changes_nothing() {
 fn an_ingress_with_hosts_of_its_own_changes_its_own_documents_alone() {
     check_tables(|objects, layout| {
         let mut objects: Vec<Value> = objects.to_vec();
-        // What covers its host lists its patterns, as it must.
+        // The documents of a host that covers its host list its patterns.
         let covers = |rule: &Value| matches!(rule.get("host").and_then(Value::as_str), None | Some("*.test"));
         for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
             let spec = ingress["spec"].as_object_mut().unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::case::{Case, Setting, documents, snapshot};
 use crate::oracle::{ListenerFault, Owner};
 
-/// What tables with ListenerSets had in them, by the oracle.
+/// Counts of the contents of tables with ListenerSets, by the oracle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// Listeners of ListenerSets that serve.
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// What differs for any number of listeners moved; `None` when nothing does.
+/// The difference after listeners moved to ListenerSets; `None` without one.
 pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> {
     let translation = translate(&snapshot(objects), &setting.options());
     // Of listeners in one spec that cannot be told apart none is served, of those in two the first is.
@@ -133,7 +133,7 @@ enum Loser {
     Younger,
 }
 
-/// What a ListenerSet changes that must not serve, though routes name it; `None` when nothing.
+/// The effect of a ListenerSet that must not serve although routes name it; `None` without one.
 pub(crate) fn harm(objects: &[Value], setting: Setting) -> Option<String> {
     use Loser::{LikeTheGateway, NotAllowedAtAll, OfAnotherNamespace, Younger};
     [NotAllowedAtAll, OfAnotherNamespace, LikeTheGateway, Younger].into_iter().find_map(|loser| {

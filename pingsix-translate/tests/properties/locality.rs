@@ -1,4 +1,4 @@
-//! How much of a configuration one route more or less changes.
+//! The part of a configuration that one route more or less changes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::case::{Case, Setting};
 
-/// How many documents changed, by why they may.
+/// The number of changed documents, by the permitted reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changes {
     /// Routes that decide by a rule of the HTTPRoute.
@@ -126,7 +126,7 @@ impl Owner {
             match pair {
                 _ if self.decides(key, &without.provenance) => return fault("is still the route's"),
                 (Some(Document::Upstream(_)), None) if is_used(with, key) => changes.upstreams += 1,
-                // What the route used to finish ends elsewhere now.
+                // Requests that ended in the route end in another upstream now.
                 (None, Some(Document::Upstream(_))) if is_used(without, key) => changes.upstreams += 1,
                 _ if self.decides(key, &with.provenance) => changes.deciding += 1,
                 (Some(Document::Route(one)), Some(Document::Route(other))) => {

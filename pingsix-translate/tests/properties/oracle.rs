@@ -1,7 +1,7 @@
 //! A direct reading of Gateway API: what a request is answered, without any thought of PingSIX's routes.
 //!
-//! It shares no code with translation, not even the types it reads objects into, and it does everything anew for
-//! every request. Where it had to decide something the specification leaves open, the place says so.
+//! The oracle shares no code with translation, not even the types of objects, and has no cache between requests. A
+//! comment marks each decision that the specification leaves open.
 
 mod attach;
 mod backend;
@@ -119,7 +119,7 @@ pub(crate) struct Decided {
     /// `namespace/name` of the route and the index of its rule; `None` for 404.
     pub(crate) rule: Option<(String, usize)>,
     pub(crate) answer: Answer,
-    /// What becomes of the message, if it reaches a backend.
+    /// The effect on the message, if a backend gets it.
     pub(crate) effect: Option<Effect>,
     /// The demands of policies on the message, if it reaches a backend.
     pub(crate) protection: Option<Protection>,
@@ -138,7 +138,7 @@ impl Decided {
 }
 
 impl World {
-    /// What a request to a data plane is answered: to one port, or to all ports of a Gateway alike.
+    /// The answer to a request at one port, or at all ports of a Gateway alike.
     pub(crate) fn decide(&self, port: Option<u16>, request: &Probe) -> Decided {
         let listeners = self.listeners_for(port, request.routing_host().as_deref());
         if !listeners.iter().any(|&listener| self.serves(listener)) {
@@ -217,7 +217,7 @@ impl World {
     }
 
     /// A request as it would be if its client spoke to one of the listeners that take it, and what is decided then.
-    /// It matters for redirects only, which are to the place a client came from unless they say otherwise.
+    /// The difference matters for redirects alone, whose default target is the address of the client's request.
     pub(crate) fn meet(&self, port: Option<u16>, request: &Probe) -> (Probe, Decided) {
         let decided = self.decide(port, request);
         let listeners = self.origins(&self.listeners_for(port, request.routing_host().as_deref()));

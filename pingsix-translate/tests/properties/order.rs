@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::case::{Case, Setting, documents};
 
-/// What differs when the same objects arrive in other orders; `None` when nothing does.
+/// The difference between translations of the same objects in other orders; `None` for equal ones.
 pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> {
     let first = Case::new(objects, setting).translation;
     let mut rng = SmallRng::seed_from_u64(1);

@@ -8,7 +8,7 @@ use crate::answer::answer;
 use crate::case::{Case, Setting};
 use crate::probe::Probe;
 
-/// How many requests were compared: decided by a more specific rule while the route had a rule for them too.
+/// The number of compared requests: a more specific rule decides them, and the route has a rule for them, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) all: u64,

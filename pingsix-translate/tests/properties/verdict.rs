@@ -176,7 +176,7 @@ fn listener(name: &str, expected: &ListenerStatus, verdict: &ListenerVerdict, fo
     if conflicted == conflicts.is_empty() {
         found.push(format!("{name} is conflicted: {conflicted}; faults: {:?}", expected.faults));
     }
-    // What has lost says so in three conditions.
+    // A listener that loses a conflict has the reason in three conditions.
     if let [conflict] = conflicts.as_slice() {
         let (yes, no) = (ConditionStatus::True, ConditionStatus::False);
         exactly(name, &verdict.conditions, ConditionType::Conflicted, yes, *conflict, found);

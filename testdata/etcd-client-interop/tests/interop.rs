@@ -1,4 +1,4 @@
-//! What a program sees that reads the embedded server with `etcd-client`.
+//! The embedded server as a program with `etcd-client` reads it.
 
 use std::time::Duration;
 

@@ -160,7 +160,7 @@ impl Setting {
     }
 
     fn spawn(&self) -> Child {
-        // Nobody is listened to there: there are no other members.
+        // The peer address is unused, because there are no other members.
         let nowhere = "http://127.0.0.1:0";
         let log = File::create(self.log()).unwrap();
         for socket in [CLIENT, PEER] {

@@ -20,7 +20,7 @@ fn nothing_told() -> Findings {
 
 /// The publications and findings of a replica without readers.
 fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSnapshot) -> BTreeSet<Origin> {
-    acceptance.learn(&web(), findings, newest);
+    acceptance.apply_findings(&web(), findings, newest);
     let draft = acceptance.draft(newest);
     assert!(draft.trial.is_none() && differences(&draft.snapshot, newest).is_empty());
     let quarantined: BTreeSet<Origin> = acceptance.quarantined().map(|(source, _)| source.clone()).collect();
@@ -77,7 +77,7 @@ fn two_that_tell_each_other_keep_nothing_alive() {
     assert_eq!(published(&mut other, &told(simulation.acceptance.findings()), &newest).len(), 1);
     // The report of the other replica has no consequence.
     let of_other: Findings = [("two".to_owned(), [(web(), other.findings())].into())].into();
-    simulation.acceptance.learn(&web(), &of_other, &newest);
+    simulation.acceptance.apply_findings(&web(), &of_other, &newest);
     simulation.route("good-1", &[Good]);
     simulation.settle();
     assert_eq!(simulation.quarantined(), BTreeSet::new());
@@ -96,7 +96,7 @@ fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
         simulation.route("good-7", &[Good, Poison]);
     }
     finder.settle();
-    simulation.acceptance.learn(&web(), &told(finder.acceptance.findings()), &simulation.newest());
+    simulation.acceptance.apply_findings(&web(), &told(finder.acceptance.findings()), &simulation.newest());
     assert_eq!(simulation.settle(), 1);
     assert_eq!(simulation.quarantined(), [rule_of("good-7", 1)].into());
     assert!(simulation.acceptance.fault().is_none() && simulation.acceptance.findings().is_empty());

@@ -22,9 +22,9 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             simulation.acceptance.record_reception(&plane(), None, &BTreeSet::new()),
             AcceptanceOutcome::Nothing
         );
-        for second in 0..ALONE.as_secs() {
+        for second in 0..UNCONNECTED_TIMEOUT.as_secs() {
             assert_eq!(
-                simulation.acceptance.beat(simulation.now + Duration::from_secs(second)),
+                simulation.acceptance.tick(simulation.now + Duration::from_secs(second)),
                 AcceptanceOutcome::Nothing
             );
         }
@@ -37,7 +37,10 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             assert_ne!(simulation.say(), AcceptanceOutcome::Nothing);
         } else {
             // They read elsewhere: whoever comes is given what there is now.
-            assert_eq!(simulation.acceptance.beat(simulation.now + ALONE), AcceptanceOutcome::Unanswered);
+            assert_eq!(
+                simulation.acceptance.tick(simulation.now + UNCONNECTED_TIMEOUT),
+                AcceptanceOutcome::Unanswered
+            );
             let draft = simulation.acceptance.draft(&simulation.newest());
             assert_eq!(draft.trial, None);
             let OwnerSnapshot::Gateway(snapshot) = &draft.snapshot else { panic!() };
@@ -45,7 +48,7 @@ fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
             assert!(snapshot.referents.quarantine.is_empty() && simulation.acceptance.fault().is_none());
             for second in 0..100 {
                 assert_eq!(
-                    simulation.acceptance.beat(simulation.now + Duration::from_secs(20 + second)),
+                    simulation.acceptance.tick(simulation.now + Duration::from_secs(20 + second)),
                     AcceptanceOutcome::Nothing
                 );
             }
@@ -63,9 +66,15 @@ fn one_that_is_there_and_says_nothing_of_a_trial_does_not_stop_everything() {
     simulation.is_paused = true;
     let draft = simulation.acceptance.draft(&simulation.newest());
     assert!(draft.trial.is_some());
-    simulation.acceptance.beat(simulation.now);
-    assert_eq!(simulation.acceptance.beat(simulation.now + UNANSWERED / 2), AcceptanceOutcome::Nothing);
-    assert_eq!(simulation.acceptance.beat(simulation.now + UNANSWERED), AcceptanceOutcome::Unanswered);
+    simulation.acceptance.tick(simulation.now);
+    assert_eq!(
+        simulation.acceptance.tick(simulation.now + CONFIRMATION_TIMEOUT / 2),
+        AcceptanceOutcome::Nothing
+    );
+    assert_eq!(
+        simulation.acceptance.tick(simulation.now + CONFIRMATION_TIMEOUT),
+        AcceptanceOutcome::Unanswered
+    );
     assert_eq!(simulation.acceptance.draft(&simulation.newest()).trial, None);
 }
 

@@ -34,7 +34,7 @@ impl Siege {
         self.turns += 1;
         self.searching += usize::from(self.simulation.acceptance.search.is_some());
         if self.turns.is_multiple_of(10) {
-            self.simulation.acceptance.beat(self.simulation.now);
+            self.simulation.acceptance.tick(self.simulation.now);
         }
         if let Some((generation, turns)) = &mut self.pending {
             *turns += 1;

@@ -10,7 +10,7 @@ fn restart(simulation: &mut Simulation, refused: &[&str]) {
     };
     simulation.acceptance = Acceptance::default();
     assert!(simulation.acceptance.is_new());
-    simulation.acceptance.recall(Recollection {
+    simulation.acceptance.set_prior_statuses(PriorStatuses {
         refused: keys(&mut refused.iter().copied()),
         unjudged: keys(&mut simulation.unjudged.iter().map(String::as_str)),
     });

@@ -50,8 +50,8 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         simulation.route("good-2", &[Poison]);
         simulation.settle();
         let is_due = simulation.now + Duration::from_mins(6);
-        assert_eq!(simulation.acceptance.beat(simulation.now), AcceptanceOutcome::Nothing);
-        assert_eq!(simulation.acceptance.beat(is_due), AcceptanceOutcome::Search);
+        assert_eq!(simulation.acceptance.tick(simulation.now), AcceptanceOutcome::Nothing);
+        assert_eq!(simulation.acceptance.tick(is_due), AcceptanceOutcome::Search);
         let draft = simulation.acceptance.draft(&simulation.newest());
         assert!(draft.trial.is_some() && quarantine(&draft.snapshot).is_empty());
         assert!(simulation.acceptance.is_retrying());
@@ -59,7 +59,7 @@ fn a_retry_ends_when_anything_changes_or_nobody_is_there() {
         simulation.revision = 100;
         if leaves {
             simulation.acceptance.record_reception(&plane(), None, &BTreeSet::new());
-            assert_eq!(simulation.acceptance.beat(is_due), AcceptanceOutcome::Unanswered);
+            assert_eq!(simulation.acceptance.tick(is_due), AcceptanceOutcome::Unanswered);
         } else {
             simulation.route("late", &[Good]);
         }

@@ -27,7 +27,7 @@ impl Engine {
 
     /// Ends trials without a confirmation, and begins trials that are due.
     pub(super) fn advance_trials(&mut self, now: Instant) {
-        for (owner, outcome) in self.parts.reconciler.beat(now) {
+        for (owner, outcome) in self.parts.reconciler.tick(now) {
             self.apply_acceptance(&owner, outcome);
         }
     }
@@ -102,7 +102,7 @@ impl Engine {
     /// readers, because no other replica observes them.
     pub(super) fn stop_searches(&mut self) {
         let is_led = |data_plane: &DataPlaneKey| {
-            self.scope(data_plane).is_some_and(|scope| match self.parts.sinks.reach(&scope) {
+            self.scope(data_plane).is_some_and(|scope| match self.parts.sinks.publish_scope(&scope) {
                 PublishScope::All => false,
                 PublishScope::Part => !self.parts.sinks.targets(&scope).contains(&0),
                 PublishScope::Nothing => true,

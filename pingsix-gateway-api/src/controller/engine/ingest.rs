@@ -85,7 +85,7 @@ impl Ingest {
     pub(super) fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
-            if !self.jobs.outdate(&owner) {
+            if !self.jobs.mark_stale(&owner) {
                 self.queue.push(owner, now);
             }
         }

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 use tracing::{Span, info_span};
 
 use crate::clock::thread_time;
-use crate::reconcile::{Capacity, Done, Job, JobSlots};
+use crate::reconcile::{Capacity, Job, JobResult, JobSlots};
 
 /// The function that translates. Tests replace it.
-type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
+type TranslateFn = Arc<dyn Fn(Job) -> JobResult + Send + Sync>;
 
 /// The processor time that the current thread has used. Tests whose clock is paused use none: a rest would not end.
 type ProcessorTime = fn() -> Duration;
@@ -33,9 +33,9 @@ pub(super) struct Jobs {
     slots: JobSlots,
     queue: Arc<Mutex<JobQueue>>,
     running: BTreeMap<ObjectKey, RunningJob>,
-    finished: mpsc::UnboundedReceiver<Finished>,
-    sender: mpsc::UnboundedSender<Finished>,
-    pub(super) run: Run,
+    finished: mpsc::UnboundedReceiver<FinishedJob>,
+    sender: mpsc::UnboundedSender<FinishedJob>,
+    pub(super) run: TranslateFn,
     pub(super) processor_time: ProcessorTime,
 }
 
@@ -49,15 +49,15 @@ struct JobQueue {
 
 struct QueuedJob {
     job: Job,
-    run: Run,
+    run: TranslateFn,
     span: Span,
 }
 
 /// The end of a translation.
-struct Finished {
+struct FinishedJob {
     owner: ObjectKey,
     /// `None` after a panic.
-    done: Option<Done>,
+    result: Option<JobResult>,
     took: Duration,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct JobOutcome {
     pub(super) owner: ObjectKey,
     /// The processor time of the whole translation.
     pub(super) running_job: RunningJob,
-    pub(super) done: Option<Done>,
+    pub(super) result: Option<JobResult>,
 }
 
 impl Jobs {
@@ -121,7 +121,7 @@ impl Jobs {
     }
 
     /// Marks a running translation of an owner as outdated. Returns whether there is one.
-    pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
+    pub(super) fn mark_stale(&mut self, owner: &ObjectKey) -> bool {
         let running_job = self.running.get_mut(owner);
         running_job.map(|running_job| running_job.is_stale = true).is_some()
     }
@@ -157,11 +157,11 @@ impl Jobs {
         self.take(finished)
     }
 
-    fn take(&mut self, Finished { owner, done, took }: Finished) -> Option<JobOutcome> {
+    fn take(&mut self, FinishedJob { owner, result, took }: FinishedJob) -> Option<JobOutcome> {
         let mut running_job = self.running.remove(&owner)?;
         self.slots.free(running_job.is_light);
         running_job.took += took;
-        Some(JobOutcome { owner, running_job, done })
+        Some(JobOutcome { owner, running_job, result })
     }
 }
 
@@ -173,7 +173,11 @@ impl Drop for Jobs {
 }
 
 /// Runs jobs until none is left.
-fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>, processor_time: ProcessorTime) {
+fn work(
+    queue: &Mutex<JobQueue>,
+    finished: &mpsc::UnboundedSender<FinishedJob>,
+    processor_time: ProcessorTime,
+) {
     loop {
         let QueuedJob { job, run, span } = {
             let mut queue = queue.lock();
@@ -186,9 +190,9 @@ fn work(queue: &Mutex<JobQueue>, finished: &mpsc::UnboundedSender<Finished>, pro
         // Processor time: an owner does not rest longer because other programs are busy.
         let (owner, before) = (job.owner().clone(), processor_time());
         // A panic drops the job with its caches.
-        let done = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
+        let result = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| run(job)))).ok();
         drop(span);
         // The receiver is gone after a shutdown.
-        let _ = finished.send(Finished { owner, done, took: processor_time().saturating_sub(before) });
+        let _ = finished.send(FinishedJob { owner, result, took: processor_time().saturating_sub(before) });
     }
 }

@@ -81,7 +81,7 @@ impl Engine {
     fn pages_of(&self, owner: &ObjectKey) -> PagesByPlane {
         let fixed = self.parts.fixed_pages.iter().filter(|(plane, _)| plane.owner() == *owner);
         let mut pages: PagesByPlane =
-            fixed.map(|(plane, urls)| (plane.clone(), StatusPages::always(urls.clone()))).collect();
+            fixed.map(|(plane, urls)| (plane.clone(), StatusPages::of_options(urls.clone()))).collect();
         if let Some(attached) = self.parts.reconciler.attached(owner) {
             for (plane, urls) in &attached.status_pages {
                 // Validation refuses URLs that do not parse.

@@ -119,7 +119,7 @@ impl Engine {
     pub(super) fn refresh_replicas(&mut self) {
         self.refresh_readers();
         let Some(replicas) = self.parts.sinks.replicas() else { return };
-        let owners = self.parts.reconciler.learn(replicas.findings());
+        let owners = self.parts.reconciler.apply_findings(replicas.findings());
         for owner in &owners {
             tracing::info!(%owner, "another replica reports findings");
         }

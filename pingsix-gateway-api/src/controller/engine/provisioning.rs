@@ -17,8 +17,8 @@ use super::ingest::Ingest;
 use crate::controller::poll_targets::{PageKey, PagesByPlane};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, ProvisionedOwners, Wanted,
-    judge_addresses, service_name, status_ports,
+    AddressFault, DesiredInfrastructure, InfrastructureNeed, Installation, InstallationKey, Keyring,
+    KeyringFault, ProvisionedOwners, judge_addresses, service_name, status_ports,
 };
 use crate::reconcile::Reconciler;
 use crate::world::World;
@@ -31,7 +31,7 @@ const KEPT: &str = "The Gateway is not accepted. Its last publication stays unti
 #[derive(Debug)]
 pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) installation: Arc<Installation>,
-    pub(in crate::controller) wanted: watch::Sender<Wanted>,
+    pub(in crate::controller) wanted: watch::Sender<DesiredInfrastructure>,
     pub(in crate::controller) provisioned: watch::Receiver<ProvisionedOwners>,
     pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
 }
@@ -87,11 +87,11 @@ impl Managed {
             return;
         };
         let keyring = self.keys_of_processes(reconciler, owner);
-        let need = Need { infrastructure, keyring };
+        let need = InfrastructureNeed { infrastructure, keyring };
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
 
-    /// Logs once that an owner asks for data planes which this controller cannot run; its condition says so too.
+    /// Logs once that an owner asks for data planes which this controller cannot run. The condition has the same message.
     fn refuse_to_run(&mut self, owner: &ObjectKey, asks: bool) {
         if !asks {
             self.refused.remove(owner);
@@ -174,7 +174,7 @@ impl Managed {
         {
             return;
         }
-        let Some((reason, message)) = self.hindrance(owner, infrastructure) else { return };
+        let Some((reason, message)) = self.obstacle(owner, infrastructure) else { return };
         let is_programmed = programmed.status == ConditionStatus::True;
         // A reason that ends by itself comes after the pending ones.
         let (reason, message) = if reason == Reason::AddressNotAssigned && !is_programmed {
@@ -192,7 +192,7 @@ impl Managed {
             && !self.provisioned.contains_key(owner)
     }
 
-    fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
+    fn obstacle(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
         if self.provisioning.is_none() {
             return Some((Reason::NoResources, NOT_RUN.to_owned()));
         }

@@ -55,7 +55,7 @@ pub(super) struct PendingPublication {
 
 /// The reason for which a publication is withheld.
 #[derive(Debug, Error)]
-enum Withheld {
+enum WithholdReason {
     #[error(transparent)]
     Sink(AttachError),
     #[error(transparent)]
@@ -127,8 +127,8 @@ impl Engine {
             }
             let opened = self.opened(publication.desired.scope());
             let fit = match self.publish.sinks.fault(owner) {
-                Some(why) => Err(Withheld::Sink(why)),
-                None => self.publish.encryptions.seal(owner, publication).map_err(Withheld::Encryption),
+                Some(why) => Err(WithholdReason::Sink(why)),
+                None => self.publish.encryptions.seal(owner, publication).map_err(WithholdReason::Encryption),
             };
             match fit {
                 Ok(publication) => {
@@ -189,7 +189,7 @@ impl Engine {
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
         let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
-        let reach = self.parts.sinks.reach(publication.desired.scope());
+        let reach = self.parts.sinks.publish_scope(publication.desired.scope());
         if reach != PublishScope::All {
             self.publish.left.insert(owner.clone());
         }
@@ -200,7 +200,7 @@ impl Engine {
         if let Some(pending) = self.publish.pending.get_mut(owner) {
             pending.tickets.insert(data_plane.clone(), (ticket, reach));
         }
-        if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Over(_))) {
+        if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Ended(_))) {
             self.deliveries.begun(&data_plane);
         }
         for attempt in attempts {
@@ -232,7 +232,7 @@ impl Engine {
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
         let Attempt { data_plane, ticket, settled, stage } = attempt;
         self.publish.readiness.settled(owner, &data_plane, settled);
-        if let Stage::Over(result) = &stage {
+        if let Stage::Ended(result) = &stage {
             log(&data_plane, result);
         }
         let Some(pending) = self.publish.pending.get_mut(owner) else { return };
@@ -244,8 +244,8 @@ impl Engine {
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
         let mut outcome = AcceptanceOutcome::Nothing;
         let result = match stage {
-            Stage::Over(result) => result,
-            Stage::Read(published) => {
+            Stage::Ended(result) => result,
+            Stage::Primary(published) => {
                 // PingSIX may report on it while another target takes long.
                 if let Some(draft) = pending.draft.filter(|_| is_current) {
                     self.deliveries.reached(&data_plane, published.revision);
@@ -254,7 +254,7 @@ impl Engine {
                 self.apply_acceptance(owner, outcome);
                 return;
             }
-            Stage::Held => return,
+            Stage::Secondary => return,
             Stage::Failing { why, is_retryable } => {
                 tracing::warn!(%data_plane, why, "publish to one target failed; its previous configuration stays");
                 self.deliveries.failed(&data_plane, why);
@@ -283,7 +283,7 @@ impl Engine {
         let is_withdrawn = !is_current && result.as_ref().err().is_none_or(SinkError::holds_nothing);
         if is_withdrawn {
             self.deliveries.forget(&data_plane);
-            // The leader may end before it withdraws what it should.
+            // The leader may end before the withdrawal.
             if reach == PublishScope::All {
                 if let Some(withdrawals) = self.publish.withdrawals.get_mut(owner) {
                     withdrawals.remove(&data_plane);
@@ -366,7 +366,7 @@ impl Engine {
         for owner in self.parts.reconciler.ours() {
             let planes = self.parts.reconciler.data_planes(&owner);
             let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
-            if scopes.any(|scope| self.parts.sinks.reach(&scope) != PublishScope::All) {
+            if scopes.any(|scope| self.parts.sinks.publish_scope(&scope) != PublishScope::All) {
                 self.publish.left.insert(owner);
             }
         }

@@ -13,10 +13,10 @@ type TargetKey = (DataPlaneKey, usize);
 
 /// The owners with publications that readiness waits for.
 #[derive(Debug, Default)]
-pub(super) struct ReadinessTracker(BTreeMap<ObjectKey, Outstanding>);
+pub(super) struct ReadinessTracker(BTreeMap<ObjectKey, PendingOwner>);
 
 #[derive(Debug, Default)]
-struct Outstanding {
+struct PendingOwner {
     /// The translation is known.
     is_known: bool,
     /// A publication waits for encryption keys.
@@ -30,7 +30,7 @@ struct Outstanding {
 impl ReadinessTracker {
     /// Waits for these owners.
     pub(super) fn expect(&mut self, owners: BTreeSet<ObjectKey>) {
-        self.0 = owners.into_iter().map(|owner| (owner, Outstanding::default())).collect();
+        self.0 = owners.into_iter().map(|owner| (owner, PendingOwner::default())).collect();
     }
 
     /// Whether readiness waits for no owner.
@@ -65,7 +65,7 @@ impl ReadinessTracker {
 
     /// A publication of a data plane to these targets has begun.
     pub(super) fn awaits(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: Vec<usize>) {
-        let Some(Outstanding { awaited, settled, .. }) = self.0.get_mut(owner) else { return };
+        let Some(PendingOwner { awaited, settled, .. }) = self.0.get_mut(owner) else { return };
         let targets_of_plane = targets.into_iter().map(|target| (data_plane.clone(), target));
         // The target may hold an older edition: a target that changes all the time would never hold the newest one.
         awaited.extend(targets_of_plane.filter(|target| !settled.contains(target)));
@@ -82,7 +82,7 @@ impl ReadinessTracker {
 
     /// Stops waiting for an owner without pending publications.
     pub(super) fn update_owner(&mut self, owner: &ObjectKey) {
-        let is_there = |it: &Outstanding| it.is_known && !it.is_withheld && it.awaited.is_empty();
+        let is_there = |it: &PendingOwner| it.is_known && !it.is_withheld && it.awaited.is_empty();
         if self.0.get(owner).is_some_and(is_there) {
             self.0.remove(owner);
         }

@@ -20,7 +20,7 @@ pub(super) struct Sinks {
     /// Owners with an unusable sink, and the error.
     faults: BTreeMap<ObjectKey, AttachError>,
     /// Data planes that were never published because of an error. Their withdrawal is empty.
-    nowhere: BTreeSet<DataPlaneKey>,
+    unpublished: BTreeSet<DataPlaneKey>,
     /// Orphans of one data plane at several sinks, which are withdrawn one after the other.
     orphans: BTreeMap<DataPlaneKey, Vec<Orphan>>,
 }
@@ -32,8 +32,8 @@ impl Sinks {
     }
 
     /// Whether a data plane was never published. The first call clears the answer.
-    pub(super) fn was_nowhere(&mut self, data_plane: &DataPlaneKey) -> bool {
-        self.nowhere.remove(data_plane)
+    pub(super) fn take_unpublished(&mut self, data_plane: &DataPlaneKey) -> bool {
+        self.unpublished.remove(data_plane)
     }
 }
 
@@ -53,7 +53,7 @@ impl Engine {
             Ok(id) => {
                 self.publish.sinks.faults.remove(owner);
                 for data_plane in &planes {
-                    self.publish.sinks.nowhere.remove(data_plane);
+                    self.publish.sinks.unpublished.remove(data_plane);
                     self.attach(data_plane, id);
                 }
             }
@@ -63,7 +63,7 @@ impl Engine {
                     if self.deliveries.revision(&data_plane).is_none()
                         && self.attached_to(&data_plane).is_none()
                     {
-                        self.publish.sinks.nowhere.insert(data_plane);
+                        self.publish.sinks.unpublished.insert(data_plane);
                     }
                 }
             }
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Attaches the data plane of an orphan to the sink that holds the orphan. Returns whether the withdrawal can begin: the
     /// sink may be closed, and an orphan at another sink may come first.
-    pub(super) fn reach_for(&mut self, orphan: &Orphan) -> bool {
+    pub(super) fn attach_orphan(&mut self, orphan: &Orphan) -> bool {
         let Orphan { data_plane, at, .. } = orphan;
         let owner = data_plane.owner();
         if self
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     /// Whether an orphan is at the sink of its owner.
-    pub(super) fn lies_at_home(&self, orphan: &Orphan, planes: &[DataPlaneKey]) -> bool {
+    pub(super) fn is_at_own_sink(&self, orphan: &Orphan, planes: &[DataPlaneKey]) -> bool {
         planes.iter().find_map(|data_plane| self.attached_to(data_plane)) == orphan.at
     }
 

@@ -69,7 +69,7 @@ impl Rig {
         });
         let router = change(SinkRouter::new(handles.collect()));
         let lease = watch::Sender::new(None);
-        let rig = Self::of(router.led_by(&Leadership::of(lease.subscribe())), options);
+        let rig = Self::of(router.with_leadership(&Leadership::of(lease.subscribe())), options);
         let rig = Self { feeds, lease, ..rig };
         rig.lead(true);
         rig
@@ -121,7 +121,7 @@ impl Rig {
         let mut engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
-            sinks: Arc::new(router.counted_by(Some(Arc::clone(&metrics)))),
+            sinks: Arc::new(router.with_metrics(Some(Arc::clone(&metrics)))),
             status: StatusBoard::default(),
             events: EventBoard::default(),
             progress,
@@ -208,7 +208,7 @@ impl Engine {
         let started = Instant::now();
         let Some(job) = self.prepare(owner, started) else { return };
         if let Some(reconciled) = self.parts.reconciler.finish(job.run()) {
-            self.act_on(owner, reconciled, ProcessorTimer::from(started));
+            self.publish_result(owner, reconciled, ProcessorTimer::from(started));
         }
     }
 }
@@ -267,7 +267,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         rig.tell(*kind, watcher::Event::Init);
         assert!(rig.is_ready(), "{kind} is being listed");
     }
-    rig.engine.beat();
+    rig.engine.tick();
     rig.settle();
     assert!(rig.is_ready());
     // A definition goes, with its objects, also one that is needed.
@@ -376,7 +376,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     rig.apply(Kind::HttpRoute, broken(2));
     rig.settle();
     assert_eq!(board.len(), alright + 1);
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!(rig.metric(problems), "1");
     let problem = &rig.engine.ingest.undecodable[&cart()];
     assert_eq!((*problem.object).clone(), cart());
@@ -391,7 +391,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     rig.apply(Kind::HttpRoute, route(4));
     rig.settle();
     assert_eq!(board.len(), alright);
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!(rig.metric(problems), "0");
 
     // Verdicts of other owners do not change that of the Gateway.
@@ -420,10 +420,10 @@ async fn changes_are_counted_and_lists_are_not() {
 #[tokio::test(start_paused = true)]
 async fn however_long_it_runs_each_metric_is_there_once() {
     let mut rig = Rig::ready();
-    rig.engine.beat();
+    rig.engine.tick();
     let length = rig.metrics.encode().lines().count();
     for _ in 0..10 {
-        rig.engine.beat();
+        rig.engine.tick();
     }
     let text = rig.metrics.encode();
     assert_eq!(text.lines().count(), length);

@@ -27,11 +27,11 @@ impl Publish {
         withdrawals.retain(|data_plane, _| !current.contains(data_plane));
         let mut nowhere = Vec::new();
         withdrawals.retain(|data_plane, _| {
-            let was_nowhere = self.sinks.was_nowhere(data_plane);
-            if was_nowhere {
+            let was_unpublished = self.sinks.take_unpublished(data_plane);
+            if was_unpublished {
                 nowhere.push(data_plane.clone());
             }
-            !was_nowhere
+            !was_unpublished
         });
         if !withdrawals.is_empty() {
             self.withdrawals.insert(owner.clone(), withdrawals.clone());
@@ -57,12 +57,12 @@ impl Engine {
                 is_of_port
                     && !planes.contains(data_plane)
                     && !self.ingest.is_waiting(&owner)
-                    && self.lies_at_home(&orphan, &planes)
+                    && self.is_at_own_sink(&orphan, &planes)
             } else {
                 is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
             };
             let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
-            if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
+            if !is_orphan || !self.parts.leadership.is_held() || !self.attach_orphan(&orphan) {
                 continue;
             }
             tracing::info!(%data_plane, "withdrawing orphaned documents of an earlier process");

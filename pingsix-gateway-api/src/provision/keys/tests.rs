@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::provision::tests::{gateway, installation, material};
-use crate::provision::{Child, ChildKind, Material, objects};
+use crate::provision::{Child, ChildKind, PlaneSecrets, objects};
 
 fn keyring(keys: &[&str]) -> Keyring {
     Keyring(keys.iter().map(|key| (*key).to_owned()).collect())
@@ -178,7 +178,7 @@ impl World {
         if self.flaw == Flaw::Forgetful {
             keys.edition = 1;
         }
-        let material = Material { keys, ..material(&self.infrastructure.owner) };
+        let material = PlaneSecrets { keys, ..material(&self.infrastructure.owner) };
         let made = objects(&self.infrastructure, &installation(), &material).unwrap();
         let of = |name: &str| made.children.iter().find(|child| &*child.name.name == name).unwrap();
         self.secret = Some(of("web-pingsix-config").object.clone());

@@ -109,7 +109,7 @@ impl Provisioner {
         }
     }
 
-    /// Names those who keep a rotation waiting, until when at the latest, and nobody else.
+    /// Reports exactly the owners that delay a rotation, with the latest end of the delay.
     fn name(&mut self, blocked: &BTreeMap<ObjectKey, String>, latest: Option<Timestamp>) {
         let owners: BTreeSet<ObjectKey> = blocked.keys().cloned().collect();
         for gone in self.waited_for.difference(&owners) {

@@ -29,7 +29,7 @@ struct ProvisionerEnv {
     api: ApiServer,
     events: EventBoard,
     metrics: Arc<Metrics>,
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<DesiredInfrastructure>,
     _tasks: JoinSet<()>,
 }
 
@@ -42,14 +42,17 @@ impl ProvisionerEnv {
         let mut options = AuthorityOptions::new(ObjectName::new("home", "feed-authority"), "feed");
         (options.lifetimes, options.clock) = (lifetimes(), clock);
         let (reconciler, authority) = pki::start(api.client(), options);
-        let mut wanted = Wanted { is_complete: true, ..Wanted::default() };
+        let mut wanted = DesiredInfrastructure { is_complete: true, ..DesiredInfrastructure::default() };
         for namespace in ["infra", "other"] {
             let mut infrastructure = gateway(&[80]);
             let owner = owner(namespace);
             infrastructure.namespace = namespace.into();
             infrastructure.uid = Some(format!("of-{namespace}").into());
             infrastructure.owner = Arc::new(owner.clone());
-            let need = Need { infrastructure: Arc::new(infrastructure), keyring: Ok(Keyring::default()) };
+            let need = InfrastructureNeed {
+                infrastructure: Arc::new(infrastructure),
+                keyring: Ok(Keyring::default()),
+            };
             wanted.set(owner, need);
         }
         let wanted = watch::Sender::new(wanted);
@@ -242,7 +245,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
                 observed.insert(key.clone(), (**there).clone());
             }
         }
-        Work { uid: uid.clone(), objects: wanted, observed, applied: BTreeMap::new() }
+        PassInput { uid: uid.clone(), objects: wanted, observed, applied: BTreeMap::new() }
     };
     let replicas = || api.get(DEPLOYMENT).map(|deployment| deployment["spec"]["replicas"].clone());
     let first = work(objects(1), None).pass(&hand()).await;
@@ -261,7 +264,7 @@ async fn a_leader_of_yesterday_changes_nothing_that_its_successor_has_written() 
     assert!(leadership.is_held(), "that is what it believes");
     for wanted in [objects(3), None] {
         let late = work(wanted, Some(&second)).pass(&hand()).await;
-        assert!(matches!(late.fault, Some(PassFault::Led)), "{:?}", late.fault);
+        assert!(matches!(late.fault, Some(PassError::Led)), "{:?}", late.fault);
     }
     assert_eq!(replicas(), Some(7.into()));
 
@@ -287,12 +290,12 @@ async fn a_request_of_a_leader_that_arrives_after_its_successors_is_refused() {
     let material = crate::provision::tests::material(&infrastructure.owner);
     let objects = objects(&infrastructure, &installation(), &material).unwrap();
     let uid = infrastructure.uid.as_deref().map(str::to_owned);
-    let work = Work { uid, objects: Some(objects), observed: BTreeMap::new(), applied: BTreeMap::new() };
+    let work = PassInput { uid, objects: Some(objects), observed: BTreeMap::new(), applied: BTreeMap::new() };
     assert!(work.pass(&hand).await.fault.is_none());
     let version = api.get(DEPLOYMENT).unwrap()["metadata"]["resourceVersion"].clone();
     let sent = api.writes(DEPLOYMENT).last().unwrap().body.clone();
     assert!(sent["metadata"]["resourceVersion"].is_null(), "what is not there yet has no version");
-    let again = Work {
+    let again = PassInput {
         uid: infrastructure.uid.as_deref().map(str::to_owned),
         objects: objects_of(&infrastructure),
         observed: observed(&api, DEPLOYMENT),

@@ -85,7 +85,7 @@ pub(super) enum Becomes {
     NotFound,
     Open,
     Closed,
-    /// It takes one of these keys.
+    /// The data plane accepts one of these keys.
     Keys(String),
 }
 

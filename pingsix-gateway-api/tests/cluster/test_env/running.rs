@@ -45,7 +45,7 @@ impl Running {
         replicas: Replicas,
         options: ControllerOptions,
     ) -> Self {
-        Self::run(Controller::new(client, sinks, options).among(replicas))
+        Self::run(Controller::new(client, sinks, options).with_replicas(replicas))
     }
 
     /// A controller that also publishes to the sinks of parameters.

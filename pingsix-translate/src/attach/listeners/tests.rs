@@ -105,7 +105,7 @@ fn what_has_lost_to_an_earlier_object_disturbs_none_of_its_own() {
     );
 }
 
-/// What becomes of the second of two listeners on one port, when the first is the Gateway's and the second a
+/// The result for the second of two listeners on one port: the first is the Gateway's, and the second a
 /// ListenerSet's.
 fn second(first: &str, second: &str, options: &Options) -> String {
     let mut objects = gateway(&json!([of(first, "one", 80)]));

@@ -41,8 +41,8 @@ fn shown(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
     shown
 }
 
-/// The limits of the first listener, which the condition and the problems agree on.
-fn limits(verdicts: &Verdicts) -> Vec<String> {
+/// The limitations of the first listener, which the condition and the problems agree on.
+fn limitations(verdicts: &Verdicts) -> Vec<String> {
     let problems: Vec<String> = verdicts
         .problems
         .iter()
@@ -56,7 +56,7 @@ fn limits(verdicts: &Verdicts) -> Vec<String> {
 }
 
 fn limits_of(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
-    limits(&run(&objects(hostname, certificates), &Options::default()).verdicts)
+    limitations(&run(&objects(hostname, certificates), &Options::default()).verdicts)
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_chain_with_an_intermediate_certificate_is_limited() {
         let mut objects = gateway(&json!([https("a", 443, Some("a.test"), &["cert"])]));
         let cert = format!("{}{others}", leaf.cert);
         add_certificate(&mut objects, "cert", &crate::fixture::pem::Pair { cert, key: leaf.key.clone() });
-        limits(&run(&objects, &Options::default()).verdicts)
+        limitations(&run(&objects, &Options::default()).verdicts)
     };
     assert_eq!(
         with(&intermediate.cert),
@@ -141,7 +141,7 @@ fn options_are_named_and_not_looked_at() {
         listener["tls"]["options"] = options;
         let mut objects = gateway(&json!([listener]));
         add_certificate(&mut objects, "cert", &pair(&["a.test"]));
-        limits(&run(&objects, &Options::default()).verdicts)
+        limitations(&run(&objects, &Options::default()).verdicts)
     };
     assert_eq!(
         with(json!({"example.com/min": "1.3", "example.com/ciphers": "x"}), &["cert"]),

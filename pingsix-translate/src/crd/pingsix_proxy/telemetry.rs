@@ -5,8 +5,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Metrics, access logs, request ids and response headers of data planes. PingSIX applies it to the requests of every route of a data plane. A request
-/// that no route takes is neither counted nor logged.
+/// Metrics, access logs, request ids and response headers of data planes. PingSIX applies these settings to requests that
+/// match a route. Other requests are not counted and not logged.
 #[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
@@ -35,8 +35,8 @@ pub struct Telemetry {
     pub response_headers: Vec<ResponseHeader>,
 }
 
-/// Metrics of requests. The labels are the route, the host of the route, the status, the endpoint, and no path: PingSIX cannot
-/// bound the number of paths.
+/// Metrics of requests. The labels are the route, the host of the route, the status and the endpoint. The path is not a
+/// label, because the number of paths is unbounded.
 ///
 /// Managed data planes serve them on the port `managed.process.metrics.port`, by default 9091. Attached processes need
 /// `pingsix.prometheus.address` in their configuration.

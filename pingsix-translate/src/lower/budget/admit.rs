@@ -25,7 +25,7 @@ use crate::lower::ssl::SslKey;
 use crate::lower::table::RequestScheme;
 use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
 use crate::normalise::Match;
-use crate::policy::Chain;
+use crate::policy::PolicyChain;
 
 /// The divisor of the budget for the part of guards.
 const GUARDS: usize = 16;
@@ -236,7 +236,7 @@ pub(in crate::lower) struct RuleSizes<'a> {
     /// The action of its rows.
     pub(in crate::lower) action: Action,
     /// The policies of its service.
-    pub(in crate::lower) chain: Option<&'a Arc<Chain>>,
+    pub(in crate::lower) chain: Option<&'a Arc<PolicyChain>>,
     /// Bytes of the name of a Route whose first row is the rule's.
     name: usize,
     /// Bytes of the plugins of its filters, for each name of the placement. Only redirects depend on the name.

@@ -22,7 +22,7 @@ use crate::normalise::{Condition, Conditions, Filters, Path, VarsSize};
 use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
-use crate::policy::Chain;
+use crate::policy::PolicyChain;
 
 /// The key of a Route, its overhead in a list response, and its JSON without hosts, patterns and method:
 /// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id after a collision.
@@ -66,7 +66,7 @@ pub(super) struct TableSizes<'a> {
     /// By zone.
     zones: Vec<Zone<'a>>,
     upstreams: BTreeSet<UpstreamKey>,
-    services: BTreeSet<Arc<Chain>>,
+    services: BTreeSet<Arc<PolicyChain>>,
     journal: Vec<Added<'a>>,
 }
 
@@ -129,7 +129,7 @@ enum Added<'a> {
     Open(Group),
     Region { group: Group, open: usize, region: Region<'a> },
     Upstream(UpstreamKey),
-    Service(Arc<Chain>),
+    Service(Arc<PolicyChain>),
 }
 
 impl<'a> TableSizes<'a> {
@@ -307,7 +307,7 @@ impl<'a> TableSizes<'a> {
     }
 
     /// Charges the service of a chain, unless it is there.
-    pub(super) fn add_service(&mut self, chain: &Arc<Chain>, ledger: &mut Ledger) -> Option<()> {
+    pub(super) fn add_service(&mut self, chain: &Arc<PolicyChain>, ledger: &mut Ledger) -> Option<()> {
         if !self.services.insert(chain.clone()) {
             return Some(());
         }

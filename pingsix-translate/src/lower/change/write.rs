@@ -16,7 +16,7 @@ use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
 use crate::model::{ObjectKey, Provenance};
 use crate::pingsix::{Document, DocumentKey, LazyDocument, ResourceKind, canonical_prefix, listed_bytes};
-use crate::policy::Chain;
+use crate::policy::PolicyChain;
 
 /// The documents of a data plane with their size.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl LoweredPlane {
     pub(super) fn services_of<'s>(
         &'s self,
         policies: &'s BTreeSet<Arc<ObjectKey>>,
-    ) -> impl Iterator<Item = &'s Arc<Chain>> {
+    ) -> impl Iterator<Item = &'s Arc<PolicyChain>> {
         let chains = self.naming.services.keys().filter(|_| !policies.is_empty());
         chains.filter(|chain| chain.policies.iter().any(|policy| policies.contains(policy)))
     }
@@ -164,9 +164,9 @@ impl LoweredPlane {
         &mut self,
         lowering: &Lowering<'_>,
         changed: &BTreeSet<Arc<ObjectKey>>,
-        used: &BTreeSet<Arc<Chain>>,
+        used: &BTreeSet<Arc<PolicyChain>>,
     ) {
-        let all: BTreeSet<Arc<Chain>> = self.services_of(changed).chain(used).cloned().collect();
+        let all: BTreeSet<Arc<PolicyChain>> = self.services_of(changed).chain(used).cloned().collect();
         for chain in all {
             let Some(key) = self.naming.services.document_key(&chain) else { continue };
             if !self.naming.services.is_used(&chain) {

@@ -20,7 +20,7 @@ fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
         hostname: Hostname::parse(hostname).ok(),
         state: ListenerState::Served { certificates: Vec::new() },
         unresolved: Vec::new(),
-        limits: Vec::new(),
+        limitations: Vec::new(),
         overlap: None,
         supported_kinds: Vec::new(),
         namespaces: AllowedNamespaces::All,

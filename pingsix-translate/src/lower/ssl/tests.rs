@@ -41,7 +41,7 @@ fn shown(objects: &Objects, translation: &Translation) -> Vec<Vec<String>> {
     translation.data_planes.values().map(describe).collect()
 }
 
-fn limits(translation: &Translation) -> Vec<String> {
+fn limitations(translation: &Translation) -> Vec<String> {
     let listeners = &translation.verdicts.gateway.as_ref().unwrap().listeners;
     let limited = listeners.iter().filter_map(|listener| {
         let condition = listener.conditions.get(ConditionType::Limited)?;
@@ -55,7 +55,7 @@ fn check(listeners: &[Value], layout: Layout, expected: &[&[&str]], limited: &[&
     let objects = objects(listeners);
     let translation = run(&objects, &Options { layout, ..Options::default() });
     assert_eq!(shown(&objects, &translation), expected);
-    assert_eq!(limits(&translation), limited);
+    assert_eq!(limitations(&translation), limited);
     // PingSIX would refuse a name that stands twice.
     for data_plane in translation.data_planes.values() {
         let found = validate(&data_plane.config, &ValidateOptions::default());

@@ -158,7 +158,7 @@ fn within_a_zone_the_original_hostname_decides_and_the_guard_is_last() {
 fn a_prefix_whose_requests_one_with_a_slash_takes_has_no_route() {
     let rows = [("a.test", "/foo", None, None), ("a.test", "/foo/", None, None)];
     assert_eq!(compile(None, &rows), ["a.test /foo/ any: 1 (0)"]);
-    // It continues all the same where the one with a slash has conditions.
+    // The list continues if the row with a slash has conditions.
     let rows = [("a.test", "/foo", None, None), ("a.test", "/foo/", None, Some("v1"))];
     assert_eq!(compile(None, &rows), ["a.test /foo/ any: 1 0"]);
     let rows = [("a.test", "/foo", Some("GET"), None), ("a.test", "/foo/", None, Some("v1"))];

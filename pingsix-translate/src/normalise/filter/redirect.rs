@@ -45,7 +45,7 @@ impl Redirect {
         let hostname = redirect.hostname.as_deref().and_then(|name| {
             let hostname = RedirectHostname::new(&name.to_ascii_lowercase());
             if hostname.is_none() {
-                refuse("hostname", format!("\"{name}\" is not the name of a host."));
+                refuse("hostname", format!("\"{name}\" is not a hostname."));
             }
             hostname
         });

@@ -196,11 +196,11 @@ fn a_rule_that_cannot_be_honoured_is_unavailable() {
 
 #[test]
 fn default_gateways_are_not_used_and_said_to_be_so() {
-    let limits = |scope: &str| -> Vec<String> {
+    let limitations = |scope: &str| -> Vec<String> {
         let route = normalise(&json!({"useDefaultGateways": scope, "rules": [{}]}));
         assert!(route.refusals.is_empty());
-        route.limits.iter().map(|limit| limit.at.to_string()).collect()
+        route.limitations.iter().map(|limitation| limitation.at.to_string()).collect()
     };
-    assert_eq!(limits("All"), ["spec.useDefaultGateways"]);
-    assert!(limits("None").is_empty());
+    assert_eq!(limitations("All"), ["spec.useDefaultGateways"]);
+    assert!(limitations("None").is_empty());
 }

@@ -1,12 +1,12 @@
-//! Annotations of an Ingress that ask for something, and get nothing.
+//! Annotations of an Ingress that only other controllers honour.
 
 use std::sync::Arc;
 
 use crate::model::{FieldPath, ObjectKey, Problem, Reason, Severity};
 use crate::snapshot::Ingress;
 
-/// Domains of controllers whose annotations change what an Ingress means, besides `ingress.kubernetes.io`; what is under
-/// them counts too.
+/// Domains of other controllers, besides `ingress.kubernetes.io`. Their annotations change the meaning of an Ingress.
+/// Subdomains count, too.
 const DOMAINS: [&str; 10] = [
     "appgw.azure.com",
     "getambassador.io",
@@ -20,21 +20,18 @@ const DOMAINS: [&str; 10] = [
     "traefik.io",
 ];
 
-/// One warning that names all annotations another controller would obey: without them, an Ingress may let in whom it
-/// was meant to turn away.
+/// One warning with all annotations of other controllers. Without their effect, an Ingress may admit clients that its
+/// author wants to reject.
 pub(super) fn warn_of_annotations(key: &Arc<ObjectKey>, ingress: &Ingress) -> Option<Problem> {
     let annotations = ingress.metadata.annotations.as_ref()?;
     let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(|name| is_foreign(name)).collect();
-    let (are, they_ask) = if ignored.len() == 1 { ("is", "it asks") } else { ("are", "they ask") };
+    let verbs = if ignored.len() == 1 { "is not supported and has" } else { "are not supported and have" };
     (!ignored.is_empty()).then(|| Problem {
         object: key.clone(),
         field: FieldPath::new("metadata").child("annotations"),
         severity: Severity::Warning,
         reason: Reason::UnsupportedAnnotation,
-        message: format!(
-            "{} {are} not supported, so the Ingress is served without what {they_ask} for.",
-            ignored.join(", ")
-        ),
+        message: format!("{} {verbs} no effect on the Ingress.", ignored.join(", ")),
     })
 }
 

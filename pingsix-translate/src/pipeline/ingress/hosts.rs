@@ -1,19 +1,21 @@
-//! The owner of a host that Ingresses of several namespaces name, and the Ingresses with a verdict about that.
+//! The owner of a host that Ingresses of several namespaces name, and the problems of these Ingresses.
 //!
-//! A host counts as it is written: `shop.example.com`, `*.example.com` and no host, which stands for every one, are three.
-//! An Ingress names the hosts of its rules and of `spec.tls`; with a default backend it names the host that is none.
+//! Hosts are compared as they are written: `shop.example.com`, `*.example.com` and the empty host, which covers every
+//! host, are three hosts. An Ingress names the hosts of its rules and of `spec.tls`. A default backend names the empty
+//! host.
 //!
 //! With [`HostOwnership::OldestNamespace`], younger objects change no answer for a host. Rules, default backends and
 //! certificates of other namespaces for the host are left out before they are lowered. Requests that no path of a
-//! host takes do not fall to wider hosts ([`super::rests`]).
+//! host takes do not fall to wider hosts ([`super::fallbacks`]).
 //!
 //! [`Hosts`] is kept between translations. An Ingress with the same hosts as before costs nothing here. An Ingress
-//! with other hosts costs a look at these hosts, and a note for each Ingress whose verdict may change.
+//! with other hosts costs a comparison of these hosts. Each Ingress whose verdict may change is read again.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map as map};
 use std::sync::Arc;
 
-use super::namers::{AgedKey, FirstTwo, Namers};
+use super::bounded_problems::BoundedProblems;
+use super::host_ingresses::{HostIngresses, IngressByAge, OldestIngresses};
 use crate::bounds;
 use crate::crd::HostOwnership;
 use crate::lower::FullTranslationNeeded;
@@ -21,48 +23,49 @@ use crate::model::{FieldPath, Hostname, ObjectKey, ObjectName, Problem, Reason, 
 use crate::normalise::{Hostnames, Route};
 use crate::snapshot::Ingress;
 
-/// A host as it is written; `None` is every host.
+/// A host as it is written; `None` is the empty host.
 type Host = Option<Hostname>;
 
-/// The number of changed wildcard hosts above which a full comparison is cheaper.
-const WIDE: usize = 16;
+/// Limit of changed wildcard hosts. Above, a full comparison is cheaper.
+const MAX_WIDE_HOSTS: usize = 16;
 
-/// The first two Ingresses of hosts before they changed.
-pub(super) type FirstTwoBefore = BTreeMap<Host, Option<FirstTwo>>;
+/// The oldest Ingresses of hosts before a change.
+pub(super) type FormerOldest = BTreeMap<Host, Option<OldestIngresses>>;
 
 /// The Ingresses that name each host.
 #[derive(Debug)]
 pub(super) struct Hosts {
     ownership: HostOwnership,
-    named: BTreeMap<Host, Namers>,
-    /// The wildcard hosts that some Ingress names.
+    named: BTreeMap<Host, HostIngresses>,
+    /// By wildcard host that an Ingress names.
     overlaps: BTreeMap<Host, Overlap>,
 }
 
-/// The first wildcard host that covers a host, and the first host of another namespace; each with the Ingress.
+/// The first host that a wildcard host covers, and the first one of another namespace; each with its Ingress.
 #[derive(Debug, PartialEq, Eq)]
 struct Overlap {
-    first: (Hostname, AgedKey),
-    second: Option<(Hostname, AgedKey)>,
+    first: (Hostname, IngressByAge),
+    second: Option<(Hostname, IngressByAge)>,
 }
 
 impl Overlap {
-    /// With one host.
-    fn of(host: &Hostname, namers: &Namers) -> Option<Self> {
-        let FirstTwo { oldest, other } = namers.first_two()?;
+    /// The overlap with one host.
+    fn of(host: &Hostname, ingresses: &HostIngresses) -> Option<Self> {
+        let OldestIngresses { oldest, other } = ingresses.oldest_ingresses()?;
         Some(Self { first: (host.clone(), oldest), second: other.map(|other| (host.clone(), other)) })
     }
 
-    /// Adds a host that comes behind those that were added before.
-    fn add(&mut self, host: &Hostname, namers: &Namers) {
+    /// Adds a host that sorts behind all earlier ones.
+    fn add(&mut self, host: &Hostname, ingresses: &HostIngresses) {
         if self.second.is_none() {
-            let first_two = namers.first_two();
-            let other = first_two.as_ref().and_then(|namers| namers.beside(self.first.1.namespace()));
+            let oldest_ingresses = ingresses.oldest_ingresses();
+            let other =
+                oldest_ingresses.as_ref().and_then(|ingresses| ingresses.outside(self.first.1.namespace()));
             self.second = other.map(|other| (host.clone(), other.clone()));
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &(Hostname, AgedKey)> {
+    fn iter(&self) -> impl Iterator<Item = &(Hostname, IngressByAge)> {
         std::iter::once(&self.first).chain(&self.second)
     }
 }
@@ -86,7 +89,7 @@ impl HostSource {
     }
 }
 
-/// The hosts that can be one, and where an Ingress names them.
+/// The valid hosts of an Ingress, and the places that name them.
 fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
     let spec = ingress.spec.iter();
     let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten().enumerate());
@@ -101,7 +104,7 @@ fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = (Host, HostSource)> {
         let hosts = tls.hosts.iter().flatten().enumerate();
         hosts.map(move |(host, written)| (written, HostSource::Tls { entry, host }))
     });
-    // A certificate is shown for no more names.
+    // A certificate is shown for at most this many names.
     let of_tls = of_tls
         .take(bounds::NAMES)
         .filter_map(|(host, place)| Some((Some(Hostname::parse(host).ok()?), place)));
@@ -115,7 +118,7 @@ impl Hosts {
     ) -> Self {
         let mut hosts = Self { ownership, named: BTreeMap::new(), overlaps: BTreeMap::new() };
         for (name, ingress) in ingresses {
-            let key = AgedKey::of(name, ingress);
+            let key = IngressByAge::of(name, ingress);
             for (host, _) in hosts_of(ingress) {
                 hosts.add(host, &key);
             }
@@ -124,65 +127,65 @@ impl Hosts {
         hosts
     }
 
-    /// Replaces an Ingress of the same name. `was` receives the former first two Ingresses of its hosts.
+    /// Replaces an Ingress of the same name. `former` receives the oldest Ingresses that its hosts had.
     pub(super) fn replace(
         &mut self,
         name: &ObjectName,
         before: Option<&Ingress>,
         now: Option<&Ingress>,
-        was: &mut FirstTwoBefore,
+        former: &mut FormerOldest,
     ) {
         let named = |ingress: Option<&Ingress>| -> BTreeSet<Host> {
             ingress.into_iter().flat_map(hosts_of).map(|(host, _)| host).collect()
         };
         let [old, new] = [named(before), named(now)];
-        let [old_key, new_key] = [before, now].map(|ingress| Some(AgedKey::of(name, ingress?)));
+        let [old_key, new_key] = [before, now].map(|ingress| Some(IngressByAge::of(name, ingress?)));
         let is_as_old = old_key == new_key;
         for host in old.iter().filter(|host| !(is_as_old && new.contains(*host))) {
-            was.entry(host.clone()).or_insert_with(|| self.first_two(host));
-            let Some((key, namers)) = old_key.as_ref().zip(self.named.get_mut(host)) else { continue };
-            if namers.remove(key) {
+            former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(host));
+            let Some((key, ingresses)) = old_key.as_ref().zip(self.named.get_mut(host)) else { continue };
+            if ingresses.remove(key) {
                 self.named.remove(host);
             }
         }
         for host in new.into_iter().filter(|host| !(is_as_old && old.contains(host))) {
-            was.entry(host.clone()).or_insert_with(|| self.first_two(&host));
+            former.entry(host.clone()).or_insert_with(|| self.oldest_ingresses(&host));
             if let Some(key) = &new_key {
                 self.add(host, key);
             }
         }
     }
 
-    fn add(&mut self, host: Host, key: &AgedKey) {
+    fn add(&mut self, host: Host, key: &IngressByAge) {
         match self.named.entry(host) {
-            map::Entry::Occupied(mut namers) => namers.get_mut().insert(key.clone()),
+            map::Entry::Occupied(mut ingresses) => ingresses.get_mut().insert(key.clone()),
             map::Entry::Vacant(none) => {
-                none.insert(Namers::One(key.clone()));
+                none.insert(HostIngresses::One(key.clone()));
             }
         }
     }
 
-    fn first_two(&self, host: &Host) -> Option<FirstTwo> {
-        self.named.get(host)?.first_two()
+    fn oldest_ingresses(&self, host: &Host) -> Option<OldestIngresses> {
+        self.named.get(host)?.oldest_ingresses()
     }
 
-    /// Handles hosts with these former first two Ingresses. `to_read` receives the Ingresses whose verdicts or refusals
-    /// may change. The result is stale with more than `limit` of them. Returns whether hosts may have other owners.
-    pub(super) fn settle(
+    /// Determines the overlaps of changed hosts again. `to_read` receives the Ingresses whose problems or routes may
+    /// change. Fails with more than `limit` of these Ingresses. Returns whether the owner of a host may have changed.
+    pub(super) fn refresh_overlaps(
         &mut self,
-        was: FirstTwoBefore,
+        former: FormerOldest,
         limit: usize,
         to_read: &mut BTreeSet<ObjectName>,
     ) -> Result<bool, FullTranslationNeeded> {
-        let changed = was.into_iter().filter(|(host, before)| self.first_two(host) != *before);
+        let changed = former.into_iter().filter(|(host, before)| self.oldest_ingresses(host) != *before);
         let changed: BTreeSet<Host> = changed.map(|(host, _)| host).collect();
         let is_wide = |host: &&Host| host.as_ref().is_none_or(Hostname::is_wildcard);
         let mut wide: BTreeSet<Host> = changed.iter().filter(is_wide).cloned().collect();
         for host in &changed {
             wide.extend(self.wider(host).filter(|wider| self.may_overlap(wider, host)));
         }
-        // Each wildcard host takes a look at all hosts.
-        if wide.len() > WIDE {
+        // Each wildcard host is compared with all hosts.
+        if wide.len() > MAX_WIDE_HOSTS {
             return Err(FullTranslationNeeded);
         }
         let mut concerned = changed.clone();
@@ -201,8 +204,9 @@ impl Hosts {
             };
             concerned.insert(host);
         }
-        for namer in concerned.iter().filter_map(|host| self.named.get(host)).flat_map(Namers::iter) {
-            to_read.insert(namer.key.name.clone());
+        for ingress in concerned.iter().filter_map(|host| self.named.get(host)).flat_map(HostIngresses::iter)
+        {
+            to_read.insert(ingress.key.name.clone());
             if to_read.len() > limit {
                 return Err(FullTranslationNeeded);
             }
@@ -210,7 +214,7 @@ impl Hosts {
         Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)
     }
 
-    /// The Ingress by which a host belongs to another namespace.
+    /// The Ingress of another namespace that owns a host.
     pub(super) fn other_owner(&self, host: Option<&Hostname>, namespace: &str) -> Option<&Arc<ObjectKey>> {
         if self.ownership == HostOwnership::Shared {
             return None;
@@ -234,43 +238,48 @@ impl Hosts {
     /// The refusals of an Ingress, and the Ingresses of other namespaces that share its hosts.
     pub(super) fn report(&self, key: &Arc<ObjectKey>, ingress: &Ingress, problems: &mut Vec<Problem>) {
         let namespace = &key.name.namespace;
-        let mut host_problems = HostProblems { problems, key, one_by_one: 0, others: None };
-        let mut to_read = BTreeSet::new();
+        let mut host_problems = BoundedProblems::new(problems, key);
+        let mut shared_hosts = BTreeSet::new();
         for (host, place) in hosts_of(ingress) {
             if let Some(owner) = self.other_owner(host.as_ref(), namespace) {
-                // The verdict on certificates is part of theirs.
+                // The certificates have their own problems.
                 if !matches!(place, HostSource::Tls { .. }) {
-                    host_problems.add(Severity::Error, Reason::HostNotOwned, place, || refused(&host, owner));
+                    host_problems.add(Severity::Error, Reason::HostNotOwned, place, |place| {
+                        (place.field(), not_owned(&host, owner))
+                    });
                 }
-            } else if !to_read.contains(&host)
+            } else if !shared_hosts.contains(&host)
                 && let Some(message) = self.shared(&host, namespace)
             {
-                host_problems.add(Severity::Warning, Reason::HostShared, place, || message);
-                to_read.insert(host);
+                host_problems
+                    .add(Severity::Warning, Reason::HostShared, place, |place| (place.field(), message));
+                shared_hosts.insert(host);
             }
         }
-        host_problems.finish();
+        host_problems.finish(|place, count| {
+            (place.field(), format!("{count} more hosts of the Ingress have this problem or a similar one."))
+        });
     }
 
-    /// The wildcard hosts that cover this one. A host has paths of its own in front of those for every host, and a
-    /// host with an owner shares nothing.
+    /// The named hosts that cover this one. The empty host is one of them only if hosts are shared: the paths of an owned
+    /// host come before the paths of the empty host.
     fn wider(&self, host: &Host) -> impl Iterator<Item = Host> {
         let every = (self.ownership == HostOwnership::Shared).then_some(None);
         let wider = host.iter().flat_map(move |host| host.wider().map(Some).chain(every.clone()));
         wider.filter(|wider| self.named.contains_key(wider))
     }
 
-    /// The hosts that share requests with a wildcard host.
+    /// The overlap of each wildcard host.
     fn all_overlaps(&self) -> BTreeMap<Host, Overlap> {
         let mut overlaps: BTreeMap<Host, Overlap> = BTreeMap::new();
         if self.named.keys().any(|host| host.as_ref().is_none_or(Hostname::is_wildcard)) {
-            for (host, namers) in &self.named {
+            for (host, ingresses) in &self.named {
                 let Some(narrower) = host else { continue };
                 for wider in self.wider(host) {
                     match overlaps.entry(wider) {
-                        map::Entry::Occupied(mut overlap) => overlap.get_mut().add(narrower, namers),
+                        map::Entry::Occupied(mut overlap) => overlap.get_mut().add(narrower, ingresses),
                         map::Entry::Vacant(none) => {
-                            Overlap::of(narrower, namers).map(|overlap| none.insert(overlap));
+                            Overlap::of(narrower, ingresses).map(|overlap| none.insert(overlap));
                         }
                     }
                 }
@@ -279,25 +288,25 @@ impl Hosts {
         overlaps
     }
 
-    /// The wildcard hosts that share requests with a host.
+    /// The overlap of one wildcard host.
     fn overlap(&self, wide: &Host) -> Option<Overlap> {
         if !self.named.contains_key(wide) || (wide.is_none() && self.ownership != HostOwnership::Shared) {
             return None;
         }
-        let narrower = self.named.iter().filter_map(|(host, namers)| Some((host.as_ref()?, namers)));
+        let narrower = self.named.iter().filter_map(|(host, ingresses)| Some((host.as_ref()?, ingresses)));
         let mut narrower =
             narrower.filter(|(host, _)| wide.as_ref().is_none_or(|wide| wide.covers_strictly(host)));
-        let mut overlap = narrower.next().and_then(|(host, namers)| Overlap::of(host, namers))?;
-        for (host, namers) in narrower {
+        let mut overlap = narrower.next().and_then(|(host, ingresses)| Overlap::of(host, ingresses))?;
+        for (host, ingresses) in narrower {
             if overlap.second.is_some() {
                 break;
             }
-            overlap.add(host, namers);
+            overlap.add(host, ingresses);
         }
         Some(overlap)
     }
 
-    /// Whether the first two Ingresses of a host affect the shared requests of a wildcard host.
+    /// Whether a host may change the overlap of a wildcard host.
     fn may_overlap(&self, wider: &Host, host: &Host) -> bool {
         let (Some(Overlap { first, second }), Some(host)) = (self.overlaps.get(wider), host) else {
             return true;
@@ -306,46 +315,47 @@ impl Hosts {
             _ if *host <= first.0 => true,
             Some(second) => *host <= second.0,
             None => self
-                .first_two(&Some(host.clone()))
-                .is_some_and(|namers| namers.beside(first.1.namespace()).is_some()),
+                .oldest_ingresses(&Some(host.clone()))
+                .is_some_and(|ingresses| ingresses.outside(first.1.namespace()).is_some()),
         }
     }
 
-    /// The message about another namespace that names the same host, or one that covers it or that it covers.
+    /// The message about an Ingress of another namespace that names the same host, a wider one or a narrower one.
     fn shared(&self, host: &Host, namespace: &str) -> Option<String> {
         let is_owned = self.ownership == HostOwnership::OldestNamespace;
-        if let Some(other) = self.first_two(host)?.beside(namespace) {
+        if let Some(other) = self.oldest_ingresses(host)?.outside(namespace) {
             let (of, who) = (in_words(host), &other.key);
             return Some(if is_owned {
-                format!("{who} of another namespace names {of} too; nothing of it is served for that host.")
+                format!("{who} of another namespace also names {of}, and is not served for that host.")
             } else {
                 format!(
-                    "{who} of another namespace names {of} too; the more specific path, then the older Ingress, gets \
-                     its requests."
+                    "{who} of another namespace also names {of}. A request goes to the more specific path, and between \
+                     equal paths to the older Ingress."
                 )
             });
         }
         let narrower = self.overlaps.get(host).into_iter().flat_map(Overlap::iter);
         if let Some((narrower, other)) =
-            narrower.into_iter().find(|(_, namer)| namer.namespace() != namespace)
+            narrower.into_iter().find(|(_, ingress)| ingress.namespace() != namespace)
         {
             return Some(format!(
-                "{} of another namespace names \"{narrower}\", which {} stands for as well, and gets its requests{}.",
+                "{} of another namespace names \"{narrower}\", which {} covers. Requests for \"{narrower}\" go to that \
+                 Ingress{}.",
                 other.key,
-                host.as_ref().map_or_else(|| "this".to_owned(), |host| format!("\"{host}\"")),
-                if is_owned { "" } else { " as far as it has a path for them" }
+                host.as_ref().map_or_else(|| "the empty host".to_owned(), |host| format!("\"{host}\"")),
+                if is_owned { "" } else { " if one of its paths matches" }
             ));
         }
         let (wider, other) = host.as_ref()?.wider().find_map(|wider| {
-            let named = self.first_two(&Some(wider.clone()))?;
-            Some((wider, named.beside(namespace)?.clone()))
+            let named = self.oldest_ingresses(&Some(wider.clone()))?;
+            Some((wider, named.outside(namespace)?.clone()))
         })?;
+        let host = in_words(host);
         Some(format!(
-            "{} of another namespace names \"{wider}\", which stands for {} as well, and gets {} its requests that no \
-             path takes here.",
+            "{} of another namespace names \"{wider}\", which covers {host}. Requests for {host} that match no path here \
+             {} to that Ingress.",
             other.key,
-            in_words(host),
-            if is_owned { "none of" } else { "those of" }
+            if is_owned { "do not go" } else { "go" }
         ))
     }
 }
@@ -354,54 +364,11 @@ fn in_words(host: &Host) -> String {
     host.as_ref().map_or_else(|| "every host".to_owned(), |host| format!("\"{host}\""))
 }
 
-fn refused(host: &Host, owner: &ObjectKey) -> String {
-    let what =
-        host.as_ref().map_or_else(|| "What is for every host".to_owned(), |host| format!("\"{host}\""));
+fn not_owned(host: &Host, owner: &ObjectKey) -> String {
+    let host = host.as_ref().map_or_else(|| "The empty host".to_owned(), |host| format!("\"{host}\""));
     format!(
-        "{what} belongs to namespace {}: {owner} is the oldest Ingress that names it. Nothing is served here.",
+        "{host} belongs to namespace {}, because {owner} is the oldest Ingress with this host. This Ingress is not \
+         served for the host.",
         owner.name.namespace
     )
-}
-
-/// The verdict of an Ingress on its hosts. An Ingress may have thousands of hosts, so only the first few are named.
-struct HostProblems<'p> {
-    problems: &'p mut Vec<Problem>,
-    key: &'p Arc<ObjectKey>,
-    one_by_one: usize,
-    /// The severest of the further hosts, the position of the first, and their number.
-    others: Option<(Severity, Reason, HostSource, usize)>,
-}
-
-impl HostProblems<'_> {
-    const ONE_BY_ONE: usize = 8;
-
-    fn add(
-        &mut self,
-        severity: Severity,
-        reason: Reason,
-        place: HostSource,
-        message: impl FnOnce() -> String,
-    ) {
-        if self.one_by_one < Self::ONE_BY_ONE {
-            self.one_by_one += 1;
-            let (object, field) = (self.key.clone(), place.field());
-            self.problems.push(Problem { object, field, severity, reason, message: message() });
-            return;
-        }
-        self.others = Some(match self.others {
-            Some((severest, reason, place, count)) if severest <= severity => {
-                (severest, reason, place, count + 1)
-            }
-            Some((.., count)) => (severity, reason, place, count + 1),
-            None => (severity, reason, place, 1),
-        });
-    }
-
-    fn finish(self) {
-        let Some((severity, reason, place, count)) = self.others else { return };
-        let (object, field) = (self.key.clone(), place.field());
-        let message =
-            format!("So it is, or alike, with {count} other places in which the Ingress names hosts.");
-        self.problems.push(Problem { object, field, severity, reason, message });
-    }
 }

@@ -1,4 +1,4 @@
-//! Parts of Ingresses that never get a request, because another document takes the same requests first.
+//! Paths and default backends of Ingresses without requests, because another Ingress takes the same requests.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use crate::model::{Origin, Problem, Provenance, Reason, Section, Severity};
 use crate::pingsix::DocumentKey;
 use crate::shared_map::{Change, SharedMap};
 
-/// The parts of Ingresses without requests, by the document that takes them.
+/// The problems of these parts, by the document that takes their requests.
 #[derive(Debug, Default)]
-pub(super) struct Shadowed {
+pub(super) struct ShadowProblems {
     provenance: SharedMap<DocumentKey, Provenance>,
     problems: BTreeMap<DocumentKey, Vec<Problem>>,
 }
 
-impl Shadowed {
+impl ShadowProblems {
     /// Replaces the origins of documents.
     pub(super) fn update(&mut self, now: &SharedMap<DocumentKey, Provenance>) {
         for change in now.changes(&self.provenance) {
@@ -35,8 +35,8 @@ impl Shadowed {
     }
 }
 
-/// The sources that a document shadows. A default backend yields to every path by design, so only another default
-/// backend shadows one.
+/// The problems of the sources that a document shadows. A default backend has a lower precedence than every path by
+/// design, so only another default backend shadows a default backend.
 fn shadowed(provenance: &Provenance) -> Vec<Problem> {
     let Provenance::Rules { decisions, shadowed, .. } = provenance else { return Vec::new() };
     let Some(first) = decisions.iter().find_map(|decision| decision.origin.as_ref()) else {
@@ -50,7 +50,7 @@ fn shadowed(provenance: &Provenance) -> Vec<Problem> {
         severity: Severity::Warning,
         reason: Reason::Shadowed,
         message: format!(
-            "It gets no requests: {} of {} is for the same requests and comes first.",
+            "This part of the Ingress gets no requests: {} of {} matches the same requests and takes precedence.",
             first.field(),
             first.object
         ),

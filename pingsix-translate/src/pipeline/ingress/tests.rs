@@ -191,7 +191,7 @@ fn the_default_backend_stands_behind_every_rule_and_the_oldest_wins() {
     assert_eq!(problems(&translation), ["warning old spec.defaultBackend Shadowed"]);
     assert!(
         messages(&translation)
-            .contains("spec.defaultBackend of Ingress infra/older is for the same requests")
+            .contains("spec.defaultBackend of Ingress infra/older matches the same requests")
     );
 
     // A younger rule for every host takes everything all the same.
@@ -563,7 +563,7 @@ fn a_route_can_be_for_one_port_alone() {
     let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
     let [route] = normalise_ingress(&key, &ingress, &mut Vec::new()).try_into().unwrap();
     let to_plaintext = Arc::new(Attachments::to_ports([0]));
-    let inputs = [Arc::new(RouteInput::new(route, Box::from([rests::nothing()]), to_plaintext))];
+    let inputs = [Arc::new(RouteInput::new(route, Box::from([fallbacks::not_found()]), to_plaintext))];
     let settings = PlaneSettings { namespace_share: 100, telemetry: None };
     let planes = ingress_planes(&"pingsix".into(), Layout::PerPort, &[], &settings);
     let (backends, policies, options) = (Backends::default(), Policies::default(), Options::default());

@@ -1,24 +1,25 @@
-//! `spec.tls` of Ingresses to certificates and the names they are served for.
+//! Certificates of `spec.tls`, and the server names for which data planes show them.
 
 use std::collections::{BTreeMap, btree_map as map};
 use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
 
+use super::bounded_problems::BoundedProblems;
+use super::host_ingresses::IngressByAge;
 use super::hosts::Hosts;
-use super::namers::AgedKey;
 use crate::attach::ServerName;
 use crate::bounds;
 use crate::lower::{FirstNames, NameBytes, PresentedCertificate, ServedCertificate, beyond_name_bytes};
 use crate::model::{
-    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limit, ObjectKey, ObjectName, Problem,
+    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limitation, ObjectKey, ObjectName, Problem,
     Reason, Refusal, Section, Severity, field,
 };
 use crate::quarantine::message_of;
 use crate::references::{Certificate, References};
 use crate::snapshot::{Ingress, IngressSnapshot};
 
-/// The certificates that an Ingress asks for in `spec.tls`.
+/// The entries of `spec.tls`.
 pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
     ingress.spec.as_ref().and_then(|spec| spec.tls.as_deref()).unwrap_or_default()
 }
@@ -27,18 +28,18 @@ pub(super) fn tls_of(ingress: &Ingress) -> &[IngressTLS] {
 /// with a usable certificate provides it.
 pub(super) fn certificates<'i>(
     snapshot: &IngressSnapshot,
-    (oldest_first, hosts): (impl Iterator<Item = &'i AgedKey>, &Hosts),
+    (oldest_first, hosts): (impl Iterator<Item = &'i IngressByAge>, &Hosts),
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ServedCertificate> {
     let mut taken = TakenNames::default();
-    for AgedKey { age, key } in oldest_first {
+    for IngressByAge { age, key } in oldest_first {
         let entries = snapshot.ingresses.get(&key.name).into_iter().flat_map(|ingress| tls_of(ingress));
         let mut names = 0;
         for (index, content) in entries.enumerate() {
             let entry = Entry { key, age: *age, index, content };
             let certificate = entry.certificate(snapshot, references, problems);
-            // An entry without a name counts too, because it has a verdict.
+            // An entry without a name counts too, because the entry has a verdict.
             names += entry.count(certificate.as_ref()).max(1);
             if names > bounds::NAMES {
                 problems.push(entry.beyond_names(names));
@@ -77,7 +78,7 @@ impl Entry<'_> {
     ) -> Option<Certificate> {
         if let Some(said) = message_of(&snapshot.referents.quarantine, self.key, Section::Tls(self.index)) {
             let message =
-                format!("PingSIX refuses what becomes of it, so it is not shown until it changes: {said}");
+                format!("PingSIX refuses this certificate. It is not shown until the entry changes: {said}");
             problems.push(Refusal::new(self.field(), Reason::Quarantined, message).of(self.key));
             return None;
         }
@@ -96,7 +97,7 @@ impl Entry<'_> {
         self.content.hosts.as_deref().unwrap_or_default()
     }
 
-    /// The number of names for which the certificate is to be shown.
+    /// The number of server names of the entry.
     fn count(&self, certificate: Option<&Certificate>) -> usize {
         match self.hosts() {
             [] => certificate.map_or(0, |certificate| certificate.names().len()),
@@ -107,7 +108,7 @@ impl Entry<'_> {
     fn beyond_names(&self, names: usize) -> Problem {
         let message = format!(
             "With this entry, spec.tls has {names} names, and an Ingress may have {}. The certificates of this entry \
-             and of those behind it are not shown.",
+             and of later entries are not shown.",
             bounds::NAMES
         );
         Refusal::new(self.field(), Reason::UnsupportedValue, message).of(self.key)
@@ -115,7 +116,7 @@ impl Entry<'_> {
 
     /// Takes the names that no earlier entry has.
     ///
-    /// The names are the hosts of the entry, whatever names the certificate is valid for. An entry without hosts has
+    /// The names are the hosts of the entry, even if the certificate is not valid for them. An entry without hosts has
     /// the names of the certificate.
     fn take_names(
         &self,
@@ -126,36 +127,36 @@ impl Entry<'_> {
     ) {
         if self.hosts().is_empty() && certificate.names().is_empty() {
             let message = format!(
-                "The certificate of Secret {} is for no name and there are no hosts, so it is not shown.",
+                "Secret {} has a certificate without DNS names, and the entry has no hosts, so the certificate is not \
+                 shown.",
                 certificate.secret
             );
-            problems.push(Limit::new(self.field(), message).of(self.key));
+            problems.push(Limitation::new(self.field(), message).of(self.key));
         }
         let by = Arc::new(CertificateReference::Ingress { ingress: self.key.clone(), tls: self.index });
         let shown = Arc::new(PresentedCertificate { certificate, by, age: self.age });
         let document = shown.document();
-        let mut name_problems = NameProblems { problems, one_by_one: 0, others: 0, severest: None };
+        let mut name_problems = BoundedProblems::new(problems, self.key);
         let (mut is_shown, mut beyond) = (false, FirstNames::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
                 Ok(name) => match hosts.other_owner(Some(&name), &self.key.name.namespace) {
                     None => ServerName::Named(name),
                     Some(owner) => {
-                        name_problems.add(Severity::Error, Reason::HostNotOwned, || {
+                        name_problems.add(Severity::Error, Reason::HostNotOwned, at, |at| {
                             let message = format!(
                                 "The certificate is not shown for \"{name}\", which belongs to namespace {}: {owner} is \
-                                 the oldest Ingress that names it.",
+                                 the oldest Ingress with this host.",
                                 owner.name.namespace
                             );
-                            Refusal::new(self.field_of(at), Reason::HostNotOwned, message).of(self.key)
+                            (self.field_of(at), message)
                         });
                         continue;
                     }
                 },
                 Err((host, flaw)) => {
-                    name_problems.add(Severity::Error, Reason::UnsupportedValue, || {
-                        let message = format!("\"{host}\" is not a name a client could ask for: {flaw}.");
-                        Refusal::new(self.field_of(at), Reason::UnsupportedValue, message).of(self.key)
+                    name_problems.add(Severity::Error, Reason::UnsupportedValue, at, |at| {
+                        (self.field_of(at), format!("\"{host}\" is not a server name: {flaw}."))
                     });
                     continue;
                 }
@@ -163,15 +164,16 @@ impl Entry<'_> {
             match taken.names.entry(name) {
                 // One certificate may serve several Ingresses, each of which names it.
                 map::Entry::Occupied(entry) if entry.get().certificate.is_same(&shown.certificate) => {}
-                map::Entry::Occupied(entry) => name_problems.add(Severity::Warning, Reason::Shadowed, || {
+                map::Entry::Occupied(entry) => name_problems.add(Severity::Warning, Reason::Shadowed, at, |at| {
                     let origin = entry.get().by.origin();
                     let message = format!(
-                        "The certificate is not shown for \"{}\": {} of {} has one for it and comes first.",
+                        "The certificate is not shown for \"{}\": {} of {} has a certificate for this name and takes \
+                         precedence.",
                         entry.key(),
                         origin.field(),
                         origin.object
                     );
-                    self.warning(self.field_of(at), Reason::Shadowed, message)
+                    (self.field_of(at), message)
                 }),
                 map::Entry::Vacant(entry) if taken.bytes.take(&document, entry.key()) => {
                     is_shown = true;
@@ -180,15 +182,26 @@ impl Entry<'_> {
                 map::Entry::Vacant(entry) => beyond.add(entry.key()),
             }
         }
-        name_problems.finish(self);
+        name_problems.finish(|_, count| {
+            (
+                self.field(),
+                format!("The certificate is not shown for {count} other names of the entry either."),
+            )
+        });
         if beyond.count > 0 {
             let message = beyond_name_bytes(&shown.certificate.secret, &beyond);
             problems.push(Refusal::new(self.field(), Reason::UnsupportedValue, message).of(self.key));
         }
-        problems.extend(shown.certificate.chain_limit().filter(|_| is_shown).map(|limit| limit.of(self.key)));
+        problems.extend(
+            shown
+                .certificate
+                .chain_limitation()
+                .filter(|_| is_shown)
+                .map(|limitation| limitation.of(self.key)),
+        );
     }
 
-    /// The names to show a certificate for, each with the index of its host if it is one.
+    /// The server names of the entry, each with the index of its host if the name is a host of the entry.
     fn names<'n>(
         &'n self,
         certificate: &'n Certificate,
@@ -216,38 +229,5 @@ impl Entry<'_> {
     fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {
         let (object, message) = (self.key.clone(), message.into());
         Problem { object, field, severity: Severity::Warning, reason, message }
-    }
-}
-
-/// Problems of an entry's names. An entry may have thousands of names, so only the first few have a problem each.
-struct NameProblems<'p> {
-    problems: &'p mut Vec<Problem>,
-    one_by_one: usize,
-    others: usize,
-    /// The severest of the further problems.
-    severest: Option<(Severity, Reason)>,
-}
-
-impl NameProblems<'_> {
-    const ONE_BY_ONE: usize = 8;
-
-    fn add(&mut self, severity: Severity, reason: Reason, problem: impl FnOnce() -> Problem) {
-        if self.one_by_one < Self::ONE_BY_ONE {
-            self.one_by_one += 1;
-            self.problems.push(problem());
-            return;
-        }
-        self.others += 1;
-        if self.severest.is_none_or(|(severest, _)| severity < severest) {
-            self.severest = Some((severity, reason));
-        }
-    }
-
-    fn finish(self, entry: &Entry<'_>) {
-        let Some((severity, reason)) = self.severest else { return };
-        let message =
-            format!("The certificate is not shown for {} other names of the entry either.", self.others);
-        let (object, field) = (entry.key.clone(), entry.field());
-        self.problems.push(Problem { object, field, severity, reason, message });
     }
 }

@@ -10,7 +10,7 @@ use crate::snapshot::{Referents, TrafficPolicy};
 #[derive(Debug, PartialEq)]
 struct Inherited(String);
 
-impl PolicyKind for Inherited {
+impl PolicyEffect for Inherited {
     type Object = TrafficPolicy;
 
     fn read(policy: &TrafficPolicy, _: &References<'_>) -> PolicySpec<Self> {
@@ -20,12 +20,12 @@ impl PolicyKind for Inherited {
             effect,
             unapplied: Vec::new(),
             unresolved: Vec::new(),
-            limits: Vec::new(),
+            limitations: Vec::new(),
             protects: true,
         }
     }
 
-    fn refuse(&self, _: &Unserved) -> Vec<Refusal> {
+    fn refuse(&self, _: &UnsupportedTraffic) -> Vec<Refusal> {
         Vec::new()
     }
 }
@@ -85,8 +85,8 @@ fn another_kind_of_target_is_refused_with_the_kinds_that_may_be() {
     let refusal = policies.iter().next().unwrap().targets[0].as_ref().unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "spec.targetRefs[0].kind: A TrafficPolicy is for Gateways, ListenerSets, HTTPRoutes, GRPCRoutes, Ingresses, not for a \
-         UDPRoute of gateway.networking.k8s.io."
+        "spec.targetRefs[0].kind: A TrafficPolicy may target Gateways, ListenerSets, HTTPRoutes, GRPCRoutes, Ingresses, but the \
+         reference names kind UDPRoute of gateway.networking.k8s.io."
     );
     assert_eq!(policies.targets().next(), None);
 }

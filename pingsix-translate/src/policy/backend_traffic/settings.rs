@@ -22,7 +22,7 @@ pub(crate) struct TrafficSettings {
     pub(crate) certificate: Option<ClientCertificate>,
 }
 
-/// How an endpoint is chosen.
+/// The choice of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Balancing {
     RoundRobin,

@@ -25,8 +25,8 @@ fn the_oldest_policy_of_a_target_wins_whether_or_not_it_can_be_honoured() {
         let (.., message) = condition(&policy(&translation, "b").conditions, ConditionType::Accepted);
         assert_eq!(
             message,
-            "spec.targetRefs[0]: BackendTLSPolicy infra/z has the same target and takes precedence, so that only it \
-             counts."
+            "spec.targetRefs[0]: BackendTLSPolicy infra/z has the same target and takes precedence over this \
+             policy."
         );
         assert_eq!(upstreams(&translation), []);
     }

@@ -100,5 +100,5 @@ fn options_have_no_effect_and_are_named() {
     let conditions = &policy(&translation, "tls").conditions;
     assert!(conditions.is_true(ConditionType::Accepted));
     let (.., message) = condition(conditions, ConditionType::Limited);
-    assert_eq!(message, "spec.options: Option \"a.test/min-version\" is not known here and has no effect.");
+    assert_eq!(message, "spec.options: Option \"a.test/min-version\" is unknown and has no effect.");
 }

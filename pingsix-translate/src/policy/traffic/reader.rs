@@ -3,7 +3,8 @@
 use gateway_api::experimental::httproutes as api;
 
 use super::{
-    CACHE, COMPRESSION, Codings, FAULT_INJECTION, GRPC_WEB, RATE_LIMIT, REQUEST_ID, RESPONSE_HEADERS, Traffic,
+    CACHE, COMPRESSION, Codings, FAULT_INJECTION, GRPC_WEB, RATE_LIMIT, REQUEST_ID, RESPONSE_HEADERS,
+    TrafficEffect,
 };
 use crate::crd::{
     self, CacheMethod, CompressionType, LocalRateLimit, MissingKey, RateLimitKeyType, RateLimitUnit,
@@ -84,10 +85,10 @@ impl<'s> Reader<'s> {
         self.unapplied
     }
 
-    pub(super) fn read(&mut self, spec: &TrafficPolicySpec) -> Traffic {
+    pub(super) fn read(&mut self, spec: &TrafficPolicySpec) -> TrafficEffect {
         let rate_limit =
             self.field(RATE_LIMIT, spec.rate_limit.as_ref(), |limit, flaws| rate_limit(&limit.local, flaws));
-        Traffic {
+        TrafficEffect {
             strategy: spec.strategy,
             rate_limit: rate_limit.map(|limit| limit.map_err(|flaw| flaw.to_string().into())),
             compression: self

@@ -10,7 +10,7 @@ use crate::policy::fixture::{
     ROUTE, add_policy, add_route, condition, config, route, services, status, translated, verdict, world,
 };
 use crate::snapshot::Objects;
-use crate::status::ConditionStatus;
+use crate::status::{ConditionContent, ConditionStatus};
 
 const TRAFFIC: Kind = Kind::TrafficPolicy;
 const GATEWAY: [&str; 3] = ["Gateway", "public", ""];
@@ -40,7 +40,7 @@ fn object_of(plugins: &Plugins) -> Value {
         .into()
 }
 
-fn accepted(translation: &Translation, name: &str) -> (ConditionStatus, Reason, String) {
+fn accepted(translation: &Translation, name: &str) -> ConditionContent {
     condition(verdict(translation, (TRAFFIC, name)), ConditionType::Accepted)
 }
 

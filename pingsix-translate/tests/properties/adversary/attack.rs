@@ -1,4 +1,4 @@
-//! What a hostile tenant makes of what the API server lets pass.
+//! The objects of a hostile tenant, within the validation of the API server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,12 +11,12 @@ use super::fixtures::{HOSTILE, OWN, PATHS, SHARED, VICTIM, created, route, rule}
 use crate::generate::gateway::certificates;
 use crate::generate::one_in;
 
-/// What a tenant goes for.
+/// The aim of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Aim {
     /// Everything of it is younger than the victim.
     pub(crate) younger: bool,
-    /// It names no hostname of the victim's, only wider ones and others.
+    /// The tenant names no hostname of the victim, only wider and other hostnames.
     pub(crate) apart: bool,
     /// ListenerSets are admitted.
     pub(crate) listeners: bool,
@@ -218,7 +218,7 @@ fn calls(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
 
 /// Listeners for every name there is, with certificates of others.
 fn listener_sets(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
-    // What is admitted may have every name that it asks for, which is what admitting it means.
+    // An admitted listener may have every name, because admission permits that.
     let may_name_victim = !aim.listeners;
     let most = if one_in(rng, 6) { 64 } else { 8 };
     let listeners: Vec<Value> = (0..rng.random_range(1..=most))
@@ -257,7 +257,7 @@ fn listener_sets(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
     objects
 }
 
-/// What the schema lets pass and nobody can serve.
+/// Objects that pass the schema and cannot be served.
 fn oddities(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
     let matches = [
         json!({"path": {"type": "RegularExpression", "value": "(((((.*)*)*)*)*)*"}}),

@@ -22,7 +22,7 @@ pub(crate) const SHARED: [&str; 2] = ["shop.example.com", "api.example.com"];
 
 pub(crate) const PATHS: [&str; 6] = ["/", "/cart", "/cart/", "/cart/items", "/v1", "/v1/items"];
 
-/// What both tenants and nobody of them own: the Gateway, namespaces, certificates and Services.
+/// The objects of the platform and of both tenants: the Gateway, namespaces, certificates and Services.
 pub(crate) fn infrastructure(rng: &mut SmallRng, https: bool, admits_listeners: bool) -> Vec<Value> {
     let all = json!({"namespaces": {"from": "All"}});
     let alone = json!({"namespaces": {"from": "Selector",

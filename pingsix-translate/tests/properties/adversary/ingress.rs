@@ -115,7 +115,7 @@ fn run(objects: &[Value], budget: Budget) -> Translation {
     translate_ingress(&all.ingress_snapshot("pingsix").expect("there is the class"), &options)
 }
 
-/// What a request is answered.
+/// The answer to a request.
 #[derive(Debug, PartialEq)]
 struct Answered {
     by: By,

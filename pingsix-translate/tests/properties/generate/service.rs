@@ -9,7 +9,7 @@ use super::{NAMESPACES, one_in, pick};
 /// Names of Services; there is never one of the last name.
 pub(crate) const SERVICES: [&str; 5] = ["one", "two", "idle", "outside", "missing"];
 
-/// What ports say they speak; the last is nothing anybody knows.
+/// Values of `appProtocol`; the last one is unknown.
 const PROTOCOLS: [&str; 4] = ["http", "kubernetes.io/h2c", "kubernetes.io/ws", "example.com/bespoke"];
 
 pub(crate) fn services(rng: &mut SmallRng) -> Vec<Value> {

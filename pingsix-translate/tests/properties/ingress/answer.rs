@@ -1,4 +1,4 @@
-//! What PingSIX makes of a request, in the oracle's words.
+//! PingSIX's answer to a request, in the terms of the oracle.
 
 use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, Router};
 use pingsix_translate::{DataPlane, Provenance};
@@ -12,7 +12,7 @@ use crate::oracle::{Target, World};
 ///
 /// # Errors
 ///
-/// What cannot be understood, which is a defect of the configuration or of its provenance.
+/// The answer has no meaning for the oracle: the configuration or its provenance has a defect.
 pub(crate) fn answer(
     world: &World,
     plane: &DataPlane,
@@ -20,7 +20,7 @@ pub(crate) fn answer(
     request: &Request,
 ) -> Result<Decided, String> {
     match router.outcome(request) {
-        // What keeps a host from others is nobody's answer.
+        // The fallback route of a host is not the answer of a rule.
         Outcome::NotFound | Outcome::Static { status: 404, .. } => {
             Ok(Decided::without_backend(None, Target::Status(404)))
         }

@@ -18,7 +18,7 @@ use crate::incremental::{Present, change_pending, compare, identity, put};
 /// Changes in a history.
 const STEPS: usize = 14;
 
-/// What happened in histories.
+/// Counts of the events in histories.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     steps: usize,

@@ -1,7 +1,7 @@
 //! A direct reading of `networking.k8s.io/v1`: what a request is answered, without any thought of PingSIX's routes.
 //!
-//! It shares no code with translation, not even the types it reads objects into. What the specification leaves to the
-//! controller is read as `docs/reference/mapping.md` says.
+//! The oracle shares no code with translation, not even the types of objects. Where the specification leaves a choice to
+//! the controller, the oracle follows `docs/reference/mapping.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ impl Decided {
     }
 }
 
-/// How many labels a wildcard stands for.
+/// The number of labels that a wildcard covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Labels {
     /// As the specification has it.
@@ -143,7 +143,7 @@ impl Ingresses {
         self.oldest_first.iter().map(Ingress::name).collect()
     }
 
-    /// What a request is answered.
+    /// The answer to a request.
     pub(super) fn decide(&self, world: &World, probe: &Probe, labels: Labels) -> Decided {
         let host = probe.routing_host();
         // The target `*` is no path, and asks the server itself.
@@ -318,7 +318,7 @@ impl Ingress {
 }
 
 impl Tls {
-    /// What the certificate in a Secret is shown for.
+    /// The server names of the certificate in a Secret.
     fn names(&self, secret: &str) -> Vec<String> {
         if !self.hosts.is_empty() {
             return self.hosts.clone();
@@ -369,7 +369,7 @@ impl Backend {
         Some((port.port, &port.name, protocol))
     }
 
-    /// How the port is reached; `None` if a policy forbids it.
+    /// The connection to the port; `None` if a policy forbids it.
     fn way(&self, world: &World, namespace: &str) -> Option<Way> {
         let (_, port, protocol) = self.port(world, namespace)?;
         // No Ingress asks for another way; streams stay open for a day.

@@ -45,7 +45,7 @@ fn shown_by(case: &Case, objects_of: &dyn Fn(&str) -> bool) -> Vec<String> {
     names.into_iter().filter(|name| objects_of(name.split(' ').next().unwrap())).collect()
 }
 
-/// What is wrong with the answers to some requests, and how many of them an owner answers; in every data plane of a layout.
+/// Checks the answers to requests in every data plane of a layout. Counts the requests that an owner answers.
 fn fault(objects: &[Value], layout: Layout, probes: &[Probe]) -> Result<[usize; 3], String> {
     let (without, with) = without_and_with(objects);
     let (without, with) = (Case::new(&without, layout), Case::new(&with, layout));

@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// What a listener has lost to those of earlier owners, or to others of its own owner.
+    /// The conflicts that a listener loses to listeners of earlier owners, or to others of its own owner.
     fn conflicts(&self, index: usize, to_earlier: bool) -> BTreeSet<ListenerFault> {
         let listener = &self.listeners[index];
         let is_free = |index: usize| self.faults[index].is_empty();
@@ -75,7 +75,7 @@ impl World {
             "HTTP" | "HTTPS" => {
                 (listener.hostname == other.hostname).then_some(ListenerFault::HostnameConflict)
             }
-            // It would need the port for itself, were it implemented.
+            // A TCP listener would need the port for itself.
             "TCP" if to_earlier => Some(ListenerFault::ProtocolConflict),
             _ => None,
         };

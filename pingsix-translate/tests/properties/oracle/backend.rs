@@ -9,7 +9,7 @@ use crate::effect::Way;
 use crate::probe::Probe;
 
 impl World {
-    /// What a rule that is honoured answers to a request.
+    /// The answer of an honoured rule to a request.
     pub(crate) fn answer_of(&self, route: &Route, rule: &Rule, request: &Probe) -> Answer {
         let read = filter::read(rule);
         if let Some(redirect) = &read.filters.redirect {
@@ -23,7 +23,7 @@ impl World {
                 }
                 Target::Service { namespace, name, port, protocol, .. } => {
                     let way = filter::way(rule, protocol).expect("a rule that is honoured");
-                    // What else there is to know about a connection that stays open shows in its timeouts.
+                    // The timeouts show all other properties of a connection that stays open.
                     let protocol = if protocol == BackendProtocol::WebSocket {
                         BackendProtocol::Http1
                     } else {
@@ -142,8 +142,7 @@ impl World {
     }
 }
 
-/// How a Service port is spoken to: as it says itself, else as the clients of the route speak. `None` when the two do
-/// not go together.
+/// The protocol of a Service port: its own, or else that of the route's clients. `None` if the two are incompatible.
 fn protocol(app_protocol: Option<&str>, route: RouteKindName) -> Option<BackendProtocol> {
     match (app_protocol, route) {
         (Some("kubernetes.io/h2c"), _) | (None, RouteKindName::Grpc) => Some(BackendProtocol::H2c),

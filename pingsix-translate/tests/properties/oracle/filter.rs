@@ -10,7 +10,7 @@ use super::{BackendProtocol, Target};
 use crate::effect::{Effect, Headers, Permission, Way, backend_answer, collect, resolve, split, take_script};
 use crate::probe::Probe;
 
-/// What a rule does to messages. Two that do the same are equal.
+/// The effect of a rule on messages. Rules with the same effect are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filters {
     request: Changes,
@@ -136,7 +136,8 @@ impl Read {
         Some(())
     }
 
-    /// What a backend's filters do after those of its rule. What both do in ways that meet is not supported.
+    /// Adds the filters of a backend after the filters of its rule. Filters of both for the same part of a message are not
+    /// supported.
     fn then(&mut self, next: Self) {
         let (one, other) = (&mut self.filters, next.filters);
         let meet = one.request.meets(&other.request)
@@ -159,7 +160,7 @@ impl Read {
         self.filters.path.is_some() && self.host.is_none()
     }
 
-    /// What becomes of a request that goes to a backend, and of its answer.
+    /// The effect on a request to a backend and on its answer.
     pub(super) fn effect(&self, request: &Probe) -> Effect {
         let Filters { request: to_backend, response, path, cors, redirect: _ } = &self.filters;
         let mut received = backend_answer();
@@ -392,7 +393,7 @@ impl Cors {
         set("access-control-expose-headers", self.expose.iter().cloned().collect::<Vec<_>>().join(", "));
     }
 
-    /// What a preflight permits.
+    /// The permission of a preflight.
     pub(super) fn permit(&self, request: &Probe) -> Option<Permission> {
         let origin = request.header("origin")?;
         let method = request.header("access-control-request-method")?;
@@ -405,7 +406,7 @@ impl Cors {
     }
 }
 
-/// How the backends of a rule are reached; `None` when PingSIX cannot do what the rule asks for.
+/// The connection to the backends of a rule; `None` if PingSIX cannot honour the rule.
 pub(super) fn way(rule: &Rule, protocol: BackendProtocol) -> Option<Way> {
     const LONGEST: u64 = 86_400;
     let mut idle = None;

@@ -45,7 +45,7 @@ struct GrpcMatch {
     headers: Vec<Comparison>,
 }
 
-/// What a match asks of a call; nothing when it is empty.
+/// The requirements of a match for a call; an empty match has none.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Call {

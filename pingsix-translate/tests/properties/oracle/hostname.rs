@@ -2,7 +2,7 @@
 //!
 //! `None` stands for "any host", also for a request without one.
 
-/// How specific a pattern is: an exact name before any wildcard before none, more characters first.
+/// The specificity of a pattern: an exact name before any wildcard before none, more characters first.
 pub(crate) fn specificity(pattern: Option<&str>) -> (u8, usize) {
     match pattern {
         None => (0, 0),

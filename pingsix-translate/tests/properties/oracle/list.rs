@@ -1,5 +1,5 @@
-//! What a data plane has to decide among at once: PingSIX runs filters for a host, path and method, before it looks at
-//! headers and query parameters. All rules that conditions choose among must therefore have the same ones.
+//! The rules from which a data plane chooses by conditions. PingSIX runs filters for a host, path and method before it
+//! reads headers and query parameters. All rules that conditions choose among must therefore have the same ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::probe::Probe;
 /// A rule that may decide about requests to one host, path and method.
 pub(super) struct Choice<'w> {
     pub(super) row: Row<'w>,
-    /// What it answers, were it not for the others.
+    /// The answer of the rule alone.
     answer: Answer,
     filters: Filters,
     inherited: Inherited,
@@ -30,7 +30,7 @@ impl Choice<'_> {
     }
 }
 
-/// What was decided on a list.
+/// The decisions on a list.
 #[derive(Default)]
 pub(super) struct Agreement {
     /// The permissions for scripts of all requests to the host, path and method.

@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// What a parentRef of a route in this namespace names, if it is ours, allowed or not.
+    /// The owner that a parentRef of a route in this namespace names, if the owner is ours, allowed or not.
     pub(crate) fn named_by(&self, namespace: &str, parent: &ParentRef) -> Option<Owner> {
         if names(parent, "Gateway", namespace, &self.gateway.metadata) {
             return Some(Owner::Gateway);

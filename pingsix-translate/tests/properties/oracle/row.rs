@@ -102,8 +102,8 @@ impl<'w> Row<'w> {
             && criteria.method.as_ref().is_none_or(|method| *method == request.method)
     }
 
-    /// What the match asks for besides, in no order: whether it is a header, its name, and the value unless any will
-    /// do.
+    /// The conditions of the match, in no order: whether a condition is for a header, its name, and the value unless any
+    /// value matches.
     pub(crate) fn conditions(&self) -> BTreeSet<(bool, String, Option<String>)> {
         let Match { headers, query_params, .. } = &self.criteria;
         let value = |entry: &Comparison| entry.value.clone().filter(|_| !is_regex(entry));

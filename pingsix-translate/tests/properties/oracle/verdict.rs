@@ -1,4 +1,4 @@
-//! What authors are to be told.
+//! The expected statuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn mirrors(rule: &Rule) -> impl Iterator<Item = BackendRef> {
     })
 }
 
-/// What to expect of a listener's status.
+/// The expected status of a listener.
 #[derive(Debug)]
 pub(crate) struct ListenerStatus {
     pub(crate) faults: BTreeSet<ListenerFault>,
@@ -34,7 +34,7 @@ pub(crate) struct ListenerStatus {
     pub(crate) attached_routes: i32,
 }
 
-/// What to expect of one entry of a route's `status.parents`.
+/// The expected entry of a route's `status.parents`.
 #[derive(Debug)]
 pub(crate) struct ParentStatus {
     /// Index into `spec.parentRefs`.
@@ -47,7 +47,7 @@ pub(crate) struct ParentStatus {
 }
 
 impl World {
-    /// What to expect of every listener.
+    /// The expected statuses of all listeners.
     pub(crate) fn listener_statuses(&self, refusals: &Refusals) -> Vec<ListenerStatus> {
         let mut attached: BTreeMap<usize, i32> = BTreeMap::new();
         for route in 0..self.routes.len() {
@@ -87,7 +87,7 @@ impl World {
             .collect()
     }
 
-    /// What to expect of a route: one entry per parentRef that is ours.
+    /// The expected status of a route: one entry per parentRef that is ours.
     pub(crate) fn parent_statuses(&self, route: usize, refusals: &Refusals) -> Vec<ParentStatus> {
         let Refusals { shared, by_plane } = refusals;
         let spec = &self.routes[route].spec;

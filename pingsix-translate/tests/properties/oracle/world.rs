@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) listener_sets: Vec<ListenerSet>,
     /// The Gateway's listeners, then those of the ListenerSets it allows.
     pub(crate) listeners: Vec<Listener>,
-    /// What keeps each of the listeners from serving.
+    /// The faults of each listener that keep it from serving.
     pub(crate) faults: Vec<BTreeSet<ListenerFault>>,
     pub(crate) routes: Vec<Route>,
     pub(crate) services: BTreeMap<Name, Service>,
@@ -239,7 +239,7 @@ impl RouteKindName {
         }
     }
 
-    /// What answers a request that cannot be served: 500, or what gRPC clients read as UNAVAILABLE.
+    /// The status for a request that cannot be served: 500, or the one that gRPC clients read as UNAVAILABLE.
     pub(crate) const fn failure(self) -> u16 {
         match self {
             Self::Http => 500,

@@ -299,7 +299,7 @@ impl Start<'_> {
 
     /// Starts a process that listens on a port, and tries another one while somebody else is faster.
     ///
-    /// Whoever has taken the port cannot be mistaken for the process: it has no certificate of this authority.
+    /// Another process on the port cannot be mistaken for this one, because it has no certificate of this authority.
     async fn on_a_port(
         &self,
         name: &'static str,

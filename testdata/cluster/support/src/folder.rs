@@ -43,7 +43,7 @@ fn remove_left_overs(parent: &Path) -> io::Result<()> {
         let entry = entry?;
         let of_a_cluster = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
         if of_a_cluster && is_left_over(&entry.path()) {
-            // Whoever is faster, or another user, may keep us from it; the next one tries again.
+            // The removal may fail, because another process is faster or another user owns the folder; the next run retries.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -19,8 +19,8 @@ impl Node {
 
     /// The program of all images whose name contains this; of several that fit, the longest counts.
     ///
-    /// It is started with the arguments of the container. With a `command`, it is started all the same, and is called by
-    /// the first part of that.
+    /// The program starts with the arguments of the container. With a `command`, the same program starts, and its name is the
+    /// first part of the command.
     #[must_use]
     pub fn image(mut self, name: &str, program: impl Into<PathBuf>) -> Self {
         self.images.push((name.to_owned(), program.into()));

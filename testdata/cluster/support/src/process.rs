@@ -33,7 +33,7 @@ pub(crate) struct Program {
 
 /// A process of the cluster: etcd, the API server, the controller manager, or what a test runs beside them.
 ///
-/// It is started again with the same arguments, and so with the same port and the same data.
+/// A restart uses the same arguments, and so the same port and the same data.
 #[derive(Debug)]
 pub struct Process {
     program: Program,

@@ -67,7 +67,7 @@ impl Supervisor {
             .env_clear()
             .env("HOME", folder)
             .env("TMPDIR", folder)
-            // Whoever interrupts the tests at a terminal means the tests.
+            // An interrupt at a terminal is for the tests.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -15,7 +15,7 @@ static TURNS: LazyLock<Semaphore> =
 /// That a test may have clusters, until it has none any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
-    /// Nobody closes the semaphore, so there is one.
+    /// The semaphore is never closed, so there is a permit.
     _permit: Arc<Option<SemaphorePermit<'static>>>,
 }
 

@@ -11,12 +11,13 @@ use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
 use crate::provision::{
-    DeployedKeys, InstallationKey, Keyring, KeyringFault, Provisioned, ProvisionedOwners, Wanted as Needs,
+    DeployedKeys, DesiredInfrastructure, InstallationKey, Keyring, KeyringFault, Provisioned,
+    ProvisionedOwners,
 };
 
 /// The other ends of what the engine is connected with.
 struct Ends {
-    wanted: watch::Receiver<Needs>,
+    wanted: watch::Receiver<DesiredInfrastructure>,
     provisioned: watch::Sender<ProvisionedOwners>,
     pages: watch::Receiver<TargetsByOwner>,
     key: watch::Sender<Option<InstallationKey>>,
@@ -31,7 +32,7 @@ impl Rig {
     /// The same, with these parameters and these classes.
     fn managing_with(parameters: Value, classes: Vec<Value>) -> (Self, Ends) {
         let mut rig = Self::new();
-        let (wanted, needs) = watch::channel(Needs::default());
+        let (wanted, needs) = watch::channel(DesiredInfrastructure::default());
         let (provisioned, told) = watch::channel(ProvisionedOwners::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
         let pages = rig.engine.parts.targets.subscribe();

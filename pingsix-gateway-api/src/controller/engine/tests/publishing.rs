@@ -47,7 +47,7 @@ impl Rig {
             let next = until.min(self.engine.ingest.queue.next_due().unwrap_or(until)).min(now + BEAT);
             match timeout(next - now, self.engine.publish.publisher.ended()).await {
                 Ok(attempt) => self.engine.record_attempt(attempt.unwrap()),
-                Err(_) => self.engine.beat(),
+                Err(_) => self.engine.tick(),
             }
             self.engine.advance();
         }

@@ -80,7 +80,7 @@ impl Rig {
             tokio::time::advance(BEAT / 2).await;
         }
         self.settle();
-        self.engine.beat();
+        self.engine.tick();
         self.settle();
     }
 
@@ -151,7 +151,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     assert_eq!(verdict(&rig, 5).1, Reason::Quarantined);
     assert_eq!(verdict(&rig, 3), (ConditionStatus::True, Reason::Accepted));
     assert!(rig.text().contains("new-7.example") && rig.text().contains("new-5.example"));
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!(rig.metric(r#"pingsix_gateway_problems{severity="error",reason="Quarantined"}"#), "1");
     // The object changes, and is released.
     rig.apply(Kind::HttpRoute, new_route(5, "/other", 2));
@@ -240,7 +240,7 @@ async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_publish
         seconds += 1;
         assert!(seconds < 20);
         tokio::time::advance(BEAT).await;
-        rig.engine.beat();
+        rig.engine.tick();
         rig.settle();
     }
     rig.settle();

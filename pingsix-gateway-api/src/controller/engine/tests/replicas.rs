@@ -15,8 +15,8 @@ impl Rig {
     fn replica(name: &str) -> Self {
         let lease = LeaseOptions::new("home", pingsix_translate::DEFAULT_CONTROLLER_NAME, name);
         let replicas = Replicas::new(ApiServer::default().client(), &lease);
-        let among = |router: SinkRouter| router.among(Some(replicas));
-        let mut rig = Self::routed(&[Place::Replica], among, Options::default()).read();
+        let with_replicas = |router: SinkRouter| router.with_replicas(Some(replicas));
+        let mut rig = Self::routed(&[Place::Replica], with_replicas, Options::default()).read();
         rig.settle();
         rig
     }

@@ -39,7 +39,7 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
     rig.engine.parts.leadership = Leadership::of(leadership);
     rig.lead(false);
     rig.settle();
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)), "nobody has published it");
     // The leader has, and what this replica thinks of it is out of date from then on.
     rig.apply(Kind::Gateway, told(2, "True"));
@@ -55,7 +55,7 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
     rig.settle();
     assert!(!rig.is_spoken_of());
     lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
-    rig.engine.beat();
+    rig.engine.tick();
     assert!(!rig.is_spoken_of());
     rig.lead(true);
     rig.engine.take_over();
@@ -66,7 +66,7 @@ async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_said_while_instances_come_back_is_said_when_they_had_the_time() {
     let mut rig = Rig::ready();
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!(rig.said(), (true, 1));
     rig.apply(Kind::Gateway, told(2, "True"));
     assert!(rig.is_spoken_of(), "it is as its status says");
@@ -74,9 +74,9 @@ async fn what_is_not_said_while_instances_come_back_is_said_when_they_had_the_ti
     rig.engine.observe(&planes[0], Instances::Connected(0));
     assert!(!rig.is_spoken_of());
     sleep(Duration::from_secs(9)).await;
-    rig.engine.beat();
+    rig.engine.tick();
     assert!(!rig.is_spoken_of());
     sleep(Duration::from_secs(2)).await;
-    rig.engine.beat();
+    rig.engine.tick();
     assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)));
 }

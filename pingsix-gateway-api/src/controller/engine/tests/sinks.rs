@@ -69,7 +69,7 @@ impl World {
     }
 
     fn rig(&self, leadership: &Leadership) -> Rig {
-        let router = SinkRouter::from(Arc::clone(&self.feed)).led_by(leadership);
+        let router = SinkRouter::from(Arc::clone(&self.feed)).with_leadership(leadership);
         let router = router.with_attached(AttachedSinks::new(Some(self.opener())));
         let options = Options { attached_sinks: true, ..Options::default() };
         let mut rig = Rig::of(router, options);

@@ -70,7 +70,7 @@ async fn cluster_roles_are_bound_everywhere_or_in_one_namespace() {
     let there = Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "kube-system");
     there.list(&ListParams::default()).await.unwrap();
 
-    // Nobody fills it in a cluster without controllers.
+    // The role is empty in a cluster without controllers.
     let error = cluster.bind_cluster_role(one, "view").await.unwrap_err();
     assert!(error.to_string().starts_with("the cluster role view allows nothing"), "{error}");
 }

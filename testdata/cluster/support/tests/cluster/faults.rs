@@ -1,4 +1,4 @@
-//! What tests do to the processes of a cluster.
+//! Faults that tests inject into the processes of a cluster.
 
 use std::time::Duration;
 
@@ -69,6 +69,6 @@ async fn an_api_server_outlives_the_death_of_etcd() {
 
     cluster.etcd().stop().await.unwrap();
     assert_eq!(cluster.etcd().pid().await, None);
-    // What has ended already can be ended.
+    // Killing a dead process has no effect.
     cluster.etcd().kill().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What the test cluster promises, checked on real ones.
+//! The promises of the test cluster, checked on real clusters.
 
 // They look at processes where Linux shows them.
 #![cfg(target_os = "linux")]

@@ -143,7 +143,7 @@ async fn a_deployment_runs_and_its_service_answers() {
     let said = says(pod, "/kubernetes").await.unwrap_or_default();
     assert!(said.contains("gitVersion") && said.contains("APIGroupList"), "{said}");
 
-    // What the API server knows of it.
+    // The log as the API server has it.
     let log = pods(&cluster).logs(&names[0], &LogParams::default()).await.unwrap();
     assert!(log.starts_with("started with [one two default-shop $(NONE)]\n"), "{log}");
     let none = LogParams { since_seconds: Some(1), ..LogParams::default() };
@@ -169,7 +169,7 @@ async fn a_container_gets_what_its_pod_says() {
     let Some(cluster) = cluster("a_container_gets_what_its_pod_says").await else { return };
     cluster.apply(SINGLES).await.unwrap();
 
-    // It waits for its Secret.
+    // The Pod waits for its Secret.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let waiting = container(&cluster, "reader").await.state.unwrap().waiting.unwrap();
     assert!(waiting.message.is_some_and(|why| why.contains("\"late\" not found")));
@@ -212,7 +212,7 @@ async fn a_container_gets_what_its_pod_says() {
         );
     }
 
-    // What changes reaches the file, while the process goes on.
+    // A change reaches the file while the process runs.
     cluster.apply(&secret("second").to_string()).await.unwrap();
     eventually("the file has the new text", async || {
         says(reader, "/file/secret/key").await.as_deref() == Some("second")

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Functions that several tests share.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,19 +1,19 @@
-//! Demands of policies on the connections from a route to its backends.
+//! Requirements of policies for the connections from a route to its backends.
 
 use std::sync::Arc;
 
 use super::Policies;
-use super::backend_tls::BackendTls;
-use super::backend_traffic::{BackendTraffic, TrafficSettings};
+use super::backend_tls::BackendTlsEffect;
+use super::backend_traffic::{BackendTrafficEffect, TrafficSettings};
 use crate::attach::{Attachment, Listener, attached_listeners};
 use crate::model::{Hostname, Kind, ObjectKey, ObjectName, Refusal, Traffic};
 
-/// The traffic of a route to its backends, as far as policies are concerned.
+/// The traffic of a route to its backends, as policies distinguish it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
     /// Requests, and the Host with which all of them reach a backend; `None` when the Host may vary.
     Requests(Option<&'a Hostname>),
-    /// Connections in plaintext, which a policy may want encrypted.
+    /// Connections in plaintext. A policy may require their encryption.
     Plaintext,
     /// Connections that clients encrypt for the backend, and datagrams: policies have no effect on them.
     Opaque,
@@ -51,17 +51,17 @@ pub(crate) struct RoutePolicies<'a> {
     pub(super) payload: Payload<'a>,
 }
 
-/// The demand of a policy on connections to a Service port.
+/// The requirement of a BackendTLSPolicy for connections to a Service port.
 #[derive(Debug)]
-pub(crate) struct Demand<'a> {
+pub(crate) struct TlsRequirement<'a> {
     pub(crate) policy: &'a Arc<ObjectKey>,
-    /// The name to ask for and to verify over TLS; or one sentence on why PingSIX can make no connection.
+    /// The server name to send and to verify; or one sentence on why PingSIX can make no connection.
     pub(crate) tls: Result<&'a Hostname, String>,
 }
 
-/// The demand of a BackendTrafficPolicy on connections to a Service port.
+/// The requirement of a BackendTrafficPolicy for connections to a Service port.
 #[derive(Debug)]
-pub(crate) struct TrafficDemand<'a> {
+pub(crate) struct TrafficRequirement<'a> {
     pub(crate) policy: &'a Arc<ObjectKey>,
     /// The settings; or one sentence on why PingSIX can make no connection.
     pub(crate) settings: Result<&'a Arc<TrafficSettings>, String>,
@@ -77,66 +77,66 @@ impl<'a> RoutePolicies<'a> {
         Self { payload, ..self }
     }
 
-    /// The demand of the policy that counts for a port of a Service, if there is such a policy.
-    pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
+    /// The requirement of the BackendTLSPolicy that counts for a port of a Service, if there is such a policy.
+    pub(crate) fn tls(self, service: &ObjectName, port: Option<&str>) -> Option<TlsRequirement<'a>> {
         let target = ObjectKey { kind: Kind::Service, name: service.clone() };
         let policy = self.policies.backend_tls.effective(target, port)?;
         let host = match self.payload {
             Payload::Requests(host) => host,
             Payload::Opaque => return None,
             Payload::Plaintext => {
-                return Some(Demand { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
+                return Some(TlsRequirement { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
             }
         };
         let tls = match &policy.spec.effect {
             // PingSIX sends one name as Host and as server name, and verifies this name. Another Host than the client's
             // would change the request, so both have to be equal from the start.
-            Ok(BackendTls { hostname }) if host == Some(hostname) => Ok(hostname),
-            Ok(BackendTls { hostname }) => Err(other_host(&policy.key, service, hostname)),
+            Ok(BackendTlsEffect { hostname }) if host == Some(hostname) => Ok(hostname),
+            Ok(BackendTlsEffect { hostname }) => Err(other_host(&policy.key, service, hostname)),
             Err(flaws) => {
                 let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
                 Err(format!(
-                    "{} for Service {service} cannot be honoured ({}), so this share of requests is answered with \
-                     an error, neither in plaintext nor unverified.",
+                    "{} for Service {service} cannot be honoured ({}). This share of requests is answered with an error, \
+                     because a connection to the backend would be unverified.",
                     policy.key,
                     flaw.trim_end_matches('.'),
                 ))
             }
         };
-        Some(Demand { policy: &policy.key, tls })
+        Some(TlsRequirement { policy: &policy.key, tls })
     }
 
-    /// The demand of the BackendTrafficPolicy that counts for a port of a Service, if the policy has an effect there.
+    /// The requirement of the BackendTrafficPolicy that counts for a port of a Service, if the policy has an effect there.
     /// `encrypted` tells whether PingSIX reaches the port over TLS.
     pub(crate) fn traffic(
         self,
         service: &ObjectName,
         port: Option<&str>,
         encrypted: bool,
-    ) -> Option<TrafficDemand<'a>> {
+    ) -> Option<TrafficRequirement<'a>> {
         let target = ObjectKey { kind: Kind::Service, name: service.clone() };
         let policy = self.policies.backend_traffic.effective(target, port)?;
         let encrypted = match self.payload {
             Payload::Requests(_) => encrypted,
-            // The settings are for requests. A certificate cannot be shown.
+            // The settings apply to requests. PingSIX presents no certificate on other connections.
             Payload::Plaintext if policy.spec.protects => false,
             Payload::Plaintext | Payload::Opaque => return None,
         };
         let settings = match &policy.spec.effect {
-            // A policy that asks for no protection leaves the traffic as it would be without the policy.
+            // A policy without protection has no effect if PingSIX cannot honour it.
             Err(_) if !policy.spec.protects => return None,
             Err(flaws) => Err(unhonoured(&policy.key, service, flaws)),
             Ok(_) if policy.spec.protects && !encrypted => Err(no_certificate(&policy.key, service)),
-            Ok(BackendTraffic { settings }) => Ok(settings),
+            Ok(BackendTrafficEffect { settings }) => Ok(settings),
         };
-        Some(TrafficDemand { policy: &policy.key, settings })
+        Some(TrafficRequirement { policy: &policy.key, settings })
     }
 }
 
 fn unhonoured(policy: &ObjectKey, service: &ObjectName, flaws: &[Refusal]) -> String {
     let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
     format!(
-        "{policy} wants a client certificate for Service {service} and cannot be honoured ({}), so this share of traffic \
+        "{policy} requires a client certificate for Service {service} and cannot be honoured ({}). This share of traffic \
          is answered with an error.",
         flaw.trim_end_matches('.')
     )
@@ -144,24 +144,24 @@ fn unhonoured(policy: &ObjectKey, service: &ObjectName, flaws: &[Refusal]) -> St
 
 fn no_certificate(policy: &ObjectKey, service: &ObjectName) -> String {
     format!(
-        "{policy} wants a client certificate for Service {service}, which PingSIX shows only to endpoints that it reaches \
-         with requests over TLS; a route of Gateway API and a BackendTLSPolicy for the Service are needed. This share of \
-         traffic is answered with an error."
+        "{policy} requires a client certificate for Service {service}. PingSIX presents client certificates only for \
+         requests over TLS, which need a route of Gateway API and a BackendTLSPolicy for the Service. This share of traffic \
+         is answered with an error."
     )
 }
 
 fn no_tls(policy: &ObjectKey, service: &ObjectName) -> String {
     format!(
-        "{policy} has connections to Service {service} encrypted and verified, which is done for requests alone, so \
-         this share of connections is closed, not passed on in plaintext."
+        "{policy} requires TLS for connections to Service {service}. PingSIX uses TLS to backends only for requests. This \
+         share of connections is closed, because the backend would receive plaintext."
     )
 }
 
 fn other_host(policy: &ObjectKey, service: &ObjectName, hostname: &Hostname) -> String {
     format!(
-        "{policy} has Service {service} verified as {hostname} (spec.validation.hostname), which PingSIX can do only \
-         for requests that all have this Host; {hostname} has to be the only host of the route, or the hostname of a \
-         URLRewrite filter of the rule. This share of \
-         requests is answered with an error, neither in plaintext nor unverified."
+        "{policy} requires that Service {service} proves the name {hostname} (spec.validation.hostname). PingSIX verifies \
+         the Host of a request, so all requests need this Host: {hostname} has to be the only host of the route, or the \
+         hostname of a URLRewrite filter of the rule. This share of requests is answered with an error, because a \
+         connection to the backend would be unverified."
     )
 }

@@ -1,4 +1,4 @@
-//! The last translation of each owner, and the verdicts from it.
+//! The entry of each owner: its last translation, with the verdicts and the acceptance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::world::{Changed, Extract, OwnerSnapshot};
 
 /// The last translation of an owner, with its acceptance.
 #[derive(Debug, Default)]
-pub(super) struct Owned {
+pub(super) struct OwnerEntry {
     /// The verdicts, without those of delivery.
     pub(super) verdicts: Option<Verdicts>,
     pub(super) problems: Vec<Problem>,
@@ -30,13 +30,13 @@ pub(super) struct Owned {
     pub(super) attached: Option<Arc<AttachedParameters>>,
     /// The addresses of its data planes.
     pub(super) own_addresses: OwnAddresses,
-    /// The Secrets and ConfigMaps it refers to.
+    /// The referenced Secrets and ConfigMaps.
     pub(super) referenced: BTreeSet<ObjectKey>,
     /// The snapshot that was translated last; `None` before the first translation.
     pub(super) translated_snapshot: Option<OwnerSnapshot>,
     /// The objects that wait for their references; the owner itself before the first translation.
     pub(super) waits: Waits,
-    /// The objects that it could use at the last translation.
+    /// The extract of the last translation.
     pub(super) extract: Option<Extract>,
     /// The objects that changed since the last translation.
     pub(super) changed: Changed,
@@ -51,7 +51,7 @@ pub(super) struct Owned {
 
 /// The acceptance of publications by PingSIX.
 impl Reconciler {
-    /// A draft of an owner was published.
+    /// Records the publication of an owner's draft.
     pub fn published(
         &mut self,
         owner: &ObjectKey,
@@ -59,8 +59,10 @@ impl Reconciler {
         data_plane: &DataPlaneKey,
         revision: Revision,
     ) -> AcceptanceOutcome {
-        let made = self.owners.get_mut(owner);
-        made.map_or(AcceptanceOutcome::Nothing, |made| made.acceptance.published(draft, data_plane, revision))
+        let entry = self.owners.get_mut(owner);
+        entry.map_or(AcceptanceOutcome::Nothing, |entry| {
+            entry.acceptance.published(draft, data_plane, revision)
+        })
     }
 
     /// Records how PingSIX receives the documents of a data plane; `None` without an instance that reports.
@@ -69,18 +71,18 @@ impl Reconciler {
         data_plane: &DataPlaneKey,
         reception: Option<Reception>,
     ) -> AcceptanceOutcome {
-        let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
+        let Some(entry) = self.owners.get_mut(&data_plane.owner()) else { return AcceptanceOutcome::Nothing };
         let refused = reception.as_ref().and_then(|reception| reception.refused.as_ref());
-        let plane = made.tried.get(data_plane).or_else(|| made.planes.get(data_plane));
+        let plane = entry.tried.get(data_plane).or_else(|| entry.planes.get(data_plane));
         let named =
             refused.zip(plane).map(|((_, refused), plane)| named_sources(refused, plane)).unwrap_or_default();
-        made.acceptance.record_reception(data_plane, reception, &named)
+        entry.acceptance.record_reception(data_plane, reception, &named)
     }
 
     /// Advances the time of acceptance. Returns the owners with another publication.
-    pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
+    pub fn tick(&mut self, now: Instant) -> Vec<(ObjectKey, AcceptanceOutcome)> {
         let owners = self.owners.iter_mut();
-        let outcomes = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
+        let outcomes = owners.map(|(owner, entry)| (owner.clone(), entry.acceptance.tick(now)));
         outcomes.filter(|(_, outcome)| *outcome != AcceptanceOutcome::Nothing).collect()
     }
 
@@ -89,9 +91,9 @@ impl Reconciler {
         Some(&self.owners.get(owner)?.acceptance)
     }
 
-    /// Ends the search for faults of an owner, because no instance reports any more. Returns whether there was one.
+    /// Ends the search for faults of an owner, because no instance reports any more. Returns whether a search ended.
     pub fn give_up(&mut self, owner: &ObjectKey) -> bool {
-        self.owners.get_mut(owner).is_some_and(|made| made.acceptance.give_up())
+        self.owners.get_mut(owner).is_some_and(|entry| entry.acceptance.give_up())
     }
 }
 
@@ -99,7 +101,7 @@ impl Reconciler {
 impl Reconciler {
     /// Whether the parameters of an owner cannot be used. Its previous publication stays.
     pub fn is_kept(&self, owner: &ObjectKey) -> bool {
-        self.owners.get(owner).is_some_and(|made| made.is_kept)
+        self.owners.get(owner).is_some_and(|entry| entry.is_kept)
     }
 
     /// The verdicts on a Gateway and its ListenerSets, with the delivery of its data planes; `None` if the Gateway is
@@ -158,7 +160,7 @@ impl Reconciler {
 
     /// All problems of the objects of an owner.
     pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
-        self.owners.get(owner).map(|made| made.problems.as_slice()).unwrap_or_default()
+        self.owners.get(owner).map(|entry| entry.problems.as_slice()).unwrap_or_default()
     }
 
     /// The last translation of a data plane, before the quarantine. For dumps.
@@ -168,12 +170,12 @@ impl Reconciler {
 
     /// All problems of the objects of all owners.
     pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
-        self.owners.values().flat_map(|made| &made.problems)
+        self.owners.values().flat_map(|entry| &entry.problems)
     }
 
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();
-        planes.flat_map(|made| made.planes.keys().chain(&made.streams)).cloned().collect()
+        planes.flat_map(|entry| entry.planes.keys().chain(&entry.streams)).cloned().collect()
     }
 }

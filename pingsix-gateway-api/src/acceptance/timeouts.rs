@@ -9,46 +9,52 @@ use super::{Acceptance, AcceptanceOutcome, DraftNumber};
 
 /// The timeout of a trial without a connected instance: longer than PingSIX takes to reconnect, which is three seconds
 /// and the time to read.
-pub(super) const ALONE: Duration = Duration::from_secs(10);
+pub(super) const UNCONNECTED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The timeout of a trial with a connected instance that does not confirm.
-pub(super) const UNANSWERED: Duration = Duration::from_mins(2);
+pub(super) const CONFIRMATION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A trial without a report.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct TrialTimeout {
     /// The number of the trial; `None` while the former content is restored.
     trial: (DraftNumber, bool),
     since: Instant,
     /// The time since which no instance is connected.
-    alone_since: Option<Instant>,
+    unconnected_since: Option<Instant>,
 }
 
 impl Acceptance {
-    /// Ends trials without a report, searches refused content without a finding again, and retries held-back objects,
-    /// each at its time. Callers repeat this every few seconds.
-    pub fn beat(&mut self, now: Instant) -> AcceptanceOutcome {
+    /// Ends trials without a report, repeats searches without a finding, and retries objects in quarantine, each when
+    /// due. Callers repeat this every few seconds.
+    pub fn tick(&mut self, now: Instant) -> AcceptanceOutcome {
         let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
-            self.waiting = None;
+            self.trial_timeout = None;
             if is_released {
                 return AcceptanceOutcome::Search;
             }
             return if self.fault.is_some() { self.reconsider(now) } else { self.retry(now) };
         }
         let trial = (self.last_number, self.is_restoring);
-        let waiting = self.waiting.filter(|waiting| waiting.trial == trial);
-        let waiting = waiting.unwrap_or(Waiting { trial, since: now, alone_since: None });
-        let alone_since = self.receptions.is_empty().then(|| waiting.alone_since.unwrap_or(now));
-        self.waiting = Some(Waiting { alone_since, ..waiting });
+        let trial_timeout = self.trial_timeout.filter(|trial_timeout| trial_timeout.trial == trial);
+        let trial_timeout =
+            trial_timeout.unwrap_or(TrialTimeout { trial, since: now, unconnected_since: None });
+        let unconnected_since =
+            self.receptions.is_empty().then(|| trial_timeout.unconnected_since.unwrap_or(now));
+        self.trial_timeout = Some(TrialTimeout { unconnected_since, ..trial_timeout });
         // A retry does not wait, and an instance that connects during its publication begins with its content.
-        let (alone, unanswered) =
-            if self.is_retrying() { (Duration::ZERO, 3 * ALONE) } else { (ALONE, UNANSWERED) };
-        let is_alone = alone_since.is_some_and(|since| now.duration_since(since) >= alone);
-        if !is_alone && now.duration_since(waiting.since) < unanswered {
+        let (unconnected_timeout, timeout) = if self.is_retrying() {
+            (Duration::ZERO, 3 * UNCONNECTED_TIMEOUT)
+        } else {
+            (UNCONNECTED_TIMEOUT, CONFIRMATION_TIMEOUT)
+        };
+        let is_unconnected =
+            unconnected_since.is_some_and(|since| now.duration_since(since) >= unconnected_timeout);
+        if !is_unconnected && now.duration_since(trial_timeout.since) < timeout {
             return AcceptanceOutcome::Nothing;
         }
-        self.waiting = None;
+        self.trial_timeout = None;
         self.is_restoring = false;
         self.stop_retry();
         if self.search.take().is_some() {
@@ -59,17 +65,17 @@ impl Acceptance {
         AcceptanceOutcome::Unanswered
     }
 
-    /// Searches refused content without a finding again.
+    /// Repeats a search without a finding.
     fn reconsider(&mut self, now: Instant) -> AcceptanceOutcome {
         let Some(fault) = self.fault.as_mut().filter(|fault| fault.given_up.is_some()) else {
             return AcceptanceOutcome::Nothing;
         };
-        if !fault.again.is_due(now) {
+        if !fault.next_search.is_due(now) {
             return AcceptanceOutcome::Nothing;
         }
-        fault.again.failed();
+        fault.next_search.failed();
         fault.given_up = None;
-        fault.doubts_everything = true;
+        fault.suspects_accepted = true;
         self.judge(&BTreeSet::new())
     }
 }

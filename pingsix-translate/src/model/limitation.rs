@@ -1,4 +1,4 @@
-//! Limits: served parts that differ from the author's intent.
+//! Limitations: served parts that differ from the author's intent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// A difference between the author's intent and the served configuration. Displays as `spec.rules[0]: Sentence.`
 ///
-/// Unlike a [`Refusal`](super::Refusal), a limit does not affect serving.
+/// Unlike a [`Refusal`](super::Refusal), a limitation does not affect serving.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
+pub(crate) struct Limitation {
     pub(crate) at: FieldPath,
     pub(crate) message: String,
 }
 
-impl Limit {
+impl Limitation {
     pub(crate) fn new(at: FieldPath, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
 
-    /// The problem of an object with this limit.
+    /// The problem of an object with this limitation.
     pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
         Problem {
             object: object.clone(),
@@ -31,7 +31,7 @@ impl Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for Limitation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.message)
     }

@@ -1,25 +1,25 @@
-//! The rest of a host: requests that no path of the host takes, where hosts belong to namespaces
+//! The fallback route of a host takes the requests that match no path of the host, where hosts belong to namespaces
 //! ([`HostOwnership::OldestNamespace`](crate::crd::HostOwnership::OldestNamespace)).
 //!
-//! The rest of a host does not fall to wider hosts, since any namespace may come to own one of those. It goes to the
-//! default backend of the same namespace if that namespace owns the empty host, and to 404 otherwise.
+//! These requests do not fall to wider hosts, because any namespace may come to own a wider host. They go to the default
+//! backend of the same namespace if that namespace owns the empty host, and get 404 otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::namers::AgedKey;
+use super::host_ingresses::IngressByAge;
 use crate::backends::{Action, ResolvedRule};
 use crate::model::{Hostname, ObjectKey};
-use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
-use crate::policy::RuleChains;
+use crate::normalise::{Hostnames, Part, Path, Route, host_fallback};
+use crate::policy::ListenerChains;
 use thin_vec::ThinVec;
 
-/// The routes of hosts. Each host has one owner, to whom the route for the rest is charged.
+/// The fallback routes of hosts. The owner of a host is charged for the fallback route.
 #[derive(Debug, Default)]
-pub(super) struct Rests {
+pub(super) struct HostFallbacks {
     by_host: BTreeMap<Hostname, Claims>,
-    /// The Ingresses with a default backend for every host.
-    defaults: BTreeSet<AgedKey>,
+    /// The Ingresses with a default backend for the empty host.
+    defaults: BTreeSet<IngressByAge>,
     /// The route to the default backend of the oldest of these Ingresses.
     default: Option<Route>,
     is_default_stale: bool,
@@ -31,31 +31,30 @@ pub(super) struct Rests {
 #[derive(Debug, Default)]
 struct Claims {
     oldest_first: BTreeSet<Claim>,
-    /// The number of entries that leave nothing to wider hosts.
-    whole: usize,
+    /// The number of entries whose paths match every request.
+    total: usize,
 }
 
 /// An entry of `spec.rules` for a host, by the age of its Ingress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
-    ingress: AgedKey,
+    ingress: IngressByAge,
     entry: usize,
-    /// Whether the entry leaves nothing to wider hosts.
-    is_whole: bool,
+    /// Whether the paths of the entry match every request.
+    is_total: bool,
 }
 
-/// The contribution of the routes of an Ingress to the rests of hosts, and the Ingress if one route is to its default
-/// backend.
+/// The claims of the routes of an Ingress, and the Ingress if one route is to its default backend.
 fn claims_of<'r>(
     routes: impl Iterator<Item = &'r Route>,
-) -> (BTreeSet<(&'r Hostname, Claim)>, Option<AgedKey>) {
+) -> (BTreeSet<(&'r Hostname, Claim)>, Option<IngressByAge>) {
     let (mut claims, mut default) = (BTreeSet::new(), None);
     for route in routes {
-        let ingress = AgedKey { age: route.age, key: route.key.clone() };
+        let ingress = IngressByAge { age: route.age, key: route.key.clone() };
         match (&route.hostnames, route.part) {
             (Hostnames::Any, Part::DefaultBackend) => default = Some(ingress),
             (Hostnames::Named(names), Part::IngressRule(entry) | Part::IngressHost(entry)) => {
-                let claim = Claim { ingress, entry, is_whole: takes_everything(route) };
+                let claim = Claim { ingress, entry, is_total: matches_everything(route) };
                 claims.extend(names.iter().map(|name| (name, claim.clone())));
             }
             (Hostnames::Any | Hostnames::Named(_), _) => {}
@@ -64,7 +63,7 @@ fn claims_of<'r>(
     (claims, default)
 }
 
-impl Rests {
+impl HostFallbacks {
     /// Replaces the routes of an Ingress.
     pub(super) fn replace<'r>(&mut self, before: impl Iterator<Item = &'r Route>, now: &'r [Route]) {
         let (old, old_default) = claims_of(before);
@@ -73,7 +72,7 @@ impl Rests {
             self.dirty.insert((*host).clone());
             let Some(claims) = self.by_host.get_mut(*host) else { continue };
             let was_there = claims.oldest_first.remove(claim);
-            claims.whole -= usize::from(was_there && claim.is_whole);
+            claims.total -= usize::from(was_there && claim.is_total);
             if claims.oldest_first.is_empty() {
                 self.by_host.remove(*host);
             }
@@ -82,9 +81,9 @@ impl Rests {
             self.dirty.insert((*host).clone());
             let claims = self.by_host.entry((*host).clone()).or_default();
             let is_new = claims.oldest_first.insert(claim.clone());
-            claims.whole += usize::from(is_new && claim.is_whole);
+            claims.total += usize::from(is_new && claim.is_total);
         }
-        // It may be another one of the same Ingress.
+        // The same Ingress may have another default backend.
         self.is_default_stale |= old_default.is_some() || new_default.is_some();
         if let Some(default) = old_default {
             self.defaults.remove(&default);
@@ -92,8 +91,8 @@ impl Rests {
         self.defaults.extend(new_default);
     }
 
-    /// The routes for the rests of hosts that may have changed since the last query; `None` for a host whose paths
-    /// take every request. `default_of` reads the route to the default backend of an Ingress.
+    /// The fallback routes that may have changed since the last query; `None` for a host whose paths match every request.
+    /// `default_of` reads the route to the default backend of an Ingress.
     pub(super) fn take(
         &mut self,
         default_of: impl FnOnce(&Arc<ObjectKey>) -> Option<Route>,
@@ -111,36 +110,36 @@ impl Rests {
             }
         }
         let dirty = std::mem::take(&mut self.dirty).into_iter();
-        dirty.map(|host| (host.clone(), self.rest(&host))).collect()
+        dirty.map(|host| (host.clone(), self.fallback(&host))).collect()
     }
 
-    fn rest(&self, host: &Hostname) -> Option<Route> {
-        let claims = self.by_host.get(host).filter(|claims| claims.whole == 0)?;
+    fn fallback(&self, host: &Hostname) -> Option<Route> {
+        let claims = self.by_host.get(host).filter(|claims| claims.total == 0)?;
         let Claim { ingress, entry, .. } = claims.oldest_first.first()?;
         let is_of_owner = |default: &&Route| *default.key.name.namespace == *ingress.namespace();
         Some(match self.default.as_ref().filter(is_of_owner) {
             Some(default) => {
                 let hostnames = Hostnames::Named(Box::new([host.clone()]));
-                Route { hostnames, part: Part::DefaultOfHost, ..default.clone() }
+                Route { hostnames, part: Part::HostDefault, ..default.clone() }
             }
-            None => rest_of_host(&ingress.key, ingress.age, *entry, host),
+            None => host_fallback(&ingress.key, ingress.age, *entry, host),
         })
     }
 }
 
-/// Whether nothing is left for wider hosts.
-fn takes_everything(route: &Route) -> bool {
+/// Whether the paths of a route match every request.
+fn matches_everything(route: &Route) -> bool {
     let paths = route.rules.iter().flat_map(|rule| rule.matches.iter()).map(|matched| &matched.path);
     paths.into_iter().any(|path| *path == Path::unwritten() || *path == Path::root())
 }
 
-/// The response of a route without backends, which stands for the rest of a host.
-pub(super) fn nothing() -> ResolvedRule {
+/// The 404 of a fallback route without backends.
+pub(super) fn not_found() -> ResolvedRule {
     ResolvedRule {
         action: Action::status(404),
         unresolved: ThinVec::default(),
         refused: ThinVec::default(),
         policies: ThinVec::default(),
-        chains: RuleChains::default(),
+        chains: ListenerChains::default(),
     }
 }

@@ -1,29 +1,30 @@
-//! Backoff between retries.
+//! Back-off between retries.
 
 use std::time::Duration;
 
 /// Exponential backoff with a limit. Each delay is random between half and all of its ceiling, so that programs that
 /// failed together do not retry together.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     limit: Duration,
     next: Duration,
 }
 
 impl Backoff {
-    pub(super) fn new(first: Duration, limit: Duration) -> Self {
+    pub(crate) fn new(first: Duration, limit: Duration) -> Self {
         Self { first, limit, next: first }
     }
 
-    pub(super) async fn pause(&mut self) {
+    /// Waits for the next delay.
+    pub(crate) async fn pause(&mut self) {
         let pause = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
         self.next = (self.next * 2).min(self.limit);
         tokio::time::sleep(pause).await;
     }
 
     /// Starts over after a success.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 }
