@@ -257,3 +257,12 @@ fn with_key(snapshot: &Snapshot, key: &str) -> Snapshot {
     other.referents.secrets.insert(ObjectName::new("bench", "keys"), secret);
     other
 }
+
+/// The same, but for the name of a listener, which takes a full translation and changes no document.
+pub(crate) fn with_other_listener(snapshot: &Snapshot) -> Snapshot {
+    let mut other = snapshot.clone();
+    let mut value = serde_json::to_value(&*snapshot.gateway).expect("Gateways can be written");
+    value["spec"]["listeners"][0]["name"] = json!("other");
+    other.gateway = object(value);
+    other
+}

@@ -13,8 +13,8 @@ use pingsix_translate::{
 };
 use shapes::{
     Shape, certified, ingress_snapshot, snapshot, with_other_certificate, with_other_endpoint,
-    with_other_endpoint_of_ingress, with_other_ingress, with_other_key, with_other_policy, with_other_route,
-    with_policy,
+    with_other_endpoint_of_ingress, with_other_ingress, with_other_key, with_other_listener,
+    with_other_policy, with_other_route, with_policy,
 };
 
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
@@ -107,6 +107,7 @@ fn change_of_policy(criterion: &mut Criterion) {
             Snapshot::clone as fn(&Snapshot) -> Snapshot,
             with_policy as fn(&Snapshot) -> Snapshot,
         ),
+        ("a full translation with its cache", with_policy, |one| with_other_listener(&with_policy(one))),
         ("one policy of the Gateway changed", with_policy, with_other_policy),
         ("one API key rotated", with_policy, with_other_key),
     ] {
