@@ -119,10 +119,10 @@ churn seconds="60":
 load changes="10000":
     LOAD_CHANGES={{ changes }} cargo test --release -p pingsix-gateway-api --features controller --test cluster under_load -- --nocapture --test-threads 1
 
-# Says so when PINGSIX_BIN or the cluster is missing. The share is that of a namespace in the budget; 100 is no limit.
+# Says so when PINGSIX_BIN or the cluster is missing.
 # Hostile tenants beside a victim for a while, on a real API server and with the real PingSIX.
-adversary seconds="600" share="100":
-    ADVERSARY_SECONDS={{ seconds }} LOAD_NAMESPACE_SHARE={{ share }} cargo test --release -p pingsix-gateway-api --features controller --test cluster adversary -- --nocapture --test-threads 1
+adversary seconds="600":
+    ADVERSARY_SECONDS={{ seconds }} cargo test --release -p pingsix-gateway-api --features controller --test cluster adversary -- --nocapture --test-threads 1
 
 # Regenerate the etcd wire types from the .proto files.
 proto:

@@ -110,11 +110,12 @@ impl AttackCase {
         translate(&snapshot(objects), &Options { budget, ..self.options.clone() })
     }
 
-    /// The same without a budget, and with a responder: without one, a decision list with conditions may answer 500 to
-    /// all its requests, and then says nothing about the rules they are for.
+    /// The same with a budget for everything, and with a responder. Guards answer for other rules than their own, and so
+    /// does a decision list with conditions without a responder: it may answer 500 to all its requests.
     fn intended(&self, objects: &[Value]) -> Translation {
-        let options =
-            Options { responder: Some(RESPONDER), budget: Budget::default(), ..self.options.clone() };
+        let Budget { bytes, matcher_entries } = Budget::default();
+        let budget = Budget { bytes: 16 * bytes, matcher_entries: 16 * matcher_entries };
+        let options = Options { responder: Some(RESPONDER), budget, ..self.options.clone() };
         translate(&snapshot(objects), &options)
     }
 

@@ -20,7 +20,6 @@ use tonic::Status;
 use super::backends::Backends;
 use super::changes;
 use super::fixtures::Fixtures;
-use super::number;
 use super::objects::ABSENT;
 use super::subjects::{Listener, Subject};
 use super::traffic::Addresses;
@@ -202,9 +201,6 @@ async fn start_controller(
         ]
         .map(OsString::from),
     );
-    // The share that docs/explanation/tenancy.md recommends to namespaces of one data plane.
-    let share: Option<u8> = number("LOAD_NAMESPACE_SHARE");
-    command.extend(share.map(|share| format!("--budget-namespace-share={share}").into()));
     cluster.run("controller", command).await.unwrap()
 }
 
