@@ -220,12 +220,12 @@ fn change_endpoint(referents: &mut Referents) {
     }
 }
 
-/// The same with SecurityPolicy `bench/keys` for the Gateway, and its Secret.
+/// The snapshot with SecurityPolicy `bench/keys` for the Gateway, and the Secret of the policy.
 pub(crate) fn with_policy(snapshot: &Snapshot) -> Snapshot {
     with_policy_of(snapshot, "X-Key")
 }
 
-/// The same with the policy of [`with_policy`], but for one field.
+/// The snapshot with another value in one field of the policy of [`with_policy`].
 pub(crate) fn with_other_policy(snapshot: &Snapshot) -> Snapshot {
     with_policy_of(snapshot, "X-Other-Key")
 }
@@ -245,7 +245,7 @@ fn with_policy_of(snapshot: &Snapshot, header: &str) -> Snapshot {
     other
 }
 
-/// The same, but for the API key of the policy.
+/// The snapshot with the policy and another API key.
 pub(crate) fn with_other_key(snapshot: &Snapshot) -> Snapshot {
     with_key(&with_policy(snapshot), "second")
 }
@@ -258,7 +258,7 @@ fn with_key(snapshot: &Snapshot, key: &str) -> Snapshot {
     other
 }
 
-/// The same, but for the name of a listener, which takes a full translation and changes no document.
+/// The snapshot with another name of a listener. A translation of the difference is a full one and changes no document.
 pub(crate) fn with_other_listener(snapshot: &Snapshot) -> Snapshot {
     let mut other = snapshot.clone();
     let mut value = serde_json::to_value(&*snapshot.gateway).expect("Gateways can be written");

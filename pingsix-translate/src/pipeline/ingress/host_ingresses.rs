@@ -55,7 +55,7 @@ pub(super) enum HostIngresses {
 #[derive(Debug)]
 pub(super) struct ManyIngresses {
     all: BTreeSet<IngressByAge>,
-    /// The oldest Ingress of a namespace other than that of the oldest one.
+    /// The oldest Ingress outside the namespace of the oldest Ingress of all.
     other: Option<IngressByAge>,
 }
 
