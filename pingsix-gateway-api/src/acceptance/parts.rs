@@ -82,8 +82,8 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 parts.insert(key_of_gateway_class(now));
             }
             add(&mut parts, Kind::ListenerSet, listener_sets, &before.listener_sets);
-            add_keyed(&mut parts, routes, &before.routes);
-            add_keyed(&mut parts, policies, &before.policies);
+            parts.extend(differing(routes, &before.routes).cloned());
+            parts.extend(differing(policies, &before.policies).cloned());
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
@@ -92,7 +92,7 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
                 parts.insert(key_of_class(now));
             }
             add(&mut parts, Kind::Ingress, ingresses, &before.ingresses);
-            add_keyed(&mut parts, policies, &before.policies);
+            parts.extend(differing(policies, &before.policies).cloned());
             add_referents(&mut parts, referents, &before.referents);
         }
         (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
@@ -122,8 +122,7 @@ fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Refe
     add(parts, Kind::ConfigMap, config_maps, &before.config_maps);
     add(parts, Kind::PingsixProxy, proxies, &before.proxies);
     add(parts, Kind::HttpRouteFilter, http_route_filters, &before.http_route_filters);
-    let changes = namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
-    parts.extend(changes.map(|change| namespace(name_of(&change))));
+    parts.extend(differing(namespaces, &before.namespaces).map(namespace));
 }
 
 fn add<V: Part>(
@@ -132,17 +131,16 @@ fn add<V: Part>(
     now: &SharedMap<ObjectName, V>,
     before: &SharedMap<ObjectName, V>,
 ) {
-    let changes = now.changes(before).into_iter().filter(is_difference);
-    parts.extend(changes.map(|change| ObjectKey { kind, name: name_of(&change).clone() }));
+    parts.extend(differing(now, before).map(|name| ObjectKey { kind, name: name.clone() }));
 }
 
-fn add_keyed<V: Part>(
-    parts: &mut BTreeSet<ObjectKey>,
-    now: &SharedMap<ObjectKey, V>,
-    before: &SharedMap<ObjectKey, V>,
-) {
+/// The names of objects with another content than before.
+fn differing<'m, N: Ord, V: Part>(
+    now: &'m SharedMap<N, V>,
+    before: &'m SharedMap<N, V>,
+) -> impl Iterator<Item = &'m N> {
     let changes = now.changes(before).into_iter().filter(is_difference);
-    parts.extend(changes.map(|change| name_of(&change).clone()));
+    changes.map(|change| name_of(&change))
 }
 
 fn is_difference<N, V: Part>(change: &Change<'_, N, V>) -> bool {
