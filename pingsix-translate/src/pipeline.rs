@@ -249,7 +249,7 @@ impl<O: Owner> AttachedRoutes<O> {
         let of_shares = lowered.iter().flat_map(|lowered| &lowered.problems).cloned();
         let of_planes: Vec<Problem> = of_certificates.chain(of_shares).collect();
         for (number, (plane, lowered)) in owner.planes().iter().zip(lowered).enumerate() {
-            refusals.add_plane(number, plane.listeners());
+            refusals.add_plane(number, plane.served_listeners(owner.listeners()));
             let data_plane = add_refusals(&mut refusals, number, owner.listeners(), lowered);
             // An owner that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });

@@ -63,9 +63,10 @@ impl ZoneListeners {
 }
 
 impl Plane {
-    /// The listeners of its zones.
-    pub(crate) fn listeners(&self) -> impl Iterator<Item = usize> {
-        self.zones.iter().flat_map(|zone| &zone.listeners).copied()
+    /// The served listeners of its zones, of all of the Gateway.
+    pub(crate) fn served_listeners(&self, all: &[Listener]) -> impl Iterator<Item = usize> {
+        let listeners = self.zones.iter().flat_map(|zone| &zone.listeners).copied();
+        listeners.filter(|&listener| all.get(listener).is_some_and(Listener::is_served))
     }
 
     /// The global rule for telemetry.

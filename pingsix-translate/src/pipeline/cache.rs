@@ -217,7 +217,7 @@ impl<O: Owner> TranslationCache<O> {
         }
         let mut refusals = Refusals::default();
         for (number, (lowered, plane)) in self.planes.iter().zip(self.owner.planes()).enumerate() {
-            refusals.add_plane(number, plane.listeners());
+            refusals.add_plane(number, plane.served_listeners(self.owner.listeners()));
             for &slot in to_judge {
                 let of_route = lowered.refused_of(plane, slot, &self.slab.inputs);
                 add_refusals(&mut refusals, number, self.owner.listeners(), of_route);

@@ -26,7 +26,7 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// Adds the listeners of the data plane with a number.
+    /// Adds the served listeners of the data plane with a number.
     pub(crate) fn add_plane(&mut self, number: usize, listeners: impl IntoIterator<Item = usize>) {
         self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
     }

@@ -161,10 +161,19 @@ fn rules_in_quarantine_answer_an_error_and_all_others_are_the_oracles() {
     }
 }
 
+/// The first line, without the numbers that change as a table gets smaller.
+fn without_numbers(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|letter| !letter.is_ascii_digit()).collect()
+}
+
 /// Shows the smallest table of a seed that still fails, and fails.
 fn report(seed: u64, setting: Setting, objects: Vec<Value>, failure: impl Fn(&[Value]) -> Option<String>) {
     let first = failure(&objects);
-    let objects = shrink::shrink(objects, |objects| failure(objects).is_some());
+    // A table that says something else fails only because what it needs was dropped.
+    let objects = shrink::shrink(objects, |objects| match (failure(objects), &first) {
+        (Some(smaller), Some(first)) => without_numbers(&smaller) == without_numbers(first),
+        _ => false,
+    });
     for object in &objects {
         println!("{object}");
     }

@@ -101,6 +101,10 @@ fn remove(object: &mut Value, pointer: &str) -> bool {
     if last == "port" && has_port.into_iter().any(|owner| parent.contains(owner)) {
         return false;
     }
+    // An HTTPS listener without it is not valid.
+    if last == "tls" && parent.contains("/listeners/") {
+        return false;
+    }
     if last == "type" && (!parent.starts_with("/spec/rules") || parent.contains("/filters/")) {
         return false;
     }

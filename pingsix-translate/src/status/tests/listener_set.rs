@@ -255,3 +255,27 @@ fn a_status_has_the_conditions_and_listeners_of_the_set() {
     assert_eq!(status["listeners"][0]["name"], "l");
     assert_eq!(verdicts.gateway.unwrap().to_status()["attachedListenerSets"], 1);
 }
+
+#[test]
+fn a_listener_without_a_certificate_has_no_part_in_refusals_of_rules() {
+    let mut objects = crate::fixture::gateway(&json!([https("wide", 443, None, &["c"])]));
+    allow_listener_sets(&mut objects);
+    add_service(&mut objects, "web");
+    add_certificate(&mut objects, "c", &pem::pair(&["s.test"]));
+    // Its hosts are kept from the wider listener, so that it is a listener of the data plane.
+    let without_certificate = https("l", 443, Some("s.test"), &["missing"]);
+    add_listener_set(&mut objects, ("infra", "s"), 1, &json!([without_certificate]));
+    // Both rules are for the same host, path and method, and one alone has filters.
+    let mut filtered = rule("/", "web");
+    filtered["matches"][0]["headers"] = json!([{"name": "x-env", "value": "one"}]);
+    filtered["filters"] =
+        json!([{"type": "ResponseHeaderModifier", "responseHeaderModifier": {"remove": ["x-keep"]}}]);
+    let parents = json!([{"name": "public"}, {"kind": "ListenerSet", "name": "s"}]);
+    add_route(&mut objects, "r", &json!({"parentRefs": parents, "rules": [filtered, rule("/", "web")]}));
+    for layout in [Layout::Shared, Layout::PerPort] {
+        let verdicts = run(&objects, &Options { layout, ..Options::default() }).verdicts;
+        let parents = &verdicts.routes.values().next().unwrap().parents;
+        let invalid = parents.iter().map(|parent| parent.conditions.is_true(ConditionType::PartiallyInvalid));
+        assert_eq!(invalid.collect::<Vec<_>>(), [true, false], "{layout:?}");
+    }
+}
