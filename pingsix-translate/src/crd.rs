@@ -25,11 +25,12 @@ pub use http_route_filter::{
     FilterDirectResponse, FilterPath, FilterPathType, FilterUrlRewrite, HttpRouteFilter, HttpRouteFilterSpec,
 };
 pub use pingsix_proxy::{
-    AccessLog, Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption,
-    DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference,
-    LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec,
-    PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader, RequestMetrics, Responder,
-    ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl, Telemetry,
+    AccessLog, AnnotationDialect, Attached, AttachedAddress, AttachedAddressType, AttachedSink,
+    DataEncryption, DisruptionBudget, ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings,
+    KeyringReference, LogLevel, Managed, ManagedService, Metrics, Override, OverrideBounds, PingsixProxy,
+    PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, ProxyBudget, RequestIdHeader,
+    RequestMetrics, Responder, ResponseHeader, Scheduling, SecretReference, ServiceType, StatusUrl,
+    Telemetry,
 };
 
 pub use policy::{

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod annotations;
 mod attach;
 mod backends;
 mod bounds;

@@ -25,7 +25,9 @@ pub(crate) use filter::{
 pub(crate) use ingress::{host_fallback, normalise_ingress};
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
-pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule};
+pub(crate) use rule::{
+    BackendPort, BackendProtocol, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule,
+};
 pub(crate) use timeouts::{MAX_TIMEOUT, TimeoutsAndRetries};
 
 use crate::snapshot::AnyRoute;

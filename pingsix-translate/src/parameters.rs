@@ -20,7 +20,7 @@ use self::flaw::Flaw;
 pub(crate) use self::flaw::{api_path, flaws};
 pub(crate) use self::plane_settings::PlaneSettings;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
-use crate::crd::{HostOwnership, PingsixProxy};
+use crate::crd::{IngressSettings, PingsixProxy};
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limitation, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
@@ -166,12 +166,11 @@ pub(crate) fn of_ingress_class(
     }
 }
 
-/// The ownership of the hosts of an IngressClass. Invalid parameters count as absent.
-pub(crate) fn host_ownership(class: &IngressClass, proxies: &Proxies) -> HostOwnership {
+/// The settings for the Ingresses of a class. Invalid parameters count as absent.
+pub(crate) fn ingress_settings(class: &IngressClass, proxies: &Proxies) -> IngressSettings {
     let found =
         named_by_ingress_class(class).ok().flatten().and_then(|(at, name)| find(&at, name, proxies).ok());
-    let settings = found.and_then(|found| found.proxy.spec.ingress.as_ref());
-    settings.map(|settings| settings.host_ownership).unwrap_or_default()
+    found.and_then(|found| found.proxy.spec.ingress.clone()).unwrap_or_default()
 }
 
 /// The parameters of a GatewayClass, as far as they can be checked without a Gateway.

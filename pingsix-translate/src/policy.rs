@@ -18,7 +18,9 @@ mod traffic;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use attached::{AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget, UnsupportedTraffic};
+pub(crate) use attached::{
+    AnnotationPolicies, AttachedPolicies, AttachedPolicy, PolicyEffect, PolicyTarget, UnsupportedTraffic,
+};
 use backend_tls::BackendTlsEffect;
 use backend_traffic::BackendTrafficEffect;
 pub(crate) use backend_traffic::{Balancing, ClientCertificate, Hashed, HealthProbe, TrafficSettings};
@@ -30,7 +32,7 @@ use security::SecurityEffect;
 use traffic::TrafficEffect;
 
 use crate::attach::Listener;
-use crate::model::{ObjectKey, PolicyPlugins};
+use crate::model::{Kind, ObjectKey, PolicyPlugins};
 use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
@@ -47,12 +49,16 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    pub(crate) fn new(policies: &SharedMap<ObjectKey, AnyPolicy>, references: &References<'_>) -> Self {
+    pub(crate) fn new(
+        policies: &SharedMap<ObjectKey, AnyPolicy>,
+        annotations: &AnnotationPolicies,
+        references: &References<'_>,
+    ) -> Self {
         Self {
-            backend_tls: AttachedPolicies::new(policies, references),
-            backend_traffic: AttachedPolicies::new(policies, references),
-            security: AttachedPolicies::new(policies, references),
-            traffic: AttachedPolicies::new(policies, references),
+            backend_tls: AttachedPolicies::new(policies, annotations, references),
+            backend_traffic: AttachedPolicies::new(policies, annotations, references),
+            security: AttachedPolicies::new(policies, annotations, references),
+            traffic: AttachedPolicies::new(policies, annotations, references),
         }
     }
 
@@ -91,6 +97,12 @@ impl Policies {
         let (mut policies, mut facts) = (Vec::new(), ChainFacts::default());
         security.extend_chain(levels, &mut policies, &mut facts)?;
         traffic.extend_chain(levels, &mut policies, &mut facts)?;
+        // The annotations of an Ingress may stand for a policy of each kind. They are the widest target, so their place is
+        // the first for all kinds.
+        if let Some(ingress) = policies.iter().find(|policy| policy.kind == Kind::Ingress).cloned() {
+            policies.retain(|policy| *policy != ingress);
+            policies.insert(0, ingress);
+        }
         let is_chain = !policies.is_empty();
         Ok(is_chain
             .then(|| EvaluatedChain { chain: Arc::new(PolicyChain { policies: policies.into() }), facts }))
@@ -155,7 +167,27 @@ impl Policies {
 
     /// The policies as they apply to the traffic of a route.
     pub(crate) fn for_route<'a>(&'a self, payload: Payload<'a>) -> RoutePolicies<'a> {
-        RoutePolicies { policies: self, payload }
+        RoutePolicies { policies: self, payload, annotations: None }
+    }
+
+    /// The policies as they apply to the requests of an Ingress.
+    pub(crate) fn for_ingress(&self, ingress: &ObjectKey) -> RoutePolicies<'_> {
+        let of_annotations = self.backend_traffic.winner(&PolicyTarget::annotations(ingress));
+        let effect = of_annotations.and_then(|policy| policy.spec.effect.as_ref().ok());
+        RoutePolicies {
+            annotations: effect.map(|effect| &effect.settings),
+            ..self.for_route(Payload::Requests(None))
+        }
+    }
+
+    /// The flaws of the policies that the annotations of an Ingress stand for, each with whether it closes the Ingress.
+    pub(crate) fn flaws_of_annotations(&self, ingress: &ObjectKey) -> Vec<(bool, String)> {
+        let target = PolicyTarget::annotations(ingress);
+        let Self { backend_tls: _, backend_traffic, security, traffic } = self;
+        let mut flaws = security.flaws_at(&target);
+        flaws.extend(traffic.flaws_at(&target));
+        flaws.extend(backend_traffic.flaws_at(&target));
+        flaws
     }
 }
 
@@ -176,9 +208,11 @@ pub(crate) fn levels_of_listener(
 pub(crate) fn levels_of_rule(route: &Route, rule: &Rule) -> impl Iterator<Item = PolicyTarget> {
     let section = rule.name.as_deref().map(|name| Some(name.to_owned()));
     let object = route.key.clone();
-    std::iter::once(None)
-        .chain(section)
-        .map(move |section| PolicyTarget { object: (*object).clone(), section })
+    let annotations = (object.kind == Kind::Ingress).then(|| PolicyTarget::annotations(&object));
+    let sections = std::iter::once(None).chain(section);
+    annotations
+        .into_iter()
+        .chain(sections.map(move |section| PolicyTarget { object: (*object).clone(), section }))
 }
 
 #[cfg(test)]

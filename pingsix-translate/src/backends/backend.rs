@@ -9,7 +9,7 @@ use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
     FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
 };
-use crate::normalise::{BackendPort, BackendRef, Route, Rule, TimeoutsAndRetries};
+use crate::normalise::{BackendPort, BackendProtocol, BackendRef, Route, Rule, TimeoutsAndRetries};
 use crate::packed::pack;
 use crate::policy::{ListenerChains, RoutePolicies, TlsRequirement, TrafficRequirement, TrafficSettings};
 use crate::references::References;
@@ -272,7 +272,11 @@ impl References<'_> {
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
         let mut usage = ConnectionSettings {
-            traffic: route.traffic,
+            traffic: match &rule.backend_protocol {
+                BackendProtocol::OfService => route.traffic,
+                BackendProtocol::Grpc => Traffic::Grpc,
+                BackendProtocol::Tls { traffic, name: _ } => *traffic,
+            },
             timeouts: rule.timeouts,
             host: rule.host.clone(),
             ..ConnectionSettings::default()
@@ -283,7 +287,11 @@ impl References<'_> {
             outcome: Err(Refusal::new(at(), Reason::UnsupportedValue, message)),
         };
         match policies.tls(&service, service_port.name.as_deref()) {
-            None => {}
+            None => {
+                if let BackendProtocol::Tls { traffic: _, name } = &rule.backend_protocol {
+                    (usage.host, usage.tls) = (None, Some(name.clone()));
+                }
+            }
             Some(TlsRequirement { policy, tls: Ok(hostname) }) => {
                 (usage.host, usage.tls) = (None, Some(hostname.clone()));
                 used.push(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
@@ -305,6 +313,12 @@ impl References<'_> {
                 used.push(denied(policy, message));
                 return Ok(Resolved { to: Destination::Denied, policies: used });
             }
+        }
+        if let Some(annotations) = policies.settings_of_annotations() {
+            usage.settings = Some(match usage.settings {
+                Some(settings) => Arc::new(settings.or(annotations)),
+                None => annotations.clone(),
+            });
         }
         let key = BackendKey { service, port, usage: backends.share(usage) };
         if !backends.lookups.contains_key(&key) {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
 pub use self::budget::ProxyBudget;
 pub use self::free::FreeObject;
-pub use self::ingress::{HostOwnership, IngressSettings};
+pub use self::ingress::{AnnotationDialect, HostOwnership, IngressSettings};
 pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
 pub use self::overrides::OverrideBounds;
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};

@@ -6,6 +6,7 @@
 )]
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
+use gateway_api::experimental::httproutes as api;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -285,6 +286,21 @@ pub struct Cors {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_age: Option<i32>,
+}
+
+/// The filter of Gateway API with the same permissions.
+impl From<&Cors> for api::HttpRouteRulesFiltersCors {
+    fn from(cors: &Cors) -> Self {
+        let listed = |names: &[String]| Some(names.to_vec()).filter(|names| !names.is_empty());
+        Self {
+            allow_credentials: Some(cors.allow_credentials),
+            allow_headers: listed(&cors.allow_headers),
+            allow_methods: listed(&cors.allow_methods),
+            allow_origins: listed(&cors.allow_origins),
+            expose_headers: listed(&cors.expose_headers),
+            max_age: cors.max_age,
+        }
+    }
 }
 
 /// Tokens against forged requests.

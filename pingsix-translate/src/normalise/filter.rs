@@ -21,8 +21,10 @@ use self::extension::Extension;
 pub(crate) use self::extension::Extensions;
 pub(crate) use self::header::{HeaderChanges, header_name};
 pub(crate) use self::redirect::Redirect;
+use self::rewrite::RegexRewrite;
 pub(crate) use self::rewrite::{PathRewrite, replace_prefix, rooted};
 use super::Match;
+use crate::annotations::PathChange;
 use crate::model::{FieldPath, Hostname, Kind, ObjectName, Reason, Refusal};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, PluginConfig as _, ProxyRewrite, ResponseRewrite};
@@ -142,6 +144,17 @@ impl<'r> FilterReader<'r> {
                 self.read(&list, at);
             }
             Err(error) => self.refuse(at.clone(), format!("The filters cannot be read: {error}.")),
+        }
+    }
+
+    /// Replaces the path for backends by an annotation of an Ingress.
+    pub(crate) fn rewrite(&mut self, change: &PathChange, at: FieldPath) {
+        match change {
+            PathChange::Full(path) => self.filters.path = Some(PathRewrite::Full(path.clone())),
+            PathChange::Regex(path) => match RegexRewrite::read(path) {
+                Ok(rewrite) => self.filters.path = Some(PathRewrite::Regex(Arc::new(rewrite))),
+                Err(error) => self.refuse(at, format!("The path cannot be rewritten ({error}).")),
+            },
         }
     }
 

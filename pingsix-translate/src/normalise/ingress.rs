@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
+use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters};
 use super::{
-    BackendPort, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route, Rule,
-    TimeoutsAndRetries,
+    BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
+    Rule, TimeoutsAndRetries,
 };
+use crate::annotations::{self, IngressAnnotations, PathChange};
 use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
@@ -24,13 +26,15 @@ const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
 /// Normalises an Ingress: a route for each rule, because each has a host of its own, and one for the default backend.
 ///
 /// Never fails: an unusable part becomes a refusal of its rule. Served parts with surprising behaviour go to
-/// `problems`.
+/// `problems`. The problems of annotations are not among them.
 pub(crate) fn normalise_ingress(
     key: &Arc<ObjectKey>,
     ingress: &Ingress,
+    annotations: &IngressAnnotations,
     problems: &mut Vec<Problem>,
 ) -> Vec<Route> {
     let reader = Reader {
+        annotations,
         key: key.clone(),
         generation: ingress.metadata.generation.unwrap_or_default(),
         age: Age::of(&ingress.metadata),
@@ -74,13 +78,14 @@ fn everything() -> Match {
 }
 
 /// An Ingress that is read.
-struct Reader {
+struct Reader<'a> {
+    annotations: &'a IngressAnnotations,
     key: Arc<ObjectKey>,
     generation: i64,
     age: Age,
 }
 
-impl Reader {
+impl Reader<'_> {
     /// An entry of `spec.rules`; `None` when it asks for nothing of its own.
     fn route(
         &self,
@@ -110,7 +115,7 @@ impl Reader {
             let rules = paths
                 .iter()
                 .enumerate()
-                .map(|(path, content)| normalise_path_rule(&self.key.name.namespace, (index, path), content))
+                .map(|(path, content)| self.path_rule((index, path), &hostnames, content))
                 .collect();
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
@@ -123,7 +128,119 @@ impl Reader {
         let mut refusals = Vec::new();
         let backends =
             normalise_backend(&self.key.name.namespace, backend, &field::default_backend(), &mut refusals);
-        self.of_rules(part, hostnames, vec![rule(0, vec![everything()], backends, refusals)])
+        let content = rule(0, vec![everything()], backends, refusals);
+        let content = self.annotated(content, &hostnames, None, &field::default_backend());
+        self.of_rules(part, hostnames, vec![content])
+    }
+
+    /// An entry of `http.paths`.
+    fn path_rule(
+        &self,
+        (entry, index): (usize, usize),
+        hostnames: &Hostnames,
+        content: &api::HTTPIngressPath,
+    ) -> Rule {
+        let at = field::ingress_path(entry, index);
+        let mut refusals = Vec::new();
+        let (path, limitation, change) = match self.annotations.rewriting.as_ref() {
+            None => {
+                let path = normalise_path(content, content.path.as_deref(), &at, &mut refusals);
+                let limitation =
+                    path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| no_pattern(content, path));
+                (path, limitation, None)
+            }
+            Some(rewriting) => match rewriting.read(content.path.as_deref().unwrap_or_default()) {
+                Ok(pattern) => {
+                    let path = normalise_path(content, Some(&pattern.path), &at, &mut refusals);
+                    (path, pattern.limitation.map(|limitation| format!("{limitation}.")), pattern.rewrite)
+                }
+                Err(why) => {
+                    let message = format!("{}; requests are not served by this path.", capitalised(why));
+                    refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
+                    (None, None, None)
+                }
+            },
+        };
+        let backends = normalise_backend(
+            &self.key.name.namespace,
+            &content.backend,
+            &at.child("backend"),
+            &mut refusals,
+        );
+        let matches = path.into_iter().map(|path| Match {
+            index: 0,
+            path,
+            method: None,
+            conditions: Conditions::default(),
+        });
+        let limitation = limitation.map(|message| Limitation::new(at.child("path"), message));
+        let content = Rule {
+            limitations: limitation.into_iter().collect(),
+            ..rule(index, matches.collect(), backends, refusals)
+        };
+        self.annotated(content, hostnames, change.as_ref(), &at)
+    }
+
+    /// A rule with the filters of the annotations.
+    fn annotated(
+        &self,
+        content: Rule,
+        hostnames: &Hostnames,
+        change: Option<&PathChange>,
+        at: &FieldPath,
+    ) -> Rule {
+        let annotations = self.annotations;
+        if annotations.is_closed() {
+            let response = Some(Arc::new(DirectResponse::status(UNAVAILABLE)));
+            let filters = Filters { response, ..Filters::default() };
+            return Rule { filters: Some(Arc::new(filters)), backends: Box::default(), ..content };
+        }
+        let mut refusals: Vec<Refusal> = content.refusals.iter().cloned().collect();
+        let backend_protocol = self.backend_protocol(hostnames, &mut refusals);
+        if annotations.filters.is_empty() && annotations.host.is_none() && change.is_none() {
+            return Rule { backend_protocol, refusals: refusals.into(), ..content };
+        }
+        let scope = FilterScope { namespace: &self.key.name.namespace, extensions: None };
+        let mut reader = FilterReader::new(scope, &content.matches, &mut refusals);
+        reader.read(&annotations.filters, &FieldPath::new("metadata").child("annotations"));
+        if let Some(change) = change {
+            reader.rewrite(change, at.child("path"));
+        }
+        let ReadFilters { filters, .. } = reader.finish();
+        let redirects = filters.as_ref().is_some_and(|filters| filters.no_backend().is_some());
+        Rule {
+            backends: if redirects { Box::default() } else { content.backends },
+            filters,
+            host: annotations.host.clone().filter(|_| !redirects),
+            backend_protocol,
+            refusals: refusals.into(),
+            ..content
+        }
+    }
+
+    /// The protocol of the backends of a rule for these hosts.
+    fn backend_protocol(&self, hostnames: &Hostnames, refusals: &mut Vec<Refusal>) -> BackendProtocol {
+        use annotations::BackendProtocol as Annotated;
+        let traffic = match self.annotations.backend_protocol {
+            Annotated::OfService => return BackendProtocol::OfService,
+            Annotated::Grpc => return BackendProtocol::Grpc,
+            Annotated::Https => Traffic::Http,
+            Annotated::Grpcs => Traffic::Grpc,
+        };
+        let of_route = match hostnames {
+            Hostnames::Named(names) => names.first().filter(|name| !name.is_wildcard()),
+            Hostnames::Any => None,
+        };
+        if let Some(name) = self.annotations.host.as_ref().or(of_route) {
+            return BackendProtocol::Tls { traffic, name: name.clone() };
+        }
+        refusals.push(Refusal::new(
+            FieldPath::new("metadata").child("annotations"),
+            Reason::UnsupportedValue,
+            "PingSIX verifies the Host of a request over TLS, so a rule with backend-protocol HTTPS or GRPCS needs a host \
+             without a wildcard, or upstream-vhost.",
+        ));
+        BackendProtocol::OfService
     }
 
     fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {
@@ -152,35 +269,23 @@ impl Reader {
     }
 }
 
-/// An entry of `http.paths` of an Ingress of `namespace`.
-fn normalise_path_rule(
-    namespace: &Arc<str>,
-    (entry, index): (usize, usize),
-    content: &api::HTTPIngressPath,
-) -> Rule {
-    let at = field::ingress_path(entry, index);
-    let mut refusals = Vec::new();
-    let path = normalise_path(content, &at, &mut refusals);
-    // A refused path has its message already.
-    let limitation = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
-        let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
-        let how = match path.kind {
-            PathKind::Exact => "it is matched literally",
-            PathKind::Prefix => "it is matched literally, as a prefix",
-        };
-        Some(Limitation::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
-    });
-    let backends = normalise_backend(namespace, &content.backend, &at.child("backend"), &mut refusals);
-    let matches = path.into_iter().map(|path| Match {
-        index: 0,
-        path,
-        method: None,
-        conditions: Conditions::default(),
-    });
-    Rule {
-        limitations: limitation.into_iter().collect(),
-        ..rule(index, matches.collect(), backends, refusals)
-    }
+/// The status of the paths of an Ingress that an annotation closes.
+const UNAVAILABLE: u16 = 503;
+
+/// The limitation of a path that other controllers would read as a pattern.
+fn no_pattern(content: &api::HTTPIngressPath, path: &Path) -> Option<String> {
+    let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
+    let how = match path.kind {
+        PathKind::Exact => "it is matched literally",
+        PathKind::Prefix => "it is matched literally, as a prefix",
+    };
+    Some(format!("Path \"{text}\" is no pattern here: {how}."))
+}
+
+/// A clause as the beginning of a sentence.
+fn capitalised(clause: &str) -> String {
+    let (first, rest) = clause.split_at_checked(1).unwrap_or((clause, ""));
+    format!("{}{rest}", first.to_ascii_uppercase())
 }
 
 /// Whether the author of a path may have meant a pattern: `*` or `:name` as an element, or the patterns of other
@@ -202,6 +307,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
+        backend_protocol: BackendProtocol::default(),
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),
@@ -219,9 +325,10 @@ fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
     }
 }
 
-/// Reads path and type. `None` means an inexpressible match, which is refused.
+/// Reads a path and its type. `None` means an inexpressible match, which is refused.
 fn normalise_path(
     content: &api::HTTPIngressPath,
+    path: Option<&str>,
     at: &FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Path> {
@@ -238,7 +345,7 @@ fn normalise_path(
             return None;
         }
     };
-    let text = content.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
+    let text = path.filter(|path| !path.is_empty()).unwrap_or("/");
     let (path, flaw) = Path::parse(kind, text);
     if let Some(flaw) = flaw {
         let message = flaw.message(text, "cannot be matched; it is no pattern");

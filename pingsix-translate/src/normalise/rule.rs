@@ -136,6 +136,8 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
+    /// The protocol of the backends, where an annotation of an Ingress sets it.
+    pub(crate) backend_protocol: BackendProtocol,
     /// The limitations of the served parts.
     pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
@@ -149,6 +151,18 @@ impl Rule {
     pub(crate) fn is_honoured(&self) -> bool {
         self.refusals.is_empty() && self.unresolved.is_empty()
     }
+}
+
+/// The protocol of the backends of a rule.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum BackendProtocol {
+    /// The one of the Service's port.
+    #[default]
+    OfService,
+    /// gRPC in plaintext.
+    Grpc,
+    /// TLS, with the name to send and to verify.
+    Tls { traffic: Traffic, name: Hostname },
 }
 
 /// One match of a rule: all parts must hold.

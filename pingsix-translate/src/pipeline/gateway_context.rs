@@ -11,7 +11,7 @@ use crate::lower::{Attachments, Plane, RouteInput, StreamListeners, planes};
 use crate::model::{Kind, Layout, Limitation, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::normalise::Route;
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{Payload, Policies};
+use crate::policy::{AnnotationPolicies, Payload, Policies};
 use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
@@ -72,7 +72,7 @@ impl GatewayContext {
         for listener in &listeners.all {
             problems.extend(listener.limitations.iter().map(|limitation| limitation.of(&listener.owner)));
         }
-        let policies = Policies::new(&snapshot.policies, references);
+        let policies = Policies::new(&snapshot.policies, &AnnotationPolicies::new(), references);
         let infrastructure = match (&parameters, &refused) {
             (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
                 &gateway,

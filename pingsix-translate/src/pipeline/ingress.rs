@@ -16,7 +16,7 @@ mod tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::annotations::warn_of_annotations;
+use self::annotations::{read_annotations, warn_of_annotations};
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
 use self::hosts::{FormerOldest, Hosts};
@@ -30,9 +30,10 @@ use super::infrastructure;
 use super::owner::{Owner, OwnerDiff, OwnerUpdate, RouteResults, change_certificates};
 use super::route_slab::Source;
 use super::shared::Interners;
+use crate::annotations::IngressAnnotations;
 use crate::attach::Listener;
 use crate::backends::{Backends, ResolvedRule};
-use crate::crd::HostOwnership;
+use crate::crd::{AnnotationDialect, HostOwnership};
 use crate::infrastructure::{INGRESS_PORTS, Infrastructure};
 use crate::lower::{
     Attachments, FullTranslationNeeded, LoweredPlane, Plane, RouteInput, ServedCertificate, StreamListeners,
@@ -44,7 +45,7 @@ use crate::model::{
 };
 use crate::normalise::{Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::{Payload, Policies};
+use crate::policy::Policies;
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -87,6 +88,8 @@ struct ClassContext {
     is_served: bool,
     parameters: Parameters,
     ownership: HostOwnership,
+    /// The annotations of other controllers that change Ingresses.
+    dialects: Vec<AnnotationDialect>,
     settings: PlaneSettings,
     infrastructure: Option<Arc<Infrastructure>>,
     problems: Vec<Problem>,
@@ -124,6 +127,7 @@ impl ClassContext {
         let parameters = parameters::of_ingress_class(class, proxies, options);
         let parameters = parameters.ok().filter(|_| is_served).unwrap_or_default();
         let key = Arc::new(key_of(Kind::IngressClass, &class.metadata));
+        let settings = parameters::ingress_settings(class, proxies);
         let infrastructure = match &parameters {
             Parameters::Managed(managed) => {
                 Some(Arc::new(infrastructure::of_ingress_class(&key, class, managed)))
@@ -138,7 +142,8 @@ impl ClassContext {
             layout: parameters.layout(options),
             is_served,
             parameters,
-            ownership: parameters::host_ownership(class, proxies),
+            ownership: settings.host_ownership,
+            dialects: settings.annotations,
             settings: PlaneSettings::of_ingress_class(class, proxies, options),
             infrastructure,
             problems,
@@ -151,6 +156,7 @@ impl ClassContext {
             && self.layout == other.layout
             && self.is_served == other.is_served
             && self.ownership == other.ownership
+            && self.dialects == other.dialects
             && self.settings == other.settings
     }
 
@@ -174,6 +180,8 @@ impl Owner for IngressClassOwner {
         let with_tls = served().filter(|(_, ingress)| !tls_of(ingress).is_empty());
         let with_tls: BTreeSet<IngressByAge> =
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
+        let annotated = served().map(|(name, ingress)| (ingress_key(name), &**ingress));
+        let policies = ClassPolicies::new(snapshot, &context.dialects, annotated, references);
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -192,7 +200,7 @@ impl Owner for IngressClassOwner {
             ingresses,
             shadowed: BTreeMap::new(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
-            policies: ClassPolicies::new(snapshot, references),
+            policies,
         }
     }
 
@@ -243,7 +251,7 @@ impl Owner for IngressClassOwner {
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
         let policies = self.policies();
-        let of_route = policies.for_route(Payload::Requests(None));
+        let of_route = policies.for_ingress(&route.key);
         let rules = if let Part::HostFallback(_) = route.part {
             Box::from([fallbacks::not_found()])
         } else {
@@ -303,10 +311,16 @@ impl Owner for IngressClassOwner {
         if differences.len() > limit {
             return Err(FullTranslationNeeded);
         }
+        let annotated =
+            differences.iter().map(|ObjectDiff { name, now, .. }| (ingress_key(name), now.as_deref()));
+        self.policies.replace_annotations(&self.context.dialects, annotated);
         let ChangedPolicies { contents, targets } = self.policies.update(snapshot, diff, references);
         to_attach.extend(targets.iter().flat_map(|target| slab.of_target(target)));
         let quarantine = &snapshot.referents.quarantine;
         let mut read: BTreeSet<ObjectName> = BTreeSet::new();
+        // A policy that annotations stand for closes the Ingress, if PingSIX cannot honour it.
+        let annotated = targets.iter().filter(|target| self.policies.annotations.contains_key(*target));
+        read.extend(annotated.map(|target| target.name.clone()));
         let mut former = FormerOldest::new();
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
@@ -393,8 +407,10 @@ impl IngressClassOwner {
     fn read(&mut self, key: &Arc<ObjectKey>, ingress: &Ingress, quarantine: &Quarantine) -> Vec<Route> {
         let mut problems = Vec::new();
         self.hosts.report(key, ingress, &mut problems);
-        problems.extend(warn_of_annotations(key, ingress));
-        let mut routes = normalise_ingress(key, ingress, &mut problems);
+        problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
+        let annotations = annotations_of(&self.context.dialects, &self.policies, key, ingress);
+        problems.extend(annotations.problems(key));
+        let mut routes = normalise_ingress(key, ingress, &annotations, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
         if problems.is_empty() {
             self.ingress_problems.remove(&key.name);
@@ -407,7 +423,9 @@ impl IngressClassOwner {
     /// The fallback routes that may have changed.
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
         self.fallbacks.take(|key| {
-            let routes = normalise_ingress(key, snapshot.ingresses.get(&key.name)?, &mut Vec::new());
+            let ingress = snapshot.ingresses.get(&key.name)?;
+            let annotations = annotations_of(&self.context.dialects, &self.policies, key, ingress);
+            let routes = normalise_ingress(key, ingress, &annotations, &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })
@@ -445,6 +463,20 @@ impl IngressClassOwner {
         self.with_tls.extend(new.map(|(key, _)| key));
         true
     }
+}
+
+/// The annotations of an Ingress, with the faults of the policies that they stand for.
+fn annotations_of(
+    dialects: &[AnnotationDialect],
+    policies: &ClassPolicies,
+    key: &ObjectKey,
+    ingress: &Ingress,
+) -> IngressAnnotations {
+    let mut annotations = read_annotations(dialects, ingress);
+    for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
+        annotations.add_flaw(protects, flaw);
+    }
+    annotations
 }
 
 fn ingress_key(name: &ObjectName) -> Arc<ObjectKey> {

@@ -73,7 +73,16 @@ pub(crate) struct PolicyTarget {
     pub(crate) section: Option<String>,
 }
 
+/// The section of an Ingress for the policies that its annotations stand for. An Ingress has no other sections.
+const ANNOTATIONS: &str = "metadata.annotations";
+
 impl PolicyTarget {
+    /// The target of the policies that the annotations of an Ingress stand for. It is wider than the Ingress, so that a
+    /// field of a policy for the Ingress replaces the same field by an annotation.
+    pub(super) fn annotations(ingress: &ObjectKey) -> Self {
+        Self { object: ingress.clone(), section: Some(ANNOTATIONS.to_owned()) }
+    }
+
     fn read<P: PolicyEffect>(
         namespace: &Arc<str>,
         target: TargetRef<'_>,
@@ -146,11 +155,25 @@ impl<P: PolicyEffect> AttachedPolicy<P> {
         }
     }
 
+    /// Reads the policy that the annotations of an Ingress stand for.
+    fn read_annotations(ingress: &Arc<ObjectKey>, object: &P::Object, references: &References<'_>) -> Self {
+        let target = PolicyTarget::annotations(ingress);
+        Self { targets: vec![Ok(target)], key: ingress.clone(), ..Self::read(object, references) }
+    }
+
+    /// Whether the annotations of an Ingress stand for the policy, so that no object has a status for it.
+    pub(crate) fn is_of_annotations(&self) -> bool {
+        self.key.kind == Kind::Ingress
+    }
+
     /// The reasons why PingSIX cannot honour the policy or some of its fields.
     pub(crate) fn flaws(&self) -> impl Iterator<Item = &Refusal> {
         self.spec.effect.as_ref().err().into_iter().flatten().chain(&self.spec.unapplied)
     }
 }
+
+/// The policies that the annotations of Ingresses stand for.
+pub(crate) type AnnotationPolicies = BTreeMap<Arc<ObjectKey>, Vec<AnyPolicy>>;
 
 /// All policies of one kind in a snapshot.
 #[derive(Debug)]
@@ -159,22 +182,31 @@ pub(crate) struct AttachedPolicies<P> {
     list: Vec<AttachedPolicy<P>>,
     /// By target: index of the policy that takes precedence, even if PingSIX cannot honour that policy.
     winners: BTreeMap<PolicyTarget, usize>,
-    /// By name: index of the policy.
-    by_name: BTreeMap<ObjectName, usize>,
+    /// Index of the policy.
+    by_key: BTreeMap<Arc<ObjectKey>, usize>,
 }
 
 impl<P> Default for AttachedPolicies<P> {
     fn default() -> Self {
-        Self { list: Vec::new(), winners: BTreeMap::new(), by_name: BTreeMap::new() }
+        Self { list: Vec::new(), winners: BTreeMap::new(), by_key: BTreeMap::new() }
     }
 }
 
 impl<P: PolicyEffect> AttachedPolicies<P> {
-    /// Those of the kind among policies of any kind.
-    pub(crate) fn new(policies: &SharedMap<ObjectKey, AnyPolicy>, references: &References<'_>) -> Self {
+    /// Those of the kind among policies of any kind, and among those that annotations of Ingresses stand for.
+    pub(crate) fn new(
+        policies: &SharedMap<ObjectKey, AnyPolicy>,
+        annotations: &AnnotationPolicies,
+        references: &References<'_>,
+    ) -> Self {
         let objects = policies.values().filter_map(P::Object::of);
         let mut list: Vec<AttachedPolicy<P>> =
             objects.map(|object| AttachedPolicy::read(&**object, references)).collect();
+        let of_annotations = annotations.iter().flat_map(|(ingress, policies)| {
+            let of_kind = policies.iter().filter_map(P::Object::of);
+            of_kind.map(|object| AttachedPolicy::read_annotations(ingress, &**object, references))
+        });
+        list.extend(of_annotations);
         list.sort_by(|left, right| compare_age((left.age, &left.key), (right.age, &right.key)));
         let mut winners = BTreeMap::new();
         for (index, policy) in list.iter().enumerate() {
@@ -182,9 +214,8 @@ impl<P: PolicyEffect> AttachedPolicies<P> {
                 winners.entry(target.clone()).or_insert(index);
             }
         }
-        let by_name =
-            list.iter().enumerate().map(|(index, policy)| (policy.key.name.clone(), index)).collect();
-        Self { list, winners, by_name }
+        let by_key = list.iter().enumerate().map(|(index, policy)| (policy.key.clone(), index)).collect();
+        Self { list, winners, by_key }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -239,8 +270,16 @@ impl<P: PolicyEffect> AttachedPolicies<P> {
 
     /// The policy with a key.
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&AttachedPolicy<P>> {
-        let index = self.by_name.get(&key.name).filter(|_| key.kind == P::Object::KIND)?;
+        let index = self.by_key.get(key)?;
         self.list.get(*index)
+    }
+
+    /// The flaws of the policy at a target, each with whether the policy fails closed.
+    pub(super) fn flaws_at(&self, target: &PolicyTarget) -> Vec<(bool, String)> {
+        let policy = self.winner(target).into_iter();
+        policy
+            .flat_map(|policy| policy.flaws().map(|flaw| (policy.spec.protects, flaw.message.clone())))
+            .collect()
     }
 
     /// The policy that counts at a target.

@@ -49,6 +49,8 @@ impl<'a> Payload<'a> {
 pub(crate) struct RoutePolicies<'a> {
     pub(super) policies: &'a Policies,
     pub(super) payload: Payload<'a>,
+    /// The settings of connections by the annotations of an Ingress.
+    pub(super) annotations: Option<&'a Arc<TrafficSettings>>,
 }
 
 /// The requirement of a BackendTLSPolicy for connections to a Service port.
@@ -75,6 +77,11 @@ impl<'a> RoutePolicies<'a> {
             other @ (Payload::Plaintext | Payload::Opaque) => other,
         };
         Self { payload, ..self }
+    }
+
+    /// The settings of connections by the annotations of an Ingress. A policy for the Service replaces each of them.
+    pub(crate) fn settings_of_annotations(self) -> Option<&'a Arc<TrafficSettings>> {
+        self.annotations
     }
 
     /// The requirement of the BackendTLSPolicy that counts for a port of a Service, if there is such a policy.

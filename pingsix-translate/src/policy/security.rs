@@ -4,8 +4,6 @@ mod authentication;
 
 use std::net::IpAddr;
 
-use gateway_api::experimental::httproutes as api;
-
 use self::authentication::Authentication;
 use super::attached::{PolicyEffect, PolicySpec, UnsupportedTraffic};
 use super::inherited::{
@@ -195,16 +193,7 @@ impl<'r> Reader<'r> {
     }
 
     fn cors(&mut self, cors: &crd::Cors, at: &FieldPath) -> CorsPlugin {
-        let listed = |names: &[String]| Some(names.to_vec()).filter(|names| !names.is_empty());
-        let filter = api::HttpRouteRulesFiltersCors {
-            allow_credentials: Some(cors.allow_credentials),
-            allow_headers: listed(&cors.allow_headers),
-            allow_methods: listed(&cors.allow_methods),
-            allow_origins: listed(&cors.allow_origins),
-            expose_headers: listed(&cors.expose_headers),
-            max_age: cors.max_age,
-        };
-        Cors::read(&filter, at, &mut self.flaws).lower()
+        Cors::read(&cors.into(), at, &mut self.flaws).lower()
     }
 
     fn csrf(&mut self, csrf: &crd::Csrf, at: &FieldPath) -> Option<Csrf> {

@@ -72,7 +72,7 @@ impl<'a> From<&'a PolicyTargetReference> for TargetRef<'a> {
 macro_rules! policies {
     ($($kind:ident)+) => {
         /// A policy of any kind.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq)]
         pub enum AnyPolicy {
             $(#[doc = concat!("A `", stringify!($kind), "`.")] $kind(Arc<$kind>),)+
         }

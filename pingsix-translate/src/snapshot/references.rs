@@ -24,10 +24,19 @@ pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Objec
         .collect()
 }
 
-/// The Secrets that `spec.tls` of an Ingress names, existing or not.
+/// The annotation of ingress-nginx with the Secret of basic authentication.
+const AUTH_SECRET: &str = "nginx.ingress.kubernetes.io/auth-secret";
+
+/// The Secrets that `spec.tls` of an Ingress and its annotations name, existing or not.
 pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
     let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
-    tls.filter_map(|tls| tls.secret_name.as_deref().filter(|name| !name.is_empty()))
+    let of_tls = tls.filter_map(|tls| tls.secret_name.as_deref());
+    let annotations = ingress.metadata.annotations.as_ref();
+    let of_annotations =
+        annotations.and_then(|annotations| annotations.get(AUTH_SECRET)).map(|name| name.trim());
+    of_tls
+        .chain(of_annotations.filter(|name| !name.contains('/')))
+        .filter(|name| !name.is_empty())
         .map(|name| ObjectName::new(namespace.clone(), name))
         .collect()
 }

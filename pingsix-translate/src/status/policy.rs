@@ -116,7 +116,8 @@ impl Ancestor<'_> {
         verdicts: &mut BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
         problems: &mut Vec<Problem>,
     ) {
-        for policy in policies.iter() {
+        // The problems of policies that annotations stand for are those of the Ingress.
+        for policy in policies.iter().filter(|policy| !policy.is_of_annotations()) {
             if !policy.targets.iter().flatten().any(|target| self.targets.contains(&target.object)) {
                 continue;
             }

@@ -12,6 +12,33 @@ pub struct IngressSettings {
     /// The owner of a host that Ingresses of several namespaces name.
     #[serde(default)]
     pub host_ownership: HostOwnership,
+
+    /// The annotations of other controllers that change Ingresses. Without any, such annotations have no effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    #[garde(length(max = 2))]
+    pub annotations: Vec<AnnotationDialect>,
+}
+
+/// The annotations of another controller.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AnnotationDialect {
+    /// The annotations of ingress-nginx.
+    #[serde(rename = "nginx.ingress.kubernetes.io")]
+    IngressNginx,
+    /// The annotations of the APISIX Ingress controller.
+    #[serde(rename = "k8s.apisix.apache.org")]
+    Apisix,
+}
+
+impl AnnotationDialect {
+    /// The domain of the annotations.
+    pub const fn domain(self) -> &'static str {
+        match self {
+            Self::IngressNginx => "nginx.ingress.kubernetes.io",
+            Self::Apisix => "k8s.apisix.apache.org",
+        }
+    }
 }
 
 /// The owner of a host that Ingresses of several namespaces name.

@@ -24,6 +24,11 @@ impl DirectResponse {
         Ok(Self { status, body })
     }
 
+    /// An answer without a body.
+    pub(crate) const fn status(status: u16) -> Self {
+        Self { status, body: None }
+    }
+
     /// The plugin of PingSIX.
     pub(crate) fn lower(&self) -> FaultInjection {
         let abort = Abort { http_status: self.status, body: self.body.clone(), ..Abort::default() };

@@ -1,8 +1,11 @@
-//! Annotations of an Ingress that only other controllers honour.
+//! Annotations of an Ingress that only other controllers honour, and those that are honoured here.
 
 use std::sync::Arc;
 
+use crate::annotations::{IngressAnnotations, is_read};
+use crate::crd::AnnotationDialect;
 use crate::model::{FieldPath, ObjectKey, Problem, Reason, Severity};
+use crate::normalise::Cors;
 use crate::snapshot::Ingress;
 
 /// Domains of other controllers, besides `ingress.kubernetes.io`. Their annotations change the meaning of an Ingress.
@@ -20,11 +23,31 @@ const DOMAINS: [&str; 10] = [
     "traefik.io",
 ];
 
+/// The annotations of an Ingress in these dialects.
+pub(super) fn read_annotations(dialects: &[AnnotationDialect], ingress: &Ingress) -> IngressAnnotations {
+    let mut annotations = IngressAnnotations::read(ingress.metadata.annotations.as_ref(), dialects);
+    // Permissions for scripts tune an Ingress, so they close nothing.
+    if let Some(cors) = &annotations.security.cors {
+        let mut refusals = Vec::new();
+        let _ = Cors::read(&cors.into(), &FieldPath::new("cors"), &mut refusals);
+        if let Some(refusal) = refusals.first() {
+            annotations.security.cors = None;
+            annotations.add_flaw(false, format!("CORS: {}", refusal.message));
+        }
+    }
+    annotations
+}
+
 /// One warning with all annotations of other controllers. Without their effect, an Ingress may admit clients that its
 /// author wants to reject.
-pub(super) fn warn_of_annotations(key: &Arc<ObjectKey>, ingress: &Ingress) -> Option<Problem> {
+pub(super) fn warn_of_annotations(
+    key: &Arc<ObjectKey>,
+    ingress: &Ingress,
+    dialects: &[AnnotationDialect],
+) -> Option<Problem> {
     let annotations = ingress.metadata.annotations.as_ref()?;
-    let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(|name| is_foreign(name)).collect();
+    let is_ignored = |name: &&str| is_foreign(name) && !is_read(name, dialects);
+    let ignored: Vec<&str> = annotations.keys().map(String::as_str).filter(is_ignored).collect();
     let verbs = if ignored.len() == 1 { "is not supported and has" } else { "are not supported and have" };
     (!ignored.is_empty()).then(|| Problem {
         object: key.clone(),

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::annotations::read_annotations;
+use crate::crd::AnnotationDialect;
 use crate::model::ObjectKey;
 use crate::pipeline::diff::{LastObjects, ReferentsDiff};
-use crate::policy::Policies;
+use crate::policy::{AnnotationPolicies, Policies};
 use crate::references::References;
-use crate::snapshot::{AnyPolicy, IngressSnapshot};
+use crate::snapshot::{AnyPolicy, Ingress, IngressSnapshot};
 use crate::status::JudgedPolicies;
 
 /// The policies of Ingresses and their backends.
@@ -15,6 +17,9 @@ use crate::status::JudgedPolicies;
 pub(super) struct ClassPolicies {
     last: LastObjects<AnyPolicy, ObjectKey>,
     pub(super) policies: Policies,
+    /// The policies that the annotations of Ingresses stand for.
+    pub(super) annotations: AnnotationPolicies,
+    has_other_annotations: bool,
     pub(super) judged: JudgedPolicies,
 }
 
@@ -28,11 +33,46 @@ pub(super) struct ChangedPolicies {
 }
 
 impl ClassPolicies {
-    pub(super) fn new(snapshot: &IngressSnapshot, references: &References<'_>) -> Self {
+    pub(super) fn new<'i>(
+        snapshot: &IngressSnapshot,
+        dialects: &[AnnotationDialect],
+        ingresses: impl Iterator<Item = (Arc<ObjectKey>, &'i Ingress)>,
+        references: &References<'_>,
+    ) -> Self {
+        let annotated = ingresses.filter_map(|(key, ingress)| {
+            let policies = read_annotations(dialects, ingress).policies(&key.name);
+            (!policies.is_empty()).then_some((key, policies))
+        });
+        let annotations: AnnotationPolicies = annotated.collect();
         Self {
             last: LastObjects::new(&snapshot.policies),
-            policies: Policies::new(&snapshot.policies, references),
+            policies: Policies::new(&snapshot.policies, &annotations, references),
+            annotations,
+            has_other_annotations: false,
             judged: JudgedPolicies::default(),
+        }
+    }
+
+    /// Takes in how the annotations of changed Ingresses are now; `None` is an Ingress that is gone.
+    pub(super) fn replace_annotations<'i>(
+        &mut self,
+        dialects: &[AnnotationDialect],
+        ingresses: impl Iterator<Item = (Arc<ObjectKey>, Option<&'i Ingress>)>,
+    ) {
+        if dialects.is_empty() {
+            return;
+        }
+        for (key, ingress) in ingresses {
+            let now = ingress.map(|ingress| read_annotations(dialects, ingress).policies(&key.name));
+            let now = now.filter(|now| !now.is_empty());
+            if self.annotations.get(&key) == now.as_ref() {
+                continue;
+            }
+            self.has_other_annotations = true;
+            match now {
+                Some(now) => self.annotations.insert(key, now),
+                None => self.annotations.remove(&key),
+            };
         }
     }
 
@@ -43,17 +83,20 @@ impl ClassPolicies {
         diff: &ReferentsDiff,
         references: &References<'_>,
     ) -> ChangedPolicies {
-        let Self { last, policies, judged: _ } = self;
+        let Self { last, policies, annotations, has_other_annotations, judged: _ } = self;
+        let has_other_annotations = std::mem::take(has_other_annotations);
         let differ = !last.update(&snapshot.policies).is_empty()
+            || has_other_annotations
             || diff.quarantined.iter().any(|key| key.kind.is_policy());
         let may_refer_otherwise =
             diff.of_config_maps || !diff.secrets.is_empty() || !diff.reference_grants.is_empty();
-        let refer = || snapshot.policies.values().any(|policy| !policy.references().is_empty());
+        let all = || snapshot.policies.values().chain(annotations.values().flatten());
+        let refer = || all().any(|policy| !policy.references().is_empty());
         let may_differ = differ || (may_refer_otherwise && refer());
         if !may_differ {
             return ChangedPolicies::default();
         }
-        let before = std::mem::replace(policies, Policies::new(&snapshot.policies, references));
+        let before = std::mem::replace(policies, Policies::new(&snapshot.policies, annotations, references));
         ChangedPolicies {
             contents: policies.changed_contents(&before),
             targets: policies.changed(&before).into_iter().cloned().collect(),

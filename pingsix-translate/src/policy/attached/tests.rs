@@ -47,7 +47,11 @@ fn attached(policies: &[(&str, &str, [&str; 3])]) -> AttachedPolicies<Inherited>
         }));
         (ObjectKey::new(Kind::TrafficPolicy, "infra", name), AnyPolicy::from(policy))
     });
-    AttachedPolicies::new(&objects.collect(), &References::new(&Referents::default()))
+    AttachedPolicies::new(
+        &objects.collect(),
+        &AnnotationPolicies::new(),
+        &References::new(&Referents::default()),
+    )
 }
 
 fn effect(policies: &AttachedPolicies<Inherited>, kind: Kind, section: Option<&str>) -> Option<String> {

@@ -22,6 +22,24 @@ pub(crate) struct TrafficSettings {
     pub(crate) certificate: Option<ClientCertificate>,
 }
 
+impl TrafficSettings {
+    /// These settings, and others where these have none.
+    pub(crate) fn or(&self, others: &Self) -> Self {
+        let Self { balancing, check, connect, send, read, retries, retry_timeout, certificate } =
+            self.clone();
+        Self {
+            balancing: balancing.or_else(|| others.balancing.clone()),
+            check: check.or_else(|| others.check.clone()),
+            connect: connect.or(others.connect),
+            send: send.or(others.send),
+            read: read.or(others.read),
+            retries: retries.or(others.retries),
+            retry_timeout: retry_timeout.or(others.retry_timeout),
+            certificate: certificate.or_else(|| others.certificate.clone()),
+        }
+    }
+}
+
 /// The choice of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Balancing {

@@ -1,0 +1,253 @@
+//! Annotations of other controllers that change an Ingress.
+//!
+//! Each file below has one concern: the rows of its annotations in the table, and a reader that turns their values into
+//! typed settings. The settings are filters and the specs of policies, as an author of Gateway API would write them, so
+//! one reading serves Ingresses that keep their annotations and those that are migrated. A value never reaches PingSIX as
+//! text: it is parsed, or refused.
+//!
+//! An annotation that protects an Ingress and cannot be honoured closes all of its paths ([`IngressAnnotations::is_closed`]).
+//! An annotation that tunes an Ingress and cannot be honoured has no effect. Both have a problem.
+
+mod access;
+mod authentication;
+mod backend;
+mod cors;
+mod headers;
+mod limits;
+mod observability;
+mod redirect;
+mod rewrite;
+mod session;
+mod timeouts;
+mod values;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gateway_api::experimental::httproutes as api;
+use kube::core::ObjectMeta;
+
+pub(crate) use self::rewrite::PathChange;
+use self::rewrite::Rewriting;
+use self::values::Values;
+use crate::crd::{
+    AnnotationDialect, BackendTrafficPolicySpec, PolicyTargetReference, SecurityPolicySpec, TrafficPolicySpec,
+};
+use crate::model::{FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Severity};
+use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPolicy};
+
+/// An annotation of a dialect.
+#[derive(Debug)]
+pub(crate) struct Annotation {
+    /// The name behind the domain.
+    pub(crate) name: &'static str,
+    pub(crate) purpose: Purpose,
+    pub(crate) support: Support,
+}
+
+/// What an Ingress loses without the annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Requests that its author wants to reject.
+    Protects,
+    /// Anything else.
+    Tunes,
+}
+
+/// How far PingSIX honours an annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Support {
+    /// As the other controller does.
+    Exact,
+    /// With a difference.
+    Limited(&'static str),
+    /// Not at all, except for values that ask for nothing.
+    Impossible { unless: &'static [&'static str], lacks: &'static str },
+    /// There is nothing to honour: no answer depends on it.
+    NoEffect,
+}
+
+/// The annotations of one concern in one dialect.
+struct Concern {
+    annotations: &'static [Annotation],
+    read: fn(&mut Values<'_>, &mut IngressAnnotations),
+}
+
+/// The concerns of ingress-nginx.
+const INGRESS_NGINX: &[Concern] = &[
+    access::NGINX,
+    authentication::NGINX,
+    backend::NGINX,
+    cors::NGINX,
+    headers::NGINX,
+    limits::NGINX,
+    observability::NGINX,
+    redirect::NGINX,
+    rewrite::NGINX,
+    session::NGINX,
+    timeouts::NGINX,
+];
+
+/// The concerns of the APISIX Ingress controller.
+const APISIX: &[Concern] = &[];
+
+const fn concerns(dialect: AnnotationDialect) -> &'static [Concern] {
+    match dialect {
+        AnnotationDialect::IngressNginx => INGRESS_NGINX,
+        AnnotationDialect::Apisix => APISIX,
+    }
+}
+
+/// The annotation with which an Ingress gives up others: their names, separated by commas.
+const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
+
+/// The settings of an Ingress by its annotations.
+#[derive(Debug, Default)]
+pub(crate) struct IngressAnnotations {
+    /// Filters of every path.
+    pub(crate) filters: Vec<api::HttpRouteRulesFilters>,
+    pub(crate) rewriting: Option<Rewriting>,
+    /// The Host for backends.
+    pub(crate) host: Option<Hostname>,
+    pub(crate) backend_protocol: BackendProtocol,
+    pub(crate) security: SecurityPolicySpec,
+    pub(crate) traffic: TrafficPolicySpec,
+    pub(crate) backend_traffic: BackendTrafficPolicySpec,
+    faults: Vec<Fault>,
+}
+
+/// The protocol of backends, where the annotations set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BackendProtocol {
+    /// The one of the Service's port.
+    #[default]
+    OfService,
+    Grpc,
+    Https,
+    Grpcs,
+}
+
+/// An annotation that is not honoured, or with a difference.
+#[derive(Debug)]
+struct Fault {
+    /// `None` if the message names it.
+    annotation: Option<String>,
+    purpose: Purpose,
+    message: String,
+}
+
+impl IngressAnnotations {
+    /// Reads the annotations of an Ingress. Annotations of other dialects than these are left alone.
+    pub(crate) fn read(
+        annotations: Option<&BTreeMap<String, String>>,
+        dialects: &[AnnotationDialect],
+    ) -> Self {
+        let mut read = Self::default();
+        let Some(annotations) = annotations else { return read };
+        for dialect in dialects {
+            let mut values = Values::of(*dialect, annotations);
+            for concern in concerns(*dialect) {
+                (concern.read)(&mut values, &mut read);
+            }
+            read.faults.extend(values.finish());
+        }
+        read
+    }
+
+    /// Adds a flaw of the policies that the annotations stand for.
+    pub(crate) fn add_flaw(&mut self, protects: bool, message: String) {
+        let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
+        self.faults.push(Fault { annotation: None, purpose, message });
+    }
+
+    /// The policies for which the annotations of an Ingress stand, without those that would be empty.
+    pub(crate) fn policies(&self, ingress: &ObjectName) -> Vec<AnyPolicy> {
+        let Self { security, traffic, backend_traffic, .. } = self;
+        let target = PolicyTargetReference {
+            group: Kind::Ingress.group().to_owned(),
+            kind: Kind::Ingress.as_str().to_owned(),
+            name: ingress.name.to_string(),
+            section_name: None,
+        };
+        let metadata = ObjectMeta {
+            name: Some(ingress.name.to_string()),
+            namespace: Some(ingress.namespace.to_string()),
+            ..ObjectMeta::default()
+        };
+        let mut policies = Vec::new();
+        if *security != SecurityPolicySpec::default() {
+            let spec = SecurityPolicySpec { target_refs: vec![target.clone()], ..security.clone() };
+            let policy = SecurityPolicy { metadata: metadata.clone(), spec, status: None };
+            policies.push(AnyPolicy::from(Arc::new(policy)));
+        }
+        if *traffic != TrafficPolicySpec::default() {
+            let spec = TrafficPolicySpec { target_refs: vec![target], ..traffic.clone() };
+            let policy = TrafficPolicy { metadata: metadata.clone(), spec, status: None };
+            policies.push(AnyPolicy::from(Arc::new(policy)));
+        }
+        if *backend_traffic != BackendTrafficPolicySpec::default() {
+            // The settings hold for the backends of the Ingress, and for no other route to the same Services.
+            let policy = BackendTrafficPolicy { metadata, spec: backend_traffic.clone(), status: None };
+            policies.push(AnyPolicy::from(Arc::new(policy)));
+        }
+        policies
+    }
+
+    /// Whether an annotation that protects the Ingress cannot be honoured.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.faults.iter().any(|fault| fault.purpose == Purpose::Protects)
+    }
+
+    /// A problem for each annotation that is not honoured as it is written.
+    pub(crate) fn problems<'p>(&'p self, key: &'p Arc<ObjectKey>) -> impl Iterator<Item = Problem> + 'p {
+        self.faults.iter().map(|Fault { annotation, purpose, message }| {
+            let (severity, closed) = match purpose {
+                Purpose::Protects => (Severity::Error, CLOSED),
+                Purpose::Tunes => (Severity::Warning, ""),
+            };
+            Problem {
+                object: key.clone(),
+                field: FieldPath::new("metadata").child("annotations"),
+                severity,
+                reason: Reason::UnsupportedAnnotation,
+                message: match annotation {
+                    Some(annotation) => format!("{annotation}: {message}{closed}"),
+                    None => format!("{message}{closed}"),
+                },
+            }
+        })
+    }
+}
+
+/// The consequence of an annotation that protects an Ingress and cannot be honoured.
+const CLOSED: &str = " The annotation protects the Ingress, so all of its paths answer 503. Name it in \
+                      pingsix.io/ignored-annotations to serve them without it.";
+
+/// Whether an annotation is read for an Ingress of a class with these dialects.
+pub(crate) fn is_read(annotation: &str, dialects: &[AnnotationDialect]) -> bool {
+    let domain = annotation.split_once('/').map(|(domain, _)| domain);
+    dialects.iter().any(|dialect| Some(dialect.domain()) == domain)
+}
+
+/// An annotation that PingSIX does not honour, unless it has one of some values.
+const fn impossible(
+    name: &'static str,
+    purpose: Purpose,
+    unless: &'static [&'static str],
+    lacks: &'static str,
+) -> Annotation {
+    Annotation { name, purpose, support: Support::Impossible { unless, lacks } }
+}
+
+/// An annotation that protects an Ingress, and that PingSIX honours.
+const fn protects(name: &'static str, support: Support) -> Annotation {
+    Annotation { name, purpose: Purpose::Protects, support }
+}
+
+/// An annotation that tunes an Ingress, and that PingSIX honours.
+const fn tunes(name: &'static str, support: Support) -> Annotation {
+    Annotation { name, purpose: Purpose::Tunes, support }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! The protocol of backends.
+
+use super::{BackendProtocol, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+
+/// ingress-nginx accepts every certificate of a backend, unless proxy-ssl-verify is on.
+const VERIFIED: &str = "PingSIX verifies the certificate of the backend for the Host of the request.";
+
+const NO_OWN_AUTHORITY: &str = "PingSIX trusts the authorities of its system.";
+
+pub(super) const NGINX: Concern = Concern {
+    annotations: &[
+        tunes("backend-protocol", Support::Limited(VERIFIED)),
+        impossible("proxy-http-version", Purpose::Tunes, &["", "1.1"], "PingSIX speaks HTTP/1.1 or HTTP/2."),
+        impossible("proxy-ssl-secret", Purpose::Tunes, &[""], NO_OWN_AUTHORITY),
+        tunes("proxy-ssl-ciphers", Support::NoEffect),
+        impossible(
+            "proxy-ssl-name",
+            Purpose::Tunes,
+            &[""],
+            "PingSIX sends the Host of the request as the server name.",
+        ),
+        tunes("proxy-ssl-protocols", Support::NoEffect),
+        tunes("proxy-ssl-server-name", Support::NoEffect),
+        // PingSIX always verifies.
+        tunes("proxy-ssl-verify", Support::NoEffect),
+        tunes("proxy-ssl-verify-depth", Support::NoEffect),
+        impossible(
+            "service-upstream",
+            Purpose::Tunes,
+            &["", "false"],
+            "PingSIX connects to the endpoints of a Service.",
+        ),
+        impossible(
+            "ssl-passthrough",
+            Purpose::Tunes,
+            &["", "false"],
+            "An Ingress ends TLS; a TLSRoute passes it through.",
+        ),
+    ],
+    read,
+};
+
+fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let Some(text) = values.text("backend-protocol") else { return };
+    let protocol = match text.to_ascii_uppercase().as_str() {
+        "HTTP" => BackendProtocol::OfService,
+        "GRPC" => BackendProtocol::Grpc,
+        "HTTPS" => BackendProtocol::Https,
+        "GRPCS" => BackendProtocol::Grpcs,
+        _ => {
+            values.refuse(
+                "backend-protocol",
+                format!("PingSIX speaks HTTP, HTTPS, GRPC and GRPCS, and \"{text}\" is none of these."),
+            );
+            return;
+        }
+    };
+    if matches!(protocol, BackendProtocol::Https | BackendProtocol::Grpcs) {
+        values.limit("backend-protocol");
+    }
+    read.backend_protocol = protocol;
+}

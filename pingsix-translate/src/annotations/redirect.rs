@@ -1,0 +1,78 @@
+//! Redirects.
+
+use gateway_api::experimental::httproutes as api;
+use http::Uri;
+
+use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+
+/// ingress-nginx sends clients to the URL as it is written.
+const KEPT_QUERY: &str = "The query of a request is kept.";
+
+pub(super) const NGINX: Concern = Concern {
+    annotations: &[
+        tunes("permanent-redirect", Support::Limited(KEPT_QUERY)),
+        tunes("permanent-redirect-code", Support::Exact),
+        tunes("temporal-redirect", Support::Limited(KEPT_QUERY)),
+        tunes("temporal-redirect-code", Support::Exact),
+        impossible("relative-redirects", Purpose::Tunes, &["", "false"], "PingSIX redirects to whole URLs."),
+        impossible("from-to-www-redirect", Purpose::Tunes, &["", "false"], ONE_INGRESS),
+        tunes("preserve-trailing-slash", Support::NoEffect),
+    ],
+    read,
+};
+
+const ONE_INGRESS: &str = "Write an Ingress for the other host, with permanent-redirect.";
+
+fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    // ingress-nginx prefers the temporary one.
+    let kinds = [("temporal-redirect", 302), ("permanent-redirect", 301)];
+    let Some((name, default)) = kinds.into_iter().find(|(name, _)| values.text(name).is_some()) else {
+        return;
+    };
+    let status = values.number(&format!("{name}-code"), 300..=308).unwrap_or(default);
+    let Some(url) = values.text(name) else { return };
+    match redirect(url, status) {
+        Ok(redirect) => {
+            values.limit(name);
+            read.filters.push(redirect);
+        }
+        Err(why) => values.refuse(name, format!("\"{url}\" cannot be the target: {why}.")),
+    }
+}
+
+/// The filter that sends all requests to a URL.
+fn redirect(url: &str, status: u32) -> Result<api::HttpRouteRulesFilters, &'static str> {
+    use api::HttpRouteRulesFiltersRequestRedirectScheme as Scheme;
+    if url.contains('$') {
+        return Err("PingSIX has no variables for it");
+    }
+    let uri: Uri = url.parse().map_err(|_| "it is no URL")?;
+    if uri.query().is_some() || url.contains('#') {
+        return Err("it has more than a path");
+    }
+    let scheme = match uri.scheme_str() {
+        Some("http") => Some(Scheme::Http),
+        Some("https") => Some(Scheme::Https),
+        None if url.starts_with('/') => None,
+        Some(_) | None => return Err("it needs the scheme http or https"),
+    };
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("it has a user");
+    }
+    let path = if uri.path().is_empty() { "/" } else { uri.path() };
+    Ok(api::HttpRouteRulesFilters {
+        r#type: api::HttpRouteRulesFiltersType::RequestRedirect,
+        request_redirect: Some(api::HttpRouteRulesFiltersRequestRedirect {
+            scheme,
+            hostname: uri.host().map(str::to_owned),
+            port: uri.port_u16().map(i32::from),
+            path: Some(api::HttpRouteRulesFiltersRequestRedirectPath {
+                r#type: api::HttpRouteRulesFiltersRequestRedirectPathType::ReplaceFullPath,
+                replace_full_path: Some(path.to_owned()),
+                replace_prefix_match: None,
+            }),
+            status_code: i64::from(status).try_into().ok(),
+        }),
+        ..api::HttpRouteRulesFilters::default()
+    })
+}

@@ -1,0 +1,142 @@
+//! Paths that are regular expressions, and the paths that backends see.
+//!
+//! PingSIX matches paths exactly or as prefixes. Of the regular expressions that people write for ingress-nginx, most are
+//! a prefix with groups for `rewrite-target`. These forms are read, and all others are refused.
+
+use super::{Concern, IngressAnnotations, Support, Values, tunes};
+use crate::crd::{FilterPath, FilterPathType};
+
+const LETTER_CASE: &str = "PingSIX distinguishes upper and lower case in paths.";
+
+pub(super) const NGINX: Concern = Concern {
+    annotations: &[
+        tunes("rewrite-target", Support::Exact),
+        tunes("use-regex", Support::Limited(LETTER_CASE)),
+    ],
+    read,
+};
+
+fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let use_regex = values.flag("use-regex");
+    if use_regex {
+        values.limit("use-regex");
+    }
+    let target = values.text("rewrite-target").map(str::to_owned);
+    if let Some(target) = &target
+        && let Err(why) = check_target(target)
+    {
+        values.refuse("rewrite-target", format!("\"{target}\" cannot be the path of a backend: {why}."));
+        return;
+    }
+    if use_regex || target.is_some() {
+        read.rewriting = Some(Rewriting { target });
+    }
+}
+
+/// Whether a target is a path with references to groups.
+fn check_target(target: &str) -> Result<(), &'static str> {
+    if !target.starts_with('/') {
+        return Err("it has to begin with a slash");
+    }
+    if target.contains(['?', '#']) {
+        return Err("it has more than a path");
+    }
+    let is_reference = |after: &str| after.starts_with(|letter: char| letter.is_ascii_digit());
+    if target.split('$').skip(1).any(|after| !is_reference(after)) {
+        return Err("a dollar sign may only stand before the number of a group");
+    }
+    Ok(())
+}
+
+/// The meaning of the paths of an Ingress: regular expressions, with a new path for backends.
+#[derive(Debug)]
+pub(crate) struct Rewriting {
+    target: Option<String>,
+}
+
+/// A path in the terms of PingSIX.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PathPattern {
+    /// The path without the groups at its end.
+    pub(crate) path: String,
+    /// The difference to the regular expression.
+    pub(crate) limitation: Option<&'static str>,
+    pub(crate) rewrite: Option<PathChange>,
+}
+
+/// The path that a backend sees.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PathChange {
+    Full(String),
+    Regex(FilterPath),
+}
+
+/// The ends of regular expressions that stand for a prefix, with the regular expression for the whole path, the number of
+/// groups, and the difference.
+const ENDS: [(&str, &str, usize, Option<&str>); 8] = [
+    ("(/|$)(.*)", "(/|$)(.*)", 2, None),
+    ("(/.*)?", "(/.*)?", 1, None),
+    ("/?(.*)", "/?(.*)", 1, Some(WHOLE_ELEMENTS)),
+    ("/(.*)", "(?:/(.*))?", 1, Some(WITHOUT_SLASH)),
+    ("/.*", "(?:/.*)?", 0, Some(WITHOUT_SLASH)),
+    ("(.*)", "(.*)", 1, Some(WHOLE_ELEMENTS)),
+    (".*", ".*", 0, Some(WHOLE_ELEMENTS)),
+    ("/?", "/?.*", 0, Some(WHOLE_ELEMENTS)),
+];
+
+const WHOLE_ELEMENTS: &str =
+    "PingSIX matches whole elements of a path, so longer names at this place do not match";
+
+const WITHOUT_SLASH: &str = "PingSIX matches the path without the last slash, too";
+
+impl Rewriting {
+    /// Reads a path. The error says why PingSIX cannot match it.
+    pub(crate) fn read(&self, written: &str) -> Result<PathPattern, &'static str> {
+        let anchored = written.strip_prefix('^').unwrap_or(written);
+        let (stem, end, groups, limitation) = ENDS
+            .into_iter()
+            .find_map(|(end, whole, groups, limitation)| {
+                let stem = anchored.strip_suffix(end)?;
+                is_literal(stem).then_some((stem, whole, groups, limitation))
+            })
+            .or_else(|| is_literal(anchored).then_some((anchored, "(?:/.*)?", 0, None)))
+            .ok_or("the path is a regular expression that stands for no prefix")?;
+        // Without a stem, every path matches.
+        let limitation = limitation.filter(|_| !stem.is_empty());
+        let path = if stem.is_empty() { "/".to_owned() } else { stem.to_owned() };
+        let rewrite = self.target.as_deref().map(|target| change(target, stem, end, groups));
+        Ok(PathPattern { path, limitation, rewrite })
+    }
+}
+
+/// Whether a text has no other meaning as a regular expression. A dot is one in practice.
+fn is_literal(text: &str) -> bool {
+    (text.is_empty() || text.starts_with('/'))
+        && !text.contains(['(', ')', '[', ']', '{', '}', '*', '+', '?', '|', '^', '$', '\\'])
+}
+
+/// The change of a path to a target. nginx replaces a reference to a missing group by nothing.
+fn change(target: &str, stem: &str, end: &str, groups: usize) -> PathChange {
+    let mut substitution = String::with_capacity(target.len());
+    let mut parts = target.split('$');
+    substitution.push_str(parts.next().unwrap_or_default());
+    let mut refers = false;
+    for part in parts {
+        // nginx has groups of one digit.
+        let (digit, rest) = part.split_at_checked(1).unwrap_or((part, ""));
+        if digit.parse().is_ok_and(|group: usize| (1..=groups).contains(&group)) {
+            refers = true;
+            substitution.push('$');
+            substitution.push_str(digit);
+        }
+        substitution.push_str(rest);
+    }
+    if !refers {
+        return PathChange::Full(substitution);
+    }
+    PathChange::Regex(FilterPath {
+        kind: FilterPathType::ReplaceRegexMatch,
+        pattern: format!("^{}{end}$", regex::escape(stem)),
+        substitution,
+    })
+}

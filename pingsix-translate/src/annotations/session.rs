@@ -1,0 +1,85 @@
+//! The choice of an endpoint.
+
+use super::{Annotation, Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use crate::crd::{ConsistentHash, HashSource, LoadBalancer};
+
+/// The reason why cookies of sessions cannot be honoured.
+const NO_SESSIONS: &str =
+    "PingSIX has no sessions; upstream-hash-by with a cookie of the application comes close.";
+
+const fn session(name: &'static str) -> Annotation {
+    tunes(name, Support::NoEffect)
+}
+
+pub(super) const NGINX: Concern = Concern {
+    annotations: &[
+        impossible("affinity", Purpose::Tunes, &[""], NO_SESSIONS),
+        session("affinity-canary-behavior"),
+        session("affinity-mode"),
+        session("session-cookie-change-on-failure"),
+        session("session-cookie-conditional-samesite-none"),
+        session("session-cookie-domain"),
+        session("session-cookie-expires"),
+        session("session-cookie-hash"),
+        session("session-cookie-max-age"),
+        session("session-cookie-name"),
+        session("session-cookie-partitioned"),
+        session("session-cookie-path"),
+        session("session-cookie-samesite"),
+        session("session-cookie-secure"),
+        impossible(
+            "load-balance",
+            Purpose::Tunes,
+            &["", "round_robin"],
+            "PingSIX does not measure endpoints; it takes them in turn.",
+        ),
+        tunes("upstream-hash-by", Support::Exact),
+        impossible(
+            "upstream-hash-by-subset",
+            Purpose::Tunes,
+            &["", "false"],
+            "PingSIX hashes over all endpoints.",
+        ),
+        tunes("upstream-hash-by-subset-size", Support::NoEffect),
+    ],
+    read,
+};
+
+fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let Some(text) = values.text("upstream-hash-by") else { return };
+    let Some(hash) = hash_of(text) else {
+        let message = format!(
+            "\"{text}\" is none of $request_uri, $remote_addr, $http_NAME, $arg_NAME and $cookie_NAME."
+        );
+        values.refuse("upstream-hash-by", message);
+        return;
+    };
+    read.backend_traffic.load_balancer =
+        Some(LoadBalancer { r#type: "ConsistentHash".to_owned(), consistent_hash: Some(hash) });
+}
+
+/// The source of a hash by a variable of nginx.
+fn hash_of(text: &str) -> Option<ConsistentHash> {
+    let plain = |source| Some(ConsistentHash { r#type: source, name: None });
+    let named = |source, name: &str| {
+        let is_name = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        is_name.then(|| ConsistentHash { r#type: source, name: Some(name.to_owned()) })
+    };
+    let variable = text.strip_prefix('$')?;
+    let variable = variable.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(variable);
+    match variable {
+        "request_uri" => plain(HashSource::Uri),
+        "remote_addr" | "binary_remote_addr" => plain(HashSource::SourceIp),
+        _ => {
+            if let Some(name) = variable.strip_prefix("http_") {
+                // nginx writes a header with underscores instead of hyphens.
+                named(HashSource::Header, &name.replace('_', "-"))
+            } else if let Some(name) = variable.strip_prefix("arg_") {
+                named(HashSource::QueryParam, name)
+            } else {
+                named(HashSource::Cookie, variable.strip_prefix("cookie_")?)
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The annotations of ingress-nginx, one by one.
+
+use super::rewrite::PathPattern;
+use super::*;
+
+fn read(annotations: &[(&str, &str)]) -> IngressAnnotations {
+    let named = |(name, value): &(&str, &str)| {
+        let name = if name.contains('/') {
+            (*name).to_owned()
+        } else {
+            format!("nginx.ingress.kubernetes.io/{name}")
+        };
+        (name, (*value).to_owned())
+    };
+    let annotations: BTreeMap<String, String> = annotations.iter().map(named).collect();
+    IngressAnnotations::read(Some(&annotations), &[AnnotationDialect::IngressNginx])
+}
+
+fn messages(read: &IngressAnnotations) -> Vec<String> {
+    let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
+    let brief = |problem: Problem| problem.message.replace(CLOSED, " CLOSED");
+    read.problems(&key).map(brief).collect()
+}
+
+#[test]
+fn every_annotation_is_in_one_concern() {
+    for dialect in [AnnotationDialect::IngressNginx, AnnotationDialect::Apisix] {
+        let names: Vec<&str> =
+            concerns(dialect).iter().flat_map(|concern| concern.annotations).map(|one| one.name).collect();
+        let mut distinct = names.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), names.len(), "{dialect:?}");
+    }
+}
+
+#[test]
+fn annotations_have_an_effect_only_in_a_dialect_of_the_class() {
+    let annotations =
+        BTreeMap::from([("nginx.ingress.kubernetes.io/auth-url".to_owned(), "http://a".to_owned())]);
+    for dialects in [&[][..], &[AnnotationDialect::Apisix]] {
+        let read = IngressAnnotations::read(Some(&annotations), dialects);
+        assert!(!read.is_closed() && messages(&read).is_empty());
+    }
+}
+
+#[test]
+fn what_protects_and_cannot_be_honoured_closes_the_ingress() {
+    let closing = [
+        ("auth-url", "http://auth.example.com"),
+        ("auth-type", "digest"),
+        ("auth-tls-secret", "infra/ca"),
+        ("configuration-snippet", "deny all;"),
+        ("server-snippet", ""),
+        ("enable-modsecurity", "true"),
+        ("satisfy", "any"),
+        ("whitelist-source-range", "10.0.0.0/8\u{0}"),
+    ];
+    for (name, value) in closing {
+        let read = read(&[(name, value)]);
+        assert!(read.is_closed(), "{name}");
+        let [message] = messages(&read).try_into().unwrap();
+        assert!(message.starts_with(&format!("nginx.ingress.kubernetes.io/{name}: ")), "{message}");
+        assert!(message.ends_with(" CLOSED"), "{message}");
+    }
+    for (name, value) in
+        [("enable-modsecurity", "false"), ("satisfy", "all"), ("auth-tls-verify-client", "off")]
+    {
+        assert_eq!(messages(&read(&[(name, value)])), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn an_ingress_may_give_up_annotations_by_name() {
+    for ignored in ["nginx.ingress.kubernetes.io/auth-url", "affinity, auth-url"] {
+        let read = read(&[("auth-url", "http://a"), ("pingsix.io/ignored-annotations", ignored)]);
+        assert!(!read.is_closed() && messages(&read).is_empty(), "{ignored}");
+    }
+    let read = read(&[("auth-url", "http://a"), ("pingsix.io/ignored-annotations", "auth-ur")]);
+    assert!(read.is_closed());
+}
+
+#[test]
+fn what_tunes_and_cannot_be_honoured_is_a_warning() {
+    let read = read(&[
+        ("affinity", "cookie"),
+        ("session-cookie-name", "a"),
+        ("no-such", "x"),
+        ("enable-cors", "yes"),
+    ]);
+    assert!(!read.is_closed());
+    let messages = messages(&read);
+    assert_eq!(
+        messages,
+        [
+            "nginx.ingress.kubernetes.io/affinity: PingSIX has no sessions; upstream-hash-by with a cookie of the \
+             application comes close.",
+            "nginx.ingress.kubernetes.io/no-such: This annotation is unknown and has no effect.",
+            "nginx.ingress.kubernetes.io/enable-cors: \"yes\" is neither true nor false.",
+        ]
+    );
+}
+
+#[test]
+fn addresses_become_the_authorization_of_a_policy() {
+    let authorization = |annotations: &[(&str, &str)]| {
+        let authorization = read(annotations).security.authorization.unwrap();
+        (authorization.allow, authorization.deny)
+    };
+    let allowed = vec!["10.0.0.0/8".to_owned(), "192.0.2.1".to_owned()];
+    let list = "10.0.0.0/8, 192.0.2.1";
+    assert_eq!(authorization(&[("whitelist-source-range", list)]), (allowed.clone(), Vec::new()));
+    assert_eq!(authorization(&[("allowlist-source-range", list)]), (allowed.clone(), Vec::new()));
+    assert_eq!(authorization(&[("denylist-source-range", list)]), (Vec::new(), allowed));
+    assert!(read(&[("allowlist-source-range", list), ("whitelist-source-range", "10.0.0.0/8")]).is_closed());
+}
+
+#[test]
+fn cors_has_the_defaults_of_ingress_nginx() {
+    assert_eq!(read(&[("cors-allow-origin", "https://a.test")]).security.cors, None);
+    let cors = read(&[("enable-cors", "true")]).security.cors.unwrap();
+    assert_eq!(cors.allow_origins, ["*"]);
+    assert_eq!(cors.allow_methods, ["GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"]);
+    assert!(cors.allow_credentials && cors.allow_headers.len() == 9);
+    assert_eq!(cors.max_age, Some(1_728_000));
+    let cors = read(&[
+        ("enable-cors", "true"),
+        ("cors-allow-origin", "https://a.test, https://*.b.test"),
+        ("cors-allow-credentials", "false"),
+        ("cors-max-age", "60"),
+    ]);
+    let cors = cors.security.cors.unwrap();
+    assert_eq!(cors.allow_origins, ["https://a.test", "https://*.b.test"]);
+    assert!(!cors.allow_credentials);
+    assert_eq!(cors.max_age, Some(60));
+}
+
+#[test]
+fn a_limit_answers_503_as_ingress_nginx_does() {
+    let limited = read(&[("limit-rpm", "30")]);
+    let local = limited.traffic.rate_limit.unwrap().local;
+    assert_eq!((local.limit.requests, local.reject_code, local.quota_headers), (30, 503, false));
+    assert_eq!(messages(&read(&[("limit-rpm", "30")])).len(), 1);
+    assert_eq!(read(&[("limit-rps", "0")]).traffic.rate_limit, None);
+    assert_eq!(read(&[("limit-rps", "many")]).traffic.rate_limit, None);
+}
+
+#[test]
+fn timeouts_and_tries_are_those_of_connections() {
+    let read = read(&[
+        ("proxy-connect-timeout", "3"),
+        ("proxy-read-timeout", "120"),
+        ("proxy-next-upstream-tries", "2"),
+    ]);
+    let timeout = read.backend_traffic.timeout.unwrap();
+    assert_eq!(
+        (timeout.connect.as_deref(), timeout.send, timeout.read.as_deref()),
+        (Some("3s"), None, Some("120s"))
+    );
+    assert_eq!(read.backend_traffic.retry.unwrap().num_retries, Some(1));
+}
+
+#[test]
+fn a_hash_is_of_one_variable() {
+    let hash = |text| {
+        let hash = read(&[("upstream-hash-by", text)]).backend_traffic.load_balancer?.consistent_hash?;
+        Some((format!("{:?}", hash.r#type), hash.name.unwrap_or_default()))
+    };
+    let some = |kind: &str, name: &str| Some((kind.to_owned(), name.to_owned()));
+    assert_eq!(hash("$request_uri"), some("Uri", ""));
+    assert_eq!(hash("${remote_addr}"), some("SourceIp", ""));
+    assert_eq!(hash("$http_x_user"), some("Header", "x-user"));
+    assert_eq!(hash("$arg_id"), some("QueryParam", "id"));
+    assert_eq!(hash("$cookie_session"), some("Cookie", "session"));
+    for text in ["$request_uri$host", "request_uri", "$http_", "$cookie_a b", "$uri"] {
+        assert_eq!(hash(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_redirect_has_the_parts_of_its_url() {
+    let redirect = |name, url| {
+        let read = read(&[(name, url)]);
+        let redirect = read.filters.first()?.request_redirect.clone()?;
+        let path = redirect.path?.replace_full_path?;
+        Some((redirect.hostname, redirect.port, path, redirect.status_code))
+    };
+    let host = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        redirect("permanent-redirect", "https://www.example.com/new"),
+        Some((host("www.example.com"), None, "/new".to_owned(), Some(301)))
+    );
+    assert_eq!(
+        redirect("temporal-redirect", "http://example.com:8080"),
+        Some((host("example.com"), Some(8080), "/".to_owned(), Some(302)))
+    );
+    for url in ["https://$host/", "ftp://a.test/", "https://a.test/?b=c", "a.test", "https://u@a.test/"] {
+        assert_eq!(redirect("permanent-redirect", url), None, "{url}");
+    }
+}
+
+#[test]
+fn regular_expressions_that_stand_for_a_prefix_are_read() {
+    let pattern = |target: &str, path: &str| -> Result<(String, String), &'static str> {
+        let read = read(&[("rewrite-target", target)]);
+        let PathPattern { path, rewrite, .. } = read.rewriting.unwrap().read(path)?;
+        let rewrite = match rewrite {
+            None => String::new(),
+            Some(PathChange::Full(path)) => path,
+            Some(PathChange::Regex(path)) => format!("{} {}", path.pattern, path.substitution),
+        };
+        Ok((path, rewrite))
+    };
+    let is = |path: &str, rewrite: &str| Ok((path.to_owned(), rewrite.to_owned()));
+    assert_eq!(pattern("/", "/app"), is("/app", "/"));
+    assert_eq!(pattern("/$2", "/app(/|$)(.*)"), is("/app", "^/app(/|$)(.*)$ /$2"));
+    assert_eq!(pattern("/v1/$1", "/app/(.*)"), is("/app", "^/app(?:/(.*))?$ /v1/$1"));
+    assert_eq!(pattern("/$1", "/app/?(.*)"), is("/app", "^/app/?(.*)$ /$1"));
+    assert_eq!(pattern("/$1", "/(.*)"), is("/", "^(?:/(.*))?$ /$1"));
+    assert_eq!(pattern("/x$3", "/app(/|$)(.*)"), is("/app", "/x"));
+    assert_eq!(pattern("/$1", "/a.b/(.*)"), is("/a.b", "^/a\\.b(?:/(.*))?$ /$1"));
+    for path in ["/(a|b)/(.*)", "/app/[0-9]+", "/app/(.*)/x", "app/(.*)"] {
+        assert!(pattern("/$1", path).is_err(), "{path}");
+    }
+    for target in ["x", "/$host", "/a?b=$1"] {
+        let read = read(&[("rewrite-target", target)]);
+        assert!(read.rewriting.is_none() && !read.is_closed() && messages(&read).len() == 1, "{target}");
+    }
+}

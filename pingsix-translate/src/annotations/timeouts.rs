@@ -1,0 +1,48 @@
+//! Timeouts and retries of connections to backends.
+
+use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use crate::crd::{BackendRetry, BackendTimeout};
+
+/// PingSIX's longest timeout in seconds (`src/config/mod.rs`).
+const MAX_SECONDS: u32 = 86_400;
+
+pub(super) const NGINX: Concern = Concern {
+    annotations: &[
+        tunes("proxy-connect-timeout", Support::Exact),
+        tunes("proxy-read-timeout", Support::Exact),
+        tunes("proxy-send-timeout", Support::Exact),
+        impossible(
+            "proxy-next-upstream",
+            Purpose::Tunes,
+            &["", "error", "error timeout"],
+            "PingSIX tries another endpoint only if a connection fails.",
+        ),
+        tunes("proxy-next-upstream-timeout", Support::Exact),
+        tunes("proxy-next-upstream-tries", Support::Exact),
+    ],
+    read,
+};
+
+fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let mut seconds = |name| values.number(name, 1..=MAX_SECONDS).map(|seconds| format!("{seconds}s"));
+    let timeout = BackendTimeout {
+        connect: seconds("proxy-connect-timeout"),
+        send: seconds("proxy-send-timeout"),
+        read: seconds("proxy-read-timeout"),
+    };
+    // Zero is no limit in time.
+    let retry_timeout = values
+        .number("proxy-next-upstream-timeout", 0..=MAX_SECONDS)
+        .filter(|seconds| *seconds > 0)
+        .map(|seconds| format!("{seconds}s"));
+    // Zero is as many tries as there are endpoints, and the first try is no retry.
+    let tries = values.number("proxy-next-upstream-tries", 0..=17);
+    let num_retries = tries.map(|tries| if tries == 0 { 16 } else { tries - 1 });
+    if timeout != BackendTimeout::default() {
+        read.backend_traffic.timeout = Some(timeout);
+    }
+    if num_retries.is_some() || retry_timeout.is_some() {
+        let status_codes = Vec::new();
+        read.backend_traffic.retry = Some(BackendRetry { num_retries, timeout: retry_timeout, status_codes });
+    }
+}

@@ -1,0 +1,133 @@
+//! The values of the annotations of an Ingress, by type.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Annotation, Fault, IGNORED_ANNOTATIONS, Purpose, Support, concerns};
+use crate::crd::AnnotationDialect;
+
+/// The longest value that is read, in bytes.
+const MAX_VALUE: usize = 16 * 1024;
+
+/// The most entries of a list.
+const MAX_ENTRIES: usize = 256;
+
+/// The annotations of one dialect that an Ingress has, and their faults.
+pub(super) struct Values<'a> {
+    dialect: AnnotationDialect,
+    values: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Values<'a> {
+    /// The annotations of a dialect, without the ones that the Ingress gives up.
+    pub(super) fn of(dialect: AnnotationDialect, annotations: &'a BTreeMap<String, String>) -> Self {
+        let ignored: BTreeSet<&str> = annotations
+            .get(IGNORED_ANNOTATIONS)
+            .into_iter()
+            .flat_map(|names| names.split(','))
+            .map(str::trim)
+            .collect();
+        let mut values = Self { dialect, values: BTreeMap::new(), faults: Vec::new() };
+        for (annotation, value) in annotations {
+            let name = match annotation.split_once('/') {
+                Some((domain, name)) if domain == dialect.domain() => name,
+                Some(_) | None => continue,
+            };
+            if !ignored.contains(annotation.as_str()) && !ignored.contains(name) {
+                values.add(name, value);
+            }
+        }
+        values
+    }
+
+    fn add(&mut self, name: &str, value: &'a str) {
+        let known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
+        let Some(annotation) = known.into_iter().find(|known| known.name == name) else {
+            let message = "This annotation is unknown and has no effect.";
+            self.faults.push(self.fault(name, Purpose::Tunes, message));
+            return;
+        };
+        let value = value.trim();
+        match annotation.support {
+            Support::NoEffect => {}
+            Support::Impossible { unless, lacks: _ } if unless.contains(&value) => {}
+            Support::Impossible { unless: _, lacks } => self.refuse(annotation.name, lacks),
+            Support::Exact | Support::Limited(_) if value.len() > MAX_VALUE => {
+                self.refuse(annotation.name, format!("The value is longer than {MAX_VALUE} bytes."));
+            }
+            Support::Exact | Support::Limited(_) if value.contains(|letter: char| letter.is_control()) => {
+                self.refuse(annotation.name, "The value contains a control character.");
+            }
+            Support::Exact | Support::Limited(_) => {
+                self.values.insert(annotation.name, (annotation, value));
+            }
+        }
+    }
+
+    fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
+        let annotation = format!("{}/{name}", self.dialect.domain());
+        Fault { annotation: Some(annotation), purpose, message: message.into() }
+    }
+
+    /// Notes that an annotation cannot be honoured.
+    pub(super) fn refuse(&mut self, name: &str, message: impl Into<String>) {
+        let known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
+        let purpose = known.into_iter().find(|known| known.name == name).map(|known| known.purpose);
+        // A name that is missing in the table closes the Ingress, so that a mistake there opens nothing.
+        self.faults.push(self.fault(name, purpose.unwrap_or(Purpose::Protects), message));
+    }
+
+    /// Notes the difference with which an annotation is honoured.
+    pub(super) fn limit(&mut self, name: &str) {
+        if let Some((Annotation { support: Support::Limited(difference), .. }, _)) = self.values.get(name) {
+            self.faults.push(self.fault(name, Purpose::Tunes, *difference));
+        }
+    }
+
+    /// The value of an annotation; `None` if it is missing or empty.
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.values.get(name).map(|(_, value)| *value).filter(|value| !value.is_empty())
+    }
+
+    /// A value of `true` or `false`.
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        match self.text(name) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => {
+                self.refuse(name, format!("\"{other}\" is neither true nor false."));
+                false
+            }
+        }
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn number(&mut self, name: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let text = self.text(name)?;
+        match text.parse() {
+            Ok(number) if bounds.contains(&number) => Some(number),
+            Ok(_) | Err(_) => {
+                let message =
+                    format!("\"{text}\" is no whole number from {} to {}.", bounds.start(), bounds.end());
+                self.refuse(name, message);
+                None
+            }
+        }
+    }
+
+    /// The entries of a list with commas.
+    pub(super) fn list(&mut self, name: &str) -> Option<Vec<&'a str>> {
+        let entries: Vec<&str> =
+            self.text(name)?.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+        if entries.len() > MAX_ENTRIES {
+            self.refuse(name, format!("The list has more than {MAX_ENTRIES} entries."));
+            return None;
+        }
+        Some(entries)
+    }
+
+    /// The annotations that are not honoured as they are written.
+    pub(super) fn finish(self) -> Vec<Fault> {
+        self.faults
+    }
+}
