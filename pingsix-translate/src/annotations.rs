@@ -98,6 +98,9 @@ const fn concerns(dialect: AnnotationDialect) -> &'static [Concern] {
     }
 }
 
+/// The key of the redirect to HTTPS among the sources of fields.
+const SSL_REDIRECT: &str = "ssl-redirect";
+
 /// The annotation with which an Ingress gives up others: their names, separated by commas.
 const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
 
@@ -113,7 +116,21 @@ pub(crate) struct IngressAnnotations {
     pub(crate) security: SecurityPolicySpec,
     pub(crate) traffic: TrafficPolicySpec,
     pub(crate) backend_traffic: BackendTrafficPolicySpec,
+    pub(crate) https: HttpsRedirect,
+    /// The path to which requests for the root are redirected.
+    pub(crate) app_root: Option<String>,
+    /// By field of a policy: the annotation that sets it.
+    sources: BTreeMap<&'static str, String>,
     faults: Vec<Fault>,
+}
+
+/// Whether requests in plaintext are redirected to HTTPS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HttpsRedirect {
+    /// For hosts with a certificate.
+    pub(crate) with_tls: bool,
+    /// For other hosts.
+    pub(crate) without_tls: bool,
 }
 
 /// The protocol of backends, where the annotations set it.
@@ -130,7 +147,7 @@ pub(crate) enum BackendProtocol {
 /// An annotation that is not honoured, or with a difference.
 #[derive(Debug)]
 struct Fault {
-    /// `None` if the message names it.
+    /// `None` if it is not known.
     annotation: Option<String>,
     purpose: Purpose,
     message: String,
@@ -154,10 +171,18 @@ impl IngressAnnotations {
         read
     }
 
-    /// Adds a flaw of the policies that the annotations stand for.
-    pub(crate) fn add_flaw(&mut self, protects: bool, message: String) {
+    /// Adds a flaw of the policies that the annotations stand for. `field` is a field of their specs.
+    pub(crate) fn add_flaw(&mut self, protects: bool, field: &str, message: String) {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
-        self.faults.push(Fault { annotation: None, purpose, message });
+        self.faults.push(Fault { annotation: self.sources.get(field).cloned(), purpose, message });
+    }
+
+    /// Notes that PingSIX cannot redirect to HTTPS.
+    pub(crate) fn lose_https_redirect(&mut self) {
+        self.https = HttpsRedirect::default();
+        let message = "Requests in plaintext are not redirected to HTTPS, because that needs the layout perPort; \
+                       ssl-redirect \"false\" says that none is wanted.";
+        self.add_flaw(false, SSL_REDIRECT, message.to_owned());
     }
 
     /// The policies for which the annotations of an Ingress stand, without those that would be empty.

@@ -32,7 +32,7 @@ use security::SecurityEffect;
 use traffic::TrafficEffect;
 
 use crate::attach::Listener;
-use crate::model::{Kind, ObjectKey, PolicyPlugins};
+use crate::model::{Kind, ObjectKey, PolicyPlugins, Refusal};
 use crate::normalise::{Route, Rule};
 use crate::pingsix::Plugins;
 use crate::references::References;
@@ -181,13 +181,14 @@ impl Policies {
     }
 
     /// The flaws of the policies that the annotations of an Ingress stand for, each with whether it closes the Ingress.
-    pub(crate) fn flaws_of_annotations(&self, ingress: &ObjectKey) -> Vec<(bool, String)> {
+    pub(crate) fn flaws_of_annotations<'s>(
+        &'s self,
+        ingress: &ObjectKey,
+    ) -> impl Iterator<Item = (bool, &'s Refusal)> + use<'s> {
         let target = PolicyTarget::annotations(ingress);
         let Self { backend_tls: _, backend_traffic, security, traffic } = self;
-        let mut flaws = security.flaws_at(&target);
-        flaws.extend(traffic.flaws_at(&target));
-        flaws.extend(backend_traffic.flaws_at(&target));
-        flaws
+        let of_requests = security.flaws_at(&target).chain(traffic.flaws_at(&target));
+        of_requests.chain(backend_traffic.flaws_at(&target))
     }
 }
 

@@ -28,7 +28,14 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         }
         (old, new) => new.or(old),
     };
+    let has_new = values.text("allowlist-source-range").is_some();
     let deny = networks(values, "denylist-source-range");
+    let source = match (&allow, has_new) {
+        (None, _) => "denylist-source-range",
+        (Some(_), true) => "allowlist-source-range",
+        (Some(_), false) => "whitelist-source-range",
+    };
+    read.sources.insert("authorization", values.whole_name(source));
     if allow.is_some() || deny.is_some() {
         let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);
         read.security.authorization = Some(Authorization { allow, deny });

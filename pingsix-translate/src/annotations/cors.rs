@@ -48,6 +48,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let allow_credentials =
         values.text("cors-allow-credentials").is_none() || values.flag("cors-allow-credentials");
     let max_age = values.number("cors-max-age", 1..=i32::MAX.unsigned_abs()).unwrap_or(MAX_AGE);
+    read.sources.insert("cors", values.whole_name("enable-cors"));
     read.security.cors = Some(Cors {
         allow_origins,
         allow_methods,

@@ -3,7 +3,9 @@
 use gateway_api::experimental::httproutes as api;
 use http::Uri;
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, tunes};
+use super::{
+    Concern, HttpsRedirect, IngressAnnotations, Purpose, SSL_REDIRECT, Support, Values, impossible, tunes,
+};
 
 /// ingress-nginx sends clients to the URL as it is written.
 const KEPT_QUERY: &str = "The query of a request is kept.";
@@ -17,6 +19,9 @@ pub(super) const NGINX: Concern = Concern {
         impossible("relative-redirects", Purpose::Tunes, &["", "false"], "PingSIX redirects to whole URLs."),
         impossible("from-to-www-redirect", Purpose::Tunes, &["", "false"], ONE_INGRESS),
         tunes("preserve-trailing-slash", Support::NoEffect),
+        tunes("ssl-redirect", Support::Exact),
+        tunes("force-ssl-redirect", Support::Exact),
+        tunes("app-root", Support::Exact),
     ],
     read,
 };
@@ -24,6 +29,14 @@ pub(super) const NGINX: Concern = Concern {
 const ONE_INGRESS: &str = "Write an Ingress for the other host, with permanent-redirect.";
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    read_https(values, read);
+    if let Some(path) = values.text("app-root") {
+        if path.starts_with('/') && !path.contains(['$', '?', '#']) {
+            read.app_root = Some(path.to_owned());
+        } else {
+            values.refuse("app-root", format!("\"{path}\" is no path."));
+        }
+    }
     // ingress-nginx prefers the temporary one.
     let kinds = [("temporal-redirect", 302), ("permanent-redirect", 301)];
     let Some((name, default)) = kinds.into_iter().find(|(name, _)| values.text(name).is_some()) else {
@@ -38,6 +51,18 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         }
         Err(why) => values.refuse(name, format!("\"{url}\" cannot be the target: {why}.")),
     }
+}
+
+/// ingress-nginx redirects hosts with a certificate by default. An Ingress without any of its annotations stays as it is.
+fn read_https(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if values.is_empty() {
+        return;
+    }
+    let force = values.flag("force-ssl-redirect");
+    let with_tls = values.text("ssl-redirect").is_none() || values.flag("ssl-redirect");
+    read.https = HttpsRedirect { with_tls: with_tls || force, without_tls: force };
+    let source = if force { "force-ssl-redirect" } else { SSL_REDIRECT };
+    read.sources.insert(SSL_REDIRECT, values.whole_name(source));
 }
 
 /// The filter that sends all requests to a URL.

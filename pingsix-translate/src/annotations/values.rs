@@ -65,8 +65,17 @@ impl<'a> Values<'a> {
     }
 
     fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
-        let annotation = format!("{}/{name}", self.dialect.domain());
-        Fault { annotation: Some(annotation), purpose, message: message.into() }
+        Fault { annotation: Some(self.whole_name(name)), purpose, message: message.into() }
+    }
+
+    /// Whether the Ingress has an annotation of the dialect.
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.faults.is_empty()
+    }
+
+    /// The whole name of an annotation.
+    pub(super) fn whole_name(&self, name: &str) -> String {
+        format!("{}/{name}", self.dialect.domain())
     }
 
     /// Notes that an annotation cannot be honoured.

@@ -45,6 +45,7 @@ where
         parent_refs: route.parent_refs.clone(),
         hostnames,
         rules,
+        ingress_port: None,
         refusals: refusals.into(),
         limitations: default_gateways.into_iter().collect(),
     }

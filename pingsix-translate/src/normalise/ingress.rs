@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
-use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters};
+use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
     BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
     Rule, TimeoutsAndRetries,
@@ -14,6 +14,7 @@ use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
 };
+use crate::responder::RedirectStatus;
 use crate::snapshot::Ingress;
 use thin_vec::ThinVec;
 
@@ -43,7 +44,10 @@ pub(crate) fn normalise_ingress(
     let default_backend = ingress.spec.as_ref().and_then(|spec| spec.default_backend.as_ref());
     let mut routes: Vec<Route> = rules
         .enumerate()
-        .filter_map(|(index, rule)| reader.route(index, rule, default_backend, problems))
+        .flat_map(|(index, rule)| match reader.route(index, rule, default_backend, problems) {
+            Some(route) => reader.with_redirects(index, route, is_tls_host(ingress, rule.host.as_deref())),
+            None => Vec::new(),
+        })
         .collect();
     routes.extend(
         default_backend.map(|backend| reader.default_route(Part::DefaultBackend, Hostnames::Any, backend)),
@@ -67,6 +71,7 @@ pub(crate) fn host_fallback(key: &Arc<ObjectKey>, age: Age, entry: usize, host: 
         parent_refs: Arc::default(),
         hostnames: Hostnames::Named(Box::new([host.clone()])),
         rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
+        ingress_port: None,
         refusals: ThinVec::default(),
         limitations: ThinVec::default(),
     }
@@ -121,6 +126,37 @@ impl Reader<'_> {
         };
         route.refusals = refusal.into_iter().collect();
         Some(route)
+    }
+
+    /// A route of an entry of `spec.rules`, with the redirects of the root and of plaintext.
+    fn with_redirects(&self, entry: usize, route: Route, is_tls: bool) -> Vec<Route> {
+        let IngressAnnotations { https, app_root, .. } = self.annotations;
+        let mut routes = vec![route];
+        if self.annotations.is_closed() {
+            return routes;
+        }
+        if let (Some(path), [route]) = (app_root, routes.as_slice()) {
+            let redirect = Redirect::to_path(RedirectStatus::Found, path.clone());
+            let (root, _) = Path::parse(PathKind::Exact, "/");
+            let root = root.into_iter().map(|path| Match { path, ..everything() }).collect();
+            let of_root = redirecting(rule(0, root, Vec::new(), Vec::new()), redirect);
+            routes.insert(0, self.of_rules(Part::IngressHost(entry), route.hostnames.clone(), vec![of_root]));
+        }
+        if https.without_tls || (is_tls && https.with_tls) {
+            let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect);
+            let redirects: Vec<Route> = routes
+                .iter()
+                .map(|route| {
+                    let rules = route.rules.iter().map(|rule| redirecting(rule.clone(), redirect.clone()));
+                    Route { ingress_port: Some(PLAINTEXT), rules: rules.collect(), ..route.clone() }
+                })
+                .collect();
+            for route in &mut routes {
+                route.ingress_port = Some(TLS);
+            }
+            routes.extend(redirects);
+        }
+        routes
     }
 
     /// All requests for these hosts without a matching rule.
@@ -253,6 +289,7 @@ impl Reader<'_> {
             parent_refs: Arc::default(),
             hostnames,
             rules,
+            ingress_port: None,
             refusals: ThinVec::default(),
             limitations: ThinVec::default(),
         }
@@ -267,6 +304,34 @@ impl Reader<'_> {
             message: message.into(),
         }
     }
+}
+
+/// The index of the port for plaintext in [`INGRESS_PORTS`](crate::infrastructure::INGRESS_PORTS).
+pub(crate) const PLAINTEXT: usize = 0;
+
+/// The index of the port for TLS.
+const TLS: usize = 1;
+
+/// A rule that redirects instead of serving.
+fn redirecting(rule: Rule, redirect: Redirect) -> Rule {
+    let filters = Filters { redirect: Some(redirect), ..Filters::default() };
+    Rule {
+        filters: Some(Arc::new(filters)),
+        backends: Box::default(),
+        host: None,
+        backend_protocol: BackendProtocol::OfService,
+        limitations: ThinVec::default(),
+        ..rule
+    }
+}
+
+/// Whether `spec.tls` has an entry for a host.
+fn is_tls_host(ingress: &Ingress, host: Option<&str>) -> bool {
+    let mut tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
+    tls.any(|entry| {
+        let hosts = entry.hosts.as_deref().unwrap_or_default();
+        hosts.is_empty() || host.is_some_and(|host| hosts.iter().any(|other| other == host))
+    })
 }
 
 /// The status of the paths of an Ingress that an annotation closes.

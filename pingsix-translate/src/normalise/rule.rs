@@ -20,6 +20,8 @@ pub(crate) struct Route {
     pub(crate) parent_refs: Arc<[ParentRef]>,
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
+    /// The only port of an Ingress that serves the route, as an index of [`INGRESS_PORTS`](crate::infrastructure::INGRESS_PORTS).
+    pub(crate) ingress_port: Option<usize>,
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.

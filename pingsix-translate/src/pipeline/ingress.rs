@@ -43,9 +43,9 @@ use crate::model::{
     DataPlaneKey, FieldPath, Hostname, Kind, Layout, ObjectKey, ObjectName, Options, Problem, Reason,
     Severity,
 };
-use crate::normalise::{Part, Route, normalise_ingress};
+use crate::normalise::{PLAINTEXT, Part, Route, normalise_ingress};
 use crate::parameters::{self, Parameters, PlaneSettings};
-use crate::policy::Policies;
+use crate::policy::{ListenerChains, Policies};
 use crate::quarantine::refuse_rules;
 use crate::references::References;
 use crate::shared_map::SharedMap;
@@ -74,8 +74,9 @@ pub(super) struct IngressClassOwner {
     ingresses: SharedMap<Arc<ObjectKey>, ()>,
     /// Parts of Ingresses without requests, by data plane.
     shadowed: BTreeMap<DataPlaneKey, ShadowProblems>,
-    /// Every Ingress is served on all ports.
+    /// The attachments to all ports, and to each port alone.
     attachments: Arc<Attachments>,
+    attachments_by_port: [Arc<Attachments>; INGRESS_PORTS.len()],
     policies: ClassPolicies,
 }
 
@@ -200,6 +201,7 @@ impl Owner for IngressClassOwner {
             ingresses,
             shadowed: BTreeMap::new(),
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
+            attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
         }
     }
@@ -255,15 +257,26 @@ impl Owner for IngressClassOwner {
         let rules = if let Part::HostFallback(_) = route.part {
             Box::from([fallbacks::not_found()])
         } else {
+            // A redirect to HTTPS comes before policies, which are for the requests over TLS.
+            let is_redirect = route.ingress_port == Some(PLAINTEXT);
             let rules = route.rules.iter().map(|rule| {
                 let share = |chain| shared.chains.share(chain);
                 let ports = 0..INGRESS_PORTS.len();
-                let chains = policies.chains_of_ingress(&route, rule, ports, share);
+                let chains = if is_redirect {
+                    ListenerChains::default()
+                } else {
+                    policies.chains_of_ingress(&route, rule, ports, share)
+                };
                 ResolvedRule { chains, ..references.resolve_rule(&route, rule, of_route, backends, problems) }
             });
             rules.collect()
         };
-        RouteInput::new(route, rules, self.attachments.clone())
+        let attachments = match route.ingress_port {
+            None => &self.attachments,
+            Some(port) => &self.attachments_by_port[port],
+        };
+        let attachments = attachments.clone();
+        RouteInput::new(route, rules, attachments)
     }
 
     fn judge_policies(
@@ -408,7 +421,7 @@ impl IngressClassOwner {
         let mut problems = Vec::new();
         self.hosts.report(key, ingress, &mut problems);
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
-        let annotations = annotations_of(&self.context.dialects, &self.policies, key, ingress);
+        let annotations = annotations_of(&self.context, &self.policies, key, ingress);
         problems.extend(annotations.problems(key));
         let mut routes = normalise_ingress(key, ingress, &annotations, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
@@ -424,7 +437,7 @@ impl IngressClassOwner {
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
         self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
-            let annotations = annotations_of(&self.context.dialects, &self.policies, key, ingress);
+            let annotations = annotations_of(&self.context, &self.policies, key, ingress);
             let routes = normalise_ingress(key, ingress, &annotations, &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
@@ -467,14 +480,21 @@ impl IngressClassOwner {
 
 /// The annotations of an Ingress, with the faults of the policies that they stand for.
 fn annotations_of(
-    dialects: &[AnnotationDialect],
+    ClassContext { dialects, layout, .. }: &ClassContext,
     policies: &ClassPolicies,
     key: &ObjectKey,
     ingress: &Ingress,
 ) -> IngressAnnotations {
     let mut annotations = read_annotations(dialects, ingress);
     for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
-        annotations.add_flaw(protects, flaw);
+        let field = flaw.at.to_string();
+        let field = field.split(['.', '[']).nth(1).unwrap_or_default();
+        annotations.add_flaw(protects, field, flaw.message.clone());
+    }
+    let redirects =
+        annotations.https.without_tls || (annotations.https.with_tls && !tls_of(ingress).is_empty());
+    if redirects && *layout == Layout::Shared {
+        annotations.lose_https_redirect();
     }
     annotations
 }

@@ -275,11 +275,12 @@ impl<P: PolicyEffect> AttachedPolicies<P> {
     }
 
     /// The flaws of the policy at a target, each with whether the policy fails closed.
-    pub(super) fn flaws_at(&self, target: &PolicyTarget) -> Vec<(bool, String)> {
+    pub(super) fn flaws_at<'s>(
+        &'s self,
+        target: &PolicyTarget,
+    ) -> impl Iterator<Item = (bool, &'s Refusal)> + use<'s, P> {
         let policy = self.winner(target).into_iter();
-        policy
-            .flat_map(|policy| policy.flaws().map(|flaw| (policy.spec.protects, flaw.message.clone())))
-            .collect()
+        policy.flat_map(|policy| policy.flaws().map(|flaw| (policy.spec.protects, flaw)))
     }
 
     /// The policy that counts at a target.

@@ -20,6 +20,17 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
+    /// A redirect to another path of the same host.
+    pub(crate) const fn to_path(status: RedirectStatus, path: String) -> Self {
+        Self { status, scheme: None, hostname: None, port: None, path: RedirectPath::Full(path) }
+    }
+
+    /// A redirect to the same URL with HTTPS.
+    pub(crate) const fn to_https(status: RedirectStatus) -> Self {
+        let scheme = Some(RedirectScheme::Https);
+        Self { status, scheme, hostname: None, port: None, path: RedirectPath::Keep }
+    }
+
     /// Reads a filter in a rule with some matches; parts that cannot be honoured are refused.
     pub(super) fn read(
         redirect: &api::HttpRouteRulesFiltersRequestRedirect,

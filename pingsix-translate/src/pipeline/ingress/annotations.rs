@@ -32,7 +32,7 @@ pub(super) fn read_annotations(dialects: &[AnnotationDialect], ingress: &Ingress
         let _ = Cors::read(&cors.into(), &FieldPath::new("cors"), &mut refusals);
         if let Some(refusal) = refusals.first() {
             annotations.security.cors = None;
-            annotations.add_flaw(false, format!("CORS: {}", refusal.message));
+            annotations.add_flaw(false, "cors", refusal.message.clone());
         }
     }
     annotations
