@@ -11,6 +11,7 @@
 mod access;
 mod authentication;
 mod backend;
+mod canary;
 mod cors;
 mod headers;
 mod limits;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use gateway_api::experimental::httproutes as api;
 use kube::core::ObjectMeta;
 
+pub(crate) use self::canary::CanaryShare;
 pub(crate) use self::rewrite::PathChange;
 use self::rewrite::Rewriting;
 use self::values::Values;
@@ -78,6 +80,7 @@ const INGRESS_NGINX: &[Concern] = &[
     access::NGINX,
     authentication::NGINX,
     backend::NGINX,
+    canary::NGINX,
     cors::NGINX,
     headers::NGINX,
     limits::NGINX,
@@ -117,6 +120,8 @@ pub(crate) struct IngressAnnotations {
     pub(crate) traffic: TrafficPolicySpec,
     pub(crate) backend_traffic: BackendTrafficPolicySpec,
     pub(crate) https: HttpsRedirect,
+    /// The share of the Ingress in the requests of others; its own paths are not served.
+    pub(crate) canary: Option<CanaryShare>,
     /// The path to which requests for the root are redirected.
     pub(crate) app_root: Option<String>,
     /// By field of a policy: the annotation that sets it.

@@ -4,6 +4,7 @@
 
 mod assemble;
 mod backend;
+mod canary;
 mod condition;
 mod conditions;
 mod filter;
@@ -16,6 +17,7 @@ mod rule;
 mod stream;
 mod timeouts;
 
+pub(crate) use canary::Canary;
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use conditions::{Conditions, VarsSize, vars_of};
 pub(crate) use filter::{

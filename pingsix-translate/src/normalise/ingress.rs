@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
+use super::canary::{Canary, divide};
 use super::filter::{DirectResponse, FilterReader, FilterScope, Filters, ReadFilters, Redirect};
 use super::{
     BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
@@ -27,15 +28,21 @@ const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
 /// Normalises an Ingress: a route for each rule, because each has a host of its own, and one for the default backend.
 ///
 /// Never fails: an unusable part becomes a refusal of its rule. Served parts with surprising behaviour go to
-/// `problems`. The problems of annotations are not among them.
+/// `problems`. The problems of annotations are not among them. `canaries` are those that may take requests of the Ingress;
+/// a canary itself has no routes.
 pub(crate) fn normalise_ingress(
     key: &Arc<ObjectKey>,
     ingress: &Ingress,
     annotations: &IngressAnnotations,
+    canaries: &[&Canary],
     problems: &mut Vec<Problem>,
 ) -> Vec<Route> {
+    if annotations.canary.is_some() {
+        return Vec::new();
+    }
     let reader = Reader {
         annotations,
+        canaries,
         key: key.clone(),
         generation: ingress.metadata.generation.unwrap_or_default(),
         age: Age::of(&ingress.metadata),
@@ -85,6 +92,7 @@ fn everything() -> Match {
 /// An Ingress that is read.
 struct Reader<'a> {
     annotations: &'a IngressAnnotations,
+    canaries: &'a [&'a Canary],
     key: Arc<ObjectKey>,
     generation: i64,
     age: Age,
@@ -120,7 +128,10 @@ impl Reader<'_> {
             let rules = paths
                 .iter()
                 .enumerate()
-                .map(|(path, content)| self.path_rule((index, path), &hostnames, content))
+                .flat_map(|(path, content)| {
+                    let own = self.path_rule((index, path), &hostnames, content);
+                    self.with_canaries(own, (index, path), rule.host.as_deref(), content)
+                })
                 .collect();
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
@@ -147,7 +158,9 @@ impl Reader<'_> {
             let redirects: Vec<Route> = routes
                 .iter()
                 .map(|route| {
-                    let rules = route.rules.iter().map(|rule| redirecting(rule.clone(), redirect.clone()));
+                    // The rules for a header of a canary have the same path as the rule for the rest.
+                    let rules = route.rules.iter().filter(|rule| is_unconditional(rule));
+                    let rules = rules.map(|rule| redirecting(rule.clone(), redirect.clone()));
                     Route { ingress_port: Some(PLAINTEXT), rules: rules.collect(), ..route.clone() }
                 })
                 .collect();
@@ -215,6 +228,23 @@ impl Reader<'_> {
             ..rule(index, matches.collect(), backends, refusals)
         };
         self.annotated(content, hostnames, change.as_ref(), &at)
+    }
+
+    /// A rule for a path, with the rules for the requests of a canary. The first canary of a path counts, as in
+    /// ingress-nginx, and has the annotations of this Ingress.
+    fn with_canaries(
+        &self,
+        own: Rule,
+        (entry, path): (usize, usize),
+        host: Option<&str>,
+        content: &api::HTTPIngressPath,
+    ) -> Vec<Rule> {
+        let canaries = self.canaries.iter().filter(|_| !own.backends.is_empty());
+        let mut found = canaries.filter_map(|canary| Some((&canary.share, canary.path(host, content)?)));
+        let Some((share, of_canary)) = found.next() else { return vec![own] };
+        let at = field::ingress_path(entry, path).child("backend");
+        let backends = normalise_backend(&self.key.name.namespace, &of_canary.backend, &at, &mut Vec::new());
+        if backends.is_empty() { vec![own] } else { divide(own, share, &backends) }
     }
 
     /// A rule with the filters of the annotations.
@@ -311,6 +341,10 @@ pub(crate) const PLAINTEXT: usize = 0;
 
 /// The index of the port for TLS.
 const TLS: usize = 1;
+
+fn is_unconditional(rule: &Rule) -> bool {
+    rule.matches.iter().all(|matched| matched.conditions.is_empty())
+}
 
 /// A rule that redirects instead of serving.
 fn redirecting(rule: Rule, redirect: Redirect) -> Rule {

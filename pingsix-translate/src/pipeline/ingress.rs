@@ -6,6 +6,7 @@
 
 mod annotations;
 mod bounded_problems;
+mod canaries;
 mod fallbacks;
 mod host_ingresses;
 mod hosts;
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::annotations::{read_annotations, warn_of_annotations};
+use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
 use self::hosts::{FormerOldest, Hosts};
@@ -78,6 +80,7 @@ pub(super) struct IngressClassOwner {
     attachments: Arc<Attachments>,
     attachments_by_port: [Arc<Attachments>; INGRESS_PORTS.len()],
     policies: ClassPolicies,
+    canaries: Canaries,
 }
 
 /// The specification of the class and its parameters.
@@ -183,6 +186,7 @@ impl Owner for IngressClassOwner {
             with_tls.map(|(name, ingress)| IngressByAge::of(name, ingress)).collect();
         let annotated = served().map(|(name, ingress)| (ingress_key(name), &**ingress));
         let policies = ClassPolicies::new(snapshot, &context.dialects, annotated, references);
+        let canaries = Canaries::new(&context.dialects, served());
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -203,6 +207,7 @@ impl Owner for IngressClassOwner {
             attachments: Arc::new(Attachments::to_ports(0..INGRESS_PORTS.len())),
             attachments_by_port: std::array::from_fn(|port| Arc::new(Attachments::to_ports([port]))),
             policies,
+            canaries,
         }
     }
 
@@ -338,6 +343,11 @@ impl Owner for IngressClassOwner {
         let mut has_other_tls = !diff.secrets.is_empty();
         for ObjectDiff { name, before, now } in differences {
             let (before, now) = (before.as_deref(), now.as_deref());
+            if self.canaries.replace(&self.context.dialects, &name, now) {
+                // The hosts are those before and after the change.
+                let ingresses = [before, now].into_iter().flatten();
+                read.extend(ingresses.flat_map(|ingress| self.hosts.sharing(&name.namespace, ingress)));
+            }
             self.hosts.replace(&name, before, now, &mut former);
             has_other_tls |= self.replace_tls(&name, before, now);
             match (before, now) {
@@ -423,7 +433,8 @@ impl IngressClassOwner {
         problems.extend(warn_of_annotations(key, ingress, &self.context.dialects));
         let annotations = annotations_of(&self.context, &self.policies, key, ingress);
         problems.extend(annotations.problems(key));
-        let mut routes = normalise_ingress(key, ingress, &annotations, &mut problems);
+        let canaries = self.canaries.of_namespace(&key.name.namespace);
+        let mut routes = normalise_ingress(key, ingress, &annotations, &canaries, &mut problems);
         routes.retain(|route| !self.hosts.is_refused(route));
         if problems.is_empty() {
             self.ingress_problems.remove(&key.name);
@@ -438,7 +449,7 @@ impl IngressClassOwner {
         self.fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
             let annotations = annotations_of(&self.context, &self.policies, key, ingress);
-            let routes = normalise_ingress(key, ingress, &annotations, &mut Vec::new());
+            let routes = normalise_ingress(key, ingress, &annotations, &[], &mut Vec::new());
             let default = routes.into_iter().find(|route| route.part == Part::DefaultBackend)?;
             Some(refuse_rules(&snapshot.referents.quarantine, default))
         })

@@ -214,6 +214,13 @@ impl Hosts {
         Ok(!changed.is_empty() && self.ownership == HostOwnership::OldestNamespace)
     }
 
+    /// The Ingresses of a namespace that name a host of an Ingress.
+    pub(super) fn sharing(&self, namespace: &str, ingress: &Ingress) -> BTreeSet<ObjectName> {
+        let hosts: BTreeSet<Host> = hosts_of(ingress).map(|(host, _)| host).collect();
+        let ingresses = hosts.iter().filter_map(|host| self.named.get(host)).flat_map(HostIngresses::iter);
+        ingresses.filter(|other| other.namespace() == namespace).map(|other| other.key.name.clone()).collect()
+    }
+
     /// The Ingress of another namespace that owns a host.
     pub(super) fn other_owner(&self, host: Option<&Hostname>, namespace: &str) -> Option<&Arc<ObjectKey>> {
         if self.ownership == HostOwnership::Shared {
