@@ -151,7 +151,7 @@ impl Reader<'_> {
             let (root, _) = Path::parse(PathKind::Exact, "/");
             let root = root.into_iter().map(|path| Match { path, ..everything() }).collect();
             let of_root = redirecting(rule(0, root, Vec::new(), Vec::new()), redirect);
-            routes.insert(0, self.of_rules(Part::IngressHost(entry), route.hostnames.clone(), vec![of_root]));
+            routes.insert(0, self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]));
         }
         if https.without_tls || (is_tls && https.with_tls) {
             let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect);

@@ -38,6 +38,8 @@ pub(crate) enum Part {
     IngressRule(usize),
     /// An entry of `spec.rules` of an Ingress without paths, whose requests go to `spec.defaultBackend`.
     IngressHost(usize),
+    /// The redirect of the root of an entry of `spec.rules` of an Ingress, by an annotation.
+    IngressRoot(usize),
     /// `spec.defaultBackend` of an Ingress.
     DefaultBackend,
     /// 404 for requests of a host without a matching path, charged to the oldest entry of `spec.rules` for the host.
@@ -52,6 +54,7 @@ impl Part {
     const fn order(self) -> (u8, usize) {
         match self {
             Self::Whole => (0, 0),
+            Self::IngressRoot(entry) => (0, entry),
             Self::IngressRule(entry) | Self::IngressHost(entry) => (1, entry),
             Self::DefaultBackend => (2, 0),
             Self::HostFallback(_) | Self::HostDefault => (3, 0),
@@ -63,7 +66,9 @@ impl Part {
         match self {
             Self::Whole => Section::Rule(rule.index),
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::HostFallback(entry) => Section::Rule(entry),
+            Self::IngressHost(entry) | Self::IngressRoot(entry) | Self::HostFallback(entry) => {
+                Section::Rule(entry)
+            }
             Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
@@ -73,13 +78,20 @@ impl Part {
         match self {
             Self::Whole => Section::Match { rule: rule.index, index: matched.index },
             Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
-            Self::IngressHost(entry) | Self::HostFallback(entry) => Section::Rule(entry),
+            Self::IngressHost(entry) | Self::IngressRoot(entry) | Self::HostFallback(entry) => {
+                Section::Rule(entry)
+            }
             Self::DefaultBackend | Self::HostDefault => Section::DefaultBackend,
         }
     }
 }
 
 impl Route {
+    /// The place of the route among those of one object: no other has the same.
+    pub(crate) const fn place(&self) -> (Part, Option<usize>) {
+        (self.part, self.ingress_port)
+    }
+
     /// The order of two routes in a conflict: by the age of their objects, then by their order in the object.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
         compare_age((self.age, &self.key), (other.age, &other.key))
@@ -92,7 +104,9 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index),
             Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
-            Part::IngressHost(entry) | Part::HostFallback(entry) => field::rule(entry),
+            Part::IngressHost(entry) | Part::IngressRoot(entry) | Part::HostFallback(entry) => {
+                field::rule(entry)
+            }
             Part::DefaultBackend | Part::HostDefault => field::default_backend(),
         }
     }
@@ -102,9 +116,11 @@ impl Route {
         match self.part {
             Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
             Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
-            Part::IngressHost(_) | Part::DefaultBackend | Part::HostFallback(_) | Part::HostDefault => {
-                field::default_backend().child("service")
-            }
+            Part::IngressHost(_)
+            | Part::IngressRoot(_)
+            | Part::DefaultBackend
+            | Part::HostFallback(_)
+            | Part::HostDefault => field::default_backend().child("service"),
         }
     }
 }

@@ -193,9 +193,9 @@ impl RouteSlab {
         routes: Vec<Route>,
         attaching: &mut AttachContext<'_, O>,
     ) -> BTreeSet<usize> {
-        let mut known: BTreeMap<Part, usize> = BTreeMap::new();
+        let mut known: BTreeMap<(Part, Option<usize>), usize> = BTreeMap::new();
         for &slot in self.by_source.get(&source).into_iter().flatten() {
-            known.insert(self.inputs[slot].route.part, slot);
+            known.insert(self.inputs[slot].route.place(), slot);
         }
         let mut seen: BTreeSet<usize> = known.values().copied().collect();
         self.len = self.len - known.len() + routes.len();
@@ -212,7 +212,7 @@ impl RouteSlab {
         let mut slots: Vec<usize> = Vec::with_capacity(routes.len());
         for route in routes {
             let route = attaching.shared.route(route);
-            let was = known.remove(&route.part);
+            let was = known.remove(&route.place());
             let slot = was.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
             for referent in referents(&route) {
                 self.referring.entry(referent).or_default().insert(slot);

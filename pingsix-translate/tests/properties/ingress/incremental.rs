@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{CLASS, LAYOUTS, generate, policies};
+use super::{CLASS, LAYOUTS, annotations, generate, policies};
 use crate::incremental::{Present, change_pending, compare, identity, put};
 
 /// Changes in a history.
@@ -96,10 +96,14 @@ impl Seen {
 pub(super) fn history(seed: u64) -> Result<Seen, String> {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x494e_4752);
     let (is_spread, has_policies) = (rng.random_bool(0.7), rng.random_bool(0.5));
+    let has_annotations = rng.random_bool(0.4);
     let table = |rng: &mut SmallRng| {
         let mut objects = generate::table(rng);
         if has_policies {
             policies::add(rng, &mut objects);
+        }
+        if has_annotations {
+            annotations::add(rng, &mut objects);
         }
         if is_spread {
             spread(rng, &mut objects);
@@ -194,7 +198,9 @@ fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String
 
 /// Changes one thing of an Ingress.
 fn edit(rng: &mut SmallRng, ingress: &mut Value) {
-    match rng.random_range(0..6) {
+    match rng.random_range(0..8) {
+        6 => annotations::annotate(rng, ingress),
+        7 => ingress["metadata"]["annotations"] = Value::Null,
         0 => ingress["metadata"]["annotations"]["nginx.org/rewrites"] = json!("x"),
         1 => ingress["metadata"]["generation"] = json!(rng.random_range(1..9)),
         2 => ingress["spec"]["tls"] = Value::Null,

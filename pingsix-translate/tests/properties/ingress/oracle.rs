@@ -99,7 +99,8 @@ impl Ingresses {
             .map(|secret| Metadata::deserialize(&secret["metadata"]).unwrap())
             .map(|metadata| (metadata.namespace, metadata.name))
             .collect();
-        let are_owned = of_kind("PingsixProxy").next().is_some();
+        let are_owned = of_kind("PingsixProxy")
+            .any(|proxy| proxy["spec"]["ingress"]["hostOwnership"] == "OldestNamespace");
         Self { oldest_first: ingresses, secrets, are_owned }
     }
 

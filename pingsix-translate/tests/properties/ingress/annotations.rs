@@ -1,0 +1,220 @@
+//! Random annotations of ingress-nginx: none of them is refused by PingSIX, opens a closed Ingress, or concerns another one.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::{Layout, Objects, translate_ingress};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use super::oracle::{Decided, Labels};
+use super::{CLASS, Case, LAYOUTS, answer::answer, arriving_at, generate, options, report};
+use crate::generate::{hosts, probe};
+use crate::oracle::Target;
+use crate::probe::Probe;
+use crate::{accepted, case, cases};
+use pingsix_translate::pingsix::RouteTable;
+
+const DOMAIN: &str = "nginx.ingress.kubernetes.io";
+
+/// Annotations that protect an Ingress and that PingSIX cannot honour, as the documentation of ingress-nginx describes
+/// them.
+const CLOSING: [(&str, &str); 9] = [
+    ("auth-url", "http://auth.example.com/check"),
+    ("auth-type", "digest"),
+    ("auth-tls-secret", "infra/ca"),
+    ("auth-tls-verify-client", "on"),
+    ("configuration-snippet", "more_set_headers \"a: b\";"),
+    ("server-snippet", "return 200;"),
+    ("enable-modsecurity", "true"),
+    ("satisfy", "any"),
+    ("whitelist-source-range", "10.0.0.1/8"),
+];
+
+/// Other annotations, with values that are valid, odd and hostile.
+const OTHERS: [(&str, &[&str]); 26] = [
+    ("affinity", &["cookie"]),
+    ("allowlist-source-range", &["10.0.0.0/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
+    ("app-root", &["/app", "app", "/$x", "/a b"]),
+    ("auth-secret", &["one", "absent", "infra/one"]),
+    ("auth-type", &["basic"]),
+    ("backend-protocol", &["HTTP", "HTTPS", "GRPC", "GRPCS", "FCGI", "\u{7f}"]),
+    ("canary", &["true", "false", "yes"]),
+    ("canary-by-header", &["X-Canary", "host", "a b"]),
+    ("canary-by-header-value", &["eu", "\u{e9}", "a\"b"]),
+    ("canary-weight", &["0", "20", "100", "1000", "-1"]),
+    ("canary-weight-total", &["1", "200", "0"]),
+    ("cors-allow-headers", &["X-A, X-B", "*", "a b"]),
+    ("cors-allow-origin", &["*", "https://a.test", "https://*.b.test", "null", "a;b"]),
+    ("denylist-source-range", &["192.0.2.0/24"]),
+    ("enable-cors", &["true", "TRUE"]),
+    ("limit-rpm", &["1", "600", "4294967296", "0"]),
+    ("limit-rps", &["5", "0", "x"]),
+    (
+        "permanent-redirect",
+        &["https://www.example.com/a", "https://$host", "/x", "//evil.test/", "http://a.test:99999/"],
+    ),
+    ("permanent-redirect-code", &["308", "200", "301"]),
+    ("proxy-next-upstream-tries", &["0", "3", "99"]),
+    ("proxy-read-timeout", &["60", "0", "86401", "1s"]),
+    ("rewrite-target", &["/", "/$1", "/$2/x", "/$12", "/a?b", "/\u{e9}", "/${host}"]),
+    ("ssl-redirect", &["true", "false"]),
+    ("upstream-hash-by", &["$request_uri", "$http_x_user", "$cookie_a;b", "$host$uri"]),
+    ("upstream-vhost", &["internal.example.com", "*.example.com", "$host", "a b"]),
+    ("x-forwarded-prefix", &["/a", "$x", "a\r\nx: y"]),
+];
+
+const PATTERNS: [&str; 6] = ["/foo(/|$)(.*)", "/foo/(.*)", "/fo/?(.*)", "/(a|b)", "/foo/[0-9]+", "/(.*)"];
+
+/// Switches the annotations of ingress-nginx on.
+fn switch_on(objects: &mut Vec<Value>) {
+    if !objects.iter().any(|object| object["kind"] == "PingsixProxy") {
+        generate::own_hosts(objects);
+        let proxy = objects.last_mut().unwrap();
+        proxy["spec"]["ingress"] = json!({});
+    }
+    let proxy = objects.iter_mut().find(|object| object["kind"] == "PingsixProxy").unwrap();
+    proxy["spec"]["ingress"]["annotations"] = json!([DOMAIN]);
+}
+
+/// Gives an Ingress some annotations.
+pub(super) fn annotate(rng: &mut SmallRng, ingress: &mut Value) {
+    for _ in 0..rng.random_range(1..5) {
+        let (name, values) = *OTHERS.choose(rng).unwrap();
+        ingress["metadata"]["annotations"][format!("{DOMAIN}/{name}")] = json!(values.choose(rng).unwrap());
+    }
+    let rules = ingress["spec"]["rules"].as_array_mut().into_iter().flatten();
+    for path in rules.filter_map(|rule| rule.pointer_mut("/http/paths")?.as_array_mut()).flatten() {
+        if rng.random_bool(0.3) {
+            path["path"] = json!(PATTERNS.choose(rng).unwrap());
+            path["pathType"] = json!("ImplementationSpecific");
+        }
+    }
+}
+
+/// Annotates some Ingresses of a table.
+pub(super) fn add(rng: &mut SmallRng, objects: &mut Vec<Value>) {
+    switch_on(objects);
+    for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
+        if rng.random_bool(0.7) {
+            annotate(rng, ingress);
+        }
+        if rng.random_bool(0.1) {
+            let (name, value) = *CLOSING.choose(rng).unwrap();
+            ingress["metadata"]["annotations"][format!("{DOMAIN}/{name}")] = json!(value);
+        }
+    }
+}
+
+#[test]
+fn everything_emitted_for_annotations_is_accepted_by_pingsix() {
+    for seed in 0..cases() * 4 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut objects = generate::table(&mut rng);
+        add(&mut rng, &mut objects);
+        for (layout, _) in LAYOUTS {
+            let failure = |objects: &[Value]| {
+                let faults = accepted::faults(&Case::new(objects, layout).translation, &options(layout));
+                (!faults.is_empty()).then(|| faults.join("\n"))
+            };
+            if failure(&objects).is_some() {
+                report(seed, objects, failure);
+            }
+        }
+    }
+}
+
+#[test]
+fn ingresses_without_annotations_are_the_same_with_the_dialect() {
+    for seed in 0..cases() {
+        let objects = generate::table(&mut SmallRng::seed_from_u64(seed));
+        let mut switched = objects.clone();
+        switch_on(&mut switched);
+        for (layout, _) in LAYOUTS {
+            let [off, on] = [&objects, &switched].map(|objects| documents(objects, layout));
+            assert_eq!(off, on, "seed {seed}, {layout:?}");
+        }
+    }
+}
+
+fn documents(objects: &[Value], layout: Layout) -> Vec<(String, String)> {
+    let mut all = Objects::default();
+    for object in objects {
+        all.insert(case::decode(object));
+    }
+    let translation = translate_ingress(&all.ingress_snapshot(CLASS).unwrap(), &options(layout));
+    let mut documents = Vec::new();
+    for (key, plane) in &translation.data_planes {
+        documents.extend(plane.config.to_pairs(&key.to_string()));
+    }
+    documents
+}
+
+/// With annotations that close Ingresses and no others, each request gets 503 where a closed Ingress decides, and the answer
+/// without annotations everywhere else.
+#[test]
+fn a_closed_ingress_answers_503_and_others_as_before() {
+    let (mut closed_answers, mut others) = (0_u64, 0_u64);
+    for seed in 0..cases() * 2 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut objects = generate::table(&mut rng);
+        switch_on(&mut objects);
+        for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
+            if rng.random_bool(0.4) {
+                let (name, value) = *CLOSING.choose(&mut rng).unwrap();
+                ingress["metadata"]["annotations"][format!("{DOMAIN}/{name}")] = json!(value);
+            }
+        }
+        let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
+        let probes: Vec<Probe> = (0..100).map(|_| probe(&mut rng, &hosts)).collect();
+        for (layout, _) in LAYOUTS {
+            let check =
+                |objects: &[Value], counts: &mut (u64, u64)| compare(objects, layout, &probes, counts);
+            let mut counts = (0, 0);
+            if check(&objects, &mut counts).is_some() {
+                report(seed, objects, |objects| check(objects, &mut (0, 0)));
+            }
+            closed_answers += counts.0;
+            others += counts.1;
+        }
+    }
+    println!("{closed_answers} answers of closed Ingresses, {others} others");
+    assert!(closed_answers * 20 > others && others > closed_answers / 20);
+}
+
+fn compare(objects: &[Value], layout: Layout, probes: &[Probe], counts: &mut (u64, u64)) -> Option<String> {
+    let is_closed = |ingress: &&Value| {
+        let annotations = ingress["metadata"]["annotations"].as_object();
+        annotations.is_some_and(|annotations| annotations.keys().any(|name| name.starts_with(DOMAIN)))
+    };
+    let ingresses = objects.iter().filter(|object| object["kind"] == "Ingress");
+    let closed: BTreeSet<String> = ingresses
+        .filter(is_closed)
+        .map(|ingress| {
+            let part = |name: &str| ingress["metadata"][name].as_str().unwrap().to_owned();
+            format!("{}/{}", part("namespace"), part("name"))
+        })
+        .collect();
+    let case = Case::new(objects, layout);
+    case.planes().find_map(|(key, plane)| {
+        let table = RouteTable::new(&plane.config);
+        let router = table.insert_in(0..table.len()).ok()?;
+        probes.iter().map(|probe| arriving_at(key, probe)).find_map(|probe| {
+            let mut expected = case.ingresses.decide(&case.world, &probe, Labels::Several);
+            let is_closed = expected.origin.as_ref().is_some_and(|(ingress, _)| closed.contains(&**ingress));
+            if is_closed {
+                expected = Decided::without_backend(expected.origin, Target::Status(503));
+                counts.0 += 1;
+            } else {
+                counts.1 += 1;
+            }
+            match answer(&case.world, plane, &router, &probe.request()) {
+                Ok(decided) if decided == expected => None,
+                // A rule that cannot be served answers so, closed or not.
+                Ok(decided) if is_closed && decided.target == Target::Status(500) => None,
+                decided => Some(format!("{key}, {probe:?}: {decided:?}, not {expected:?}")),
+            }
+        })
+    })
+}
