@@ -227,3 +227,40 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
         assert!(read.rewriting.is_none() && !read.is_closed() && messages(&read).len() == 1, "{target}");
     }
 }
+
+/// The rows of the page about annotations.
+#[test]
+fn the_page_about_annotations_has_all_of_them() {
+    const PAGE: &str = include_str!("../../../docs/reference/annotations.md");
+    let mut expected = Vec::new();
+    for concern in concerns(AnnotationDialect::IngressNginx) {
+        for Annotation { name, purpose, support } in concern.annotations {
+            let purpose = match purpose {
+                Purpose::Protects => "protects",
+                Purpose::Tunes => "tunes",
+            };
+            let support = match support {
+                Support::Exact => "yes".to_owned(),
+                Support::Limited(difference) => format!("limited: {difference}"),
+                Support::Impossible { unless, lacks } => {
+                    let values: Vec<String> = unless
+                        .iter()
+                        .filter(|value| !value.is_empty())
+                        .map(|value| format!("`{value}`"))
+                        .collect();
+                    let unless = if values.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" except {}", values.join(", "))
+                    };
+                    format!("no{unless}: {lacks}")
+                }
+                Support::NoEffect => "nothing to do".to_owned(),
+            };
+            expected.push(format!("| `{name}` | {purpose} | {support} |"));
+        }
+    }
+    expected.sort();
+    let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows, expected, "the rows have to be\n{}", expected.join("\n"));
+}
