@@ -228,26 +228,40 @@ impl IngressAnnotations {
         self.faults.iter().any(|fault| fault.purpose == Purpose::Protects)
     }
 
-    /// A problem for each annotation that is not honoured as it is written.
-    pub(crate) fn problems<'p>(&'p self, key: &'p Arc<ObjectKey>) -> impl Iterator<Item = Problem> + 'p {
-        self.faults.iter().map(|Fault { annotation, purpose, message }| {
-            let (severity, closed) = match purpose {
-                Purpose::Protects => (Severity::Error, CLOSED),
-                Purpose::Tunes => (Severity::Warning, ""),
-            };
-            Problem {
-                object: key.clone(),
-                field: FieldPath::new("metadata").child("annotations"),
-                severity,
-                reason: Reason::UnsupportedAnnotation,
-                message: match annotation {
-                    Some(annotation) => format!("{annotation}: {message}{closed}"),
-                    None => format!("{message}{closed}"),
-                },
-            }
-        })
+    /// A problem for each annotation that is not honoured as it is written, those that close the Ingress first. An Ingress
+    /// may have thousands of annotations, so the first problems are listed, and all others become one.
+    pub(crate) fn problems(&self, key: &Arc<ObjectKey>) -> Vec<Problem> {
+        let of = |purpose| self.faults.iter().filter(move |fault| fault.purpose == purpose);
+        let problem = |severity, message| Problem {
+            object: key.clone(),
+            field: FieldPath::new("metadata").child("annotations"),
+            severity,
+            reason: Reason::UnsupportedAnnotation,
+            message,
+        };
+        let listed = of(Purpose::Protects).chain(of(Purpose::Tunes)).take(LISTED);
+        let mut problems: Vec<Problem> = listed
+            .map(|Fault { annotation, purpose, message }| {
+                let (severity, closed) = match purpose {
+                    Purpose::Protects => (Severity::Error, CLOSED),
+                    Purpose::Tunes => (Severity::Warning, ""),
+                };
+                let named =
+                    annotation.as_ref().map(|annotation| format!("{annotation}: ")).unwrap_or_default();
+                problem(severity, format!("{named}{message}{closed}"))
+            })
+            .collect();
+        if let Some(others) = self.faults.len().checked_sub(LISTED).filter(|others| *others > 0) {
+            let message =
+                format!("{others} more annotations of the Ingress are not honoured as they are written.");
+            problems.push(problem(Severity::Warning, message));
+        }
+        problems
     }
 }
+
+/// The most problems of annotations that are listed one by one.
+const LISTED: usize = 16;
 
 /// The consequence of an annotation that protects an Ingress and cannot be honoured.
 const CLOSED: &str = " The annotation protects the Ingress, so all of its paths answer 503. Name it in \

@@ -96,7 +96,7 @@ fn redirect(url: &str, status: u32) -> Result<api::HttpRouteRulesFilters, &'stat
                 replace_full_path: Some(path.to_owned()),
                 replace_prefix_match: None,
             }),
-            status_code: i64::from(status).try_into().ok(),
+            status_code: Some(i64::from(status)),
         }),
         ..api::HttpRouteRulesFilters::default()
     })

@@ -19,7 +19,7 @@ fn read(annotations: &[(&str, &str)]) -> IngressAnnotations {
 fn messages(read: &IngressAnnotations) -> Vec<String> {
     let key = Arc::new(ObjectKey::new(Kind::Ingress, "infra", "web"));
     let brief = |problem: Problem| problem.message.replace(CLOSED, " CLOSED");
-    read.problems(&key).map(brief).collect()
+    read.problems(&key).into_iter().map(brief).collect()
 }
 
 #[test]
@@ -98,6 +98,20 @@ fn what_tunes_and_cannot_be_honoured_is_a_warning() {
             "nginx.ingress.kubernetes.io/no-such: This annotation is unknown and has no effect.",
             "nginx.ingress.kubernetes.io/enable-cors: \"yes\" is neither true nor false.",
         ]
+    );
+}
+
+#[test]
+fn thousands_of_annotations_have_a_few_problems() {
+    let names: Vec<String> = (0..3_000).map(|index| format!("no-such-{index}")).collect();
+    let mut annotations: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+    annotations.push(("server-snippet", "x"));
+    let messages = messages(&read(&annotations));
+    assert_eq!(messages.len(), LISTED + 1);
+    assert!(messages[0].ends_with("CLOSED"), "{messages:?}");
+    assert_eq!(
+        messages[LISTED],
+        "2985 more annotations of the Ingress are not honoured as they are written."
     );
 }
 

@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 256;
 /// The annotations of one dialect that an Ingress has, and their faults.
 pub(super) struct Values<'a> {
     dialect: AnnotationDialect,
-    values: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
+    by_name: BTreeMap<&'static str, (&'static Annotation, &'a str)>,
     faults: Vec<Fault>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Values<'a> {
             .flat_map(|names| names.split(','))
             .map(str::trim)
             .collect();
-        let mut values = Self { dialect, values: BTreeMap::new(), faults: Vec::new() };
+        let mut values = Self { dialect, by_name: BTreeMap::new(), faults: Vec::new() };
         for (annotation, value) in annotations {
             let name = match annotation.split_once('/') {
                 Some((domain, name)) if domain == dialect.domain() => name,
@@ -59,7 +59,7 @@ impl<'a> Values<'a> {
                 self.refuse(annotation.name, "The value contains a control character.");
             }
             Support::Exact | Support::Limited(_) => {
-                self.values.insert(annotation.name, (annotation, value));
+                self.by_name.insert(annotation.name, (annotation, value));
             }
         }
     }
@@ -70,7 +70,7 @@ impl<'a> Values<'a> {
 
     /// Whether the Ingress has an annotation of the dialect.
     pub(super) fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.faults.is_empty()
+        self.by_name.is_empty() && self.faults.is_empty()
     }
 
     /// The whole name of an annotation.
@@ -88,14 +88,14 @@ impl<'a> Values<'a> {
 
     /// Notes the difference with which an annotation is honoured.
     pub(super) fn limit(&mut self, name: &str) {
-        if let Some((Annotation { support: Support::Limited(difference), .. }, _)) = self.values.get(name) {
+        if let Some((Annotation { support: Support::Limited(difference), .. }, _)) = self.by_name.get(name) {
             self.faults.push(self.fault(name, Purpose::Tunes, *difference));
         }
     }
 
     /// The value of an annotation; `None` if it is missing or empty.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
-        self.values.get(name).map(|(_, value)| *value).filter(|value| !value.is_empty())
+        self.by_name.get(name).map(|(_, value)| *value).filter(|value| !value.is_empty())
     }
 
     /// A value of `true` or `false`.

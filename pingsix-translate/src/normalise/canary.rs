@@ -48,12 +48,11 @@ pub(super) fn divide(rule: Rule, canary: &CanaryShare, backends: &[BackendRef]) 
             let matches: Arc<[Match]> = matches.collect();
             rules.push(Rule { matches, backends, ..rule.clone() });
         };
-        match value {
-            Some(value) => with(value, backends.into()),
-            None => {
-                with("always", backends.into());
-                with("never", rule.backends.clone());
-            }
+        if let Some(value) = value {
+            with(value, backends.into());
+        } else {
+            with("always", backends.into());
+            with("never", rule.backends.clone());
         }
     }
     let weighted = |backends: &[BackendRef], weight: u32| -> Vec<BackendRef> {

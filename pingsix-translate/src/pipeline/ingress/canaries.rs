@@ -9,10 +9,13 @@ use crate::model::{Age, ObjectName};
 use crate::normalise::Canary;
 use crate::snapshot::Ingress;
 
+/// Canary Ingresses by age, then by name.
+type ByAge = BTreeMap<(Age, Box<str>), Canary>;
+
 /// The canary Ingresses of a class, by namespace, then the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Canaries {
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<(Age, Box<str>), Canary>>,
+    by_namespace: BTreeMap<Arc<str>, ByAge>,
 }
 
 impl Canaries {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::oracle::{Decided, Labels};
 use super::{CLASS, Case, LAYOUTS, answer::answer, arriving_at, generate, options, report};
-use crate::generate::{hosts, probe};
+use crate::generate::{NAMESPACES, hosts, probe};
 use crate::oracle::Target;
 use crate::probe::Probe;
 use crate::{accepted, case, cases};
@@ -37,7 +37,7 @@ const OTHERS: [(&str, &[&str]); 26] = [
     ("affinity", &["cookie"]),
     ("allowlist-source-range", &["10.0.0.0/8", "127.0.0.1, ::1", "", "10.0.0.0/8,x"]),
     ("app-root", &["/app", "app", "/$x", "/a b"]),
-    ("auth-secret", &["one", "absent", "infra/one"]),
+    ("auth-secret", &["user", "user", "one", "absent", "infra/user"]),
     ("auth-type", &["basic"]),
     ("backend-protocol", &["HTTP", "HTTPS", "GRPC", "GRPCS", "FCGI", "\u{7f}"]),
     ("canary", &["true", "false", "yes"]),
@@ -80,6 +80,10 @@ fn switch_on(objects: &mut Vec<Value>) {
 
 /// Gives an Ingress some annotations.
 pub(super) fn annotate(rng: &mut SmallRng, ingress: &mut Value) {
+    if rng.random_bool(0.3) {
+        ingress["metadata"]["annotations"][format!("{DOMAIN}/auth-type")] = json!("basic");
+        ingress["metadata"]["annotations"][format!("{DOMAIN}/auth-secret")] = json!("user");
+    }
     for _ in 0..rng.random_range(1..5) {
         let (name, values) = *OTHERS.choose(rng).unwrap();
         ingress["metadata"]["annotations"][format!("{DOMAIN}/{name}")] = json!(values.choose(rng).unwrap());
@@ -96,6 +100,14 @@ pub(super) fn annotate(rng: &mut SmallRng, ingress: &mut Value) {
 /// Annotates some Ingresses of a table.
 pub(super) fn add(rng: &mut SmallRng, objects: &mut Vec<Value>) {
     switch_on(objects);
+    for namespace in NAMESPACES {
+        let kind = if rng.random_bool(0.7) { "kubernetes.io/basic-auth" } else { "Opaque" };
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": kind,
+            "metadata": { "namespace": namespace, "name": "user" },
+            "stringData": { "username": "alice", "password": "open-sesame" },
+        }));
+    }
     for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
         if rng.random_bool(0.7) {
             annotate(rng, ingress);
@@ -149,6 +161,55 @@ fn documents(objects: &[Value], layout: Layout) -> Vec<(String, String)> {
         documents.extend(plane.config.to_pairs(&key.to_string()));
     }
     documents
+}
+
+/// An Ingress with a user or a list of addresses passes no request on without checking both.
+#[test]
+fn a_protected_ingress_passes_nothing_on_unchecked() {
+    let (mut users, mut addresses, mut refused) = (0_u64, 0_u64, 0_u64);
+    for seed in 0..cases() * 3 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut objects = generate::table(&mut rng);
+        add(&mut rng, &mut objects);
+        let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
+        let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
+        let annotation = |ingress: &str, name: &str| {
+            let is_it = |object: &&Value| {
+                let metadata = &object["metadata"];
+                let name = |field: &str| metadata[field].as_str().unwrap_or_default();
+                object["kind"] == "Ingress" && format!("{}/{}", name("namespace"), name("name")) == ingress
+            };
+            let object = objects.iter().find(is_it)?;
+            object["metadata"]["annotations"][format!("{DOMAIN}/{name}")]
+                .as_str()
+                .filter(|value| !value.is_empty())
+        };
+        for (layout, _) in LAYOUTS {
+            let case = Case::new(&objects, layout);
+            for (key, plane) in case.planes() {
+                let table = RouteTable::new(&plane.config);
+                let router = table.insert_in(0..table.len()).unwrap();
+                for probe in probes.iter().map(|probe| arriving_at(key, probe)) {
+                    // Requests that a canary shares have no single answer.
+                    let Ok(decided) = answer(&case.world, plane, &router, &probe.request()) else { continue };
+                    let Some((ingress, _)) = &decided.origin else { continue };
+                    let wants_user = annotation(ingress, "auth-type").is_some();
+                    let wants_address = annotation(ingress, "allowlist-source-range").is_some();
+                    if !matches!(decided.target, Target::Service { .. }) {
+                        refused += u64::from(wants_user || wants_address);
+                        continue;
+                    }
+                    let said = || format!("seed {seed}, {layout:?}, {key}, {probe:?}: {decided:?}");
+                    assert!(!wants_user || decided.protection.credential.is_some(), "{}", said());
+                    assert!(!wants_address || decided.protection.addresses.is_some(), "{}", said());
+                    users += u64::from(wants_user);
+                    addresses += u64::from(wants_address);
+                }
+            }
+        }
+    }
+    println!("{users} requests with users, {addresses} with addresses, {refused} refused");
+    assert!(users > 100 && addresses > 100 && refused > 100, "hardly anything is protected");
 }
 
 /// With annotations that close Ingresses and no others, each request gets 503 where a closed Ingress decides, and the answer
