@@ -1,0 +1,51 @@
+//! `migrate`: objects of APISIX and of the Go controller in, objects of Gateway API and a report out.
+//!
+//! ```text
+//! files ──► source (objects, field by field) ──► convert ──► output (manifests), report
+//!                                     consumer, plugin ┘
+//! ```
+//!
+//! The conversion is pure. Each field of the input is taken with a verdict, and a field that nobody takes is a loss. A rule
+//! with a loss that might admit other requests is not written.
+
+mod consumer;
+mod convert;
+mod output;
+mod plugin;
+mod report;
+mod source;
+
+use std::fs;
+
+use anyhow::Context as _;
+
+use crate::arguments::MigrateArguments;
+use crate::{Exit, Streams};
+use convert::Choices;
+use report::Report;
+use source::Sources;
+
+pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let mut report = Report::default();
+    let sources = Sources::read(&arguments.paths, &mut report)?;
+    let choices = Choices {
+        gateway: arguments.gateway.clone(),
+        gateway_class: arguments.gateway_class.clone(),
+        allow_weaker: arguments
+            .allow_weaker
+            .iter()
+            .map(|object| (object.kind.clone(), object.name.clone()))
+            .collect(),
+    };
+    let (objects, report) = convert::convert(sources, choices, report);
+    match &arguments.output_dir {
+        Some(directory) => output::write_directory(&objects, directory)?,
+        None => output::write_stream(&objects, streams.out)?,
+    }
+    let text = report.render(arguments.report);
+    match &arguments.report_file {
+        Some(file) => fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?,
+        None => write!(streams.err, "{text}")?,
+    }
+    Ok(if report.has_losses() { Exit::Problems } else { Exit::Success })
+}
