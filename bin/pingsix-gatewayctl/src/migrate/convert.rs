@@ -50,6 +50,8 @@ pub(crate) struct Conversion {
     global: BTreeSet<String>,
     /// Whether the original protects all rules in a way that is impossible here.
     global_is_lost: bool,
+    /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
+    refused_hosts: Vec<(ObjectName, Vec<String>)>,
     telemetry: Map<String, Value>,
     plugin_configs: BTreeMap<(SourceKind, ObjectName), NamedPlugins>,
     upstreams: Upstreams,
@@ -82,6 +84,7 @@ pub(crate) fn convert(
         parent,
         global: BTreeSet::new(),
         global_is_lost: false,
+        refused_hosts: Vec::new(),
         telemetry: Map::new(),
         plugin_configs: BTreeMap::new(),
         upstreams: Upstreams::default(),

@@ -211,6 +211,17 @@ fn with_routes(mut listener: Value, conversion: &Conversion) -> Value {
     listener
 }
 
+/// Whether the class of a Gateway has managed data planes. `None` if the output does not have the class.
+fn runs_data_planes(gateway: &ObjectKey, conversion: &mut Conversion) -> Option<bool> {
+    let output = &mut conversion.output;
+    let class = output.get_mut(gateway)?.pointer("/spec/gatewayClassName")?.as_str()?.to_owned();
+    let class = output.get_mut(&ObjectKey::new(Kind::GatewayClass, "", class))?;
+    let Some(reference) = class.pointer("/spec/parametersRef") else { return Some(false) };
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let proxy = ObjectKey::new(Kind::PingsixProxy, text("namespace"), text("name"));
+    Some(output.get_mut(&proxy)?.pointer("/spec/managed").is_some())
+}
+
 /// Gives the Gateway parameters with telemetry.
 fn add_telemetry(key: &ObjectKey, telemetry: Map<String, Value>, conversion: &mut Conversion) {
     if telemetry.is_empty() {
@@ -228,7 +239,16 @@ fn add_telemetry(key: &ObjectKey, telemetry: Map<String, Value>, conversion: &mu
         );
         return;
     }
-    let spec = json!({ "telemetry": telemetry });
+    let managed = runs_data_planes(key, conversion);
+    if managed.is_none() {
+        conversion.report.limited(
+            &place,
+            "The GatewayClass is not among the input. If it has managed data planes, replace attached by managed in the \
+             PingsixProxy.",
+        );
+    }
+    let way = if managed == Some(true) { "managed" } else { "attached" };
+    let spec = json!({ way: {}, "telemetry": telemetry });
     let name = &key.name;
     let proxy = conversion.output.add(Kind::PingsixProxy, &name.namespace, &name.name, ("spec", spec));
     if let Some(Value::Object(spec)) =

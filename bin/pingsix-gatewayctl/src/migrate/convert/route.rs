@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::matches::{self, Matching};
 use super::rules::{self, Document, Rule, Section};
-use super::{Conversion, backend, layer4, plugin_config};
+use super::{Conversion, backend, layer4, plugin_config, tls};
 use crate::migrate::consumer::Owner;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -43,11 +43,43 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
         group(&name, rules, &mut documents, conversion);
         layer4::convert(streams, &name, sources, conversion);
     }
+    documents.extend(guards(conversion));
     let weaker: Vec<bool> = documents.iter().map(|document: &Document| document.may_be_weaker).collect();
     rules::compare_priorities(&mut documents, &weaker, conversion);
     for document in documents {
         rules::write(document, conversion);
     }
+}
+
+/// HTTPRoutes that refuse the requests for hosts whose clients need certificates. Hostnames are compared before paths, so
+/// that no route of a wider hostname takes these requests.
+fn guards(conversion: &mut Conversion) -> Vec<Document> {
+    let mut guards = Vec::new();
+    for (name, hosts) in std::mem::take(&mut conversion.refused_hosts) {
+        for hosts in hosts.chunks(16) {
+            let mut rule = Rule {
+                place: Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str())),
+                name: "refuse".to_owned(),
+                priority: 0,
+                hosts: hosts.to_vec(),
+                matches: vec![json!({ "path": { "type": "PathPrefix", "value": "/" } })],
+                effects: Effects::default(),
+                backends: Vec::new(),
+                timeout: None,
+                may_be_weaker: false,
+            };
+            rule.refuse();
+            guards.push(Document {
+                namespace: name.namespace.to_string(),
+                name: conversion.free_route_name(&name.namespace, &format!("{}-refused", name.name), &guards),
+                hosts: hosts.to_vec(),
+                section: Section::All,
+                rules: vec![rule],
+                may_be_weaker: false,
+            });
+        }
+    }
+    guards
 }
 
 /// Groups rules by their hosts, which an HTTPRoute has for all of its rules.
@@ -202,6 +234,17 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
             .blocking(&place.at("backends"), "The rule has no backend that PingSIX could reach.");
     }
     conversion.refuse_second_protection(&mut effects, &place);
+    let needs_certificates = hosts.iter().any(|host| {
+        conversion
+            .refused_hosts
+            .iter()
+            .any(|(_, refused)| refused.iter().any(|other| tls::covers(other, host)))
+    });
+    if needs_certificates {
+        effects.protects = true;
+        let message = "The clients of a host need certificates, and PingSIX asks for none.";
+        conversion.report.blocking(&place.at("match.hosts"), message);
+    }
     let mut rule = Rule {
         place,
         name,

@@ -12,6 +12,7 @@ use crate::migrate::source::{Source, SourceKind, Sources, is_name};
 
 /// The part of an ApisixTls that listeners need.
 struct Tls {
+    name: ObjectName,
     place: Place,
     hosts: Vec<(Place, String)>,
     secret: ObjectName,
@@ -25,22 +26,19 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
     for source in sources.take(SourceKind::ApisixTls) {
         all.extend(read(source, conversion));
     }
-    // A listener for a wildcard would serve the hosts of a withheld one, without its protection.
-    let withheld: BTreeSet<String> = all
-        .iter()
-        .filter(|tls| tls.is_withheld)
-        .flat_map(|tls| tls.hosts.iter().map(|(_, host)| host.clone()))
-        .collect();
     let mut certificates: BTreeMap<ObjectName, ObjectName> = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for tls in all {
-        let Tls { place, hosts, secret, is_withheld } = tls;
+        let Tls { name, place, hosts, secret, is_withheld } = tls;
         if is_withheld {
             let object = place.object.replacen(' ', "/", 1);
+            let message = "No listener is written, because it would admit every client. Requests for the hosts get 503, over \
+                           HTTP too.";
             conversion.withhold(
                 &place,
-                format!("No listener is written, because it would admit every client. --allow-weaker {object} writes it."),
+                format!("{message} --allow-weaker {object} writes the listener and its routes."),
             );
+            conversion.refused_hosts.push((name, hosts.into_iter().map(|(_, host)| host).collect()));
             continue;
         }
         let secret = certificates
@@ -48,15 +46,6 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
             .or_insert_with(|| certificate(&secret, sources, conversion))
             .clone();
         for (host_place, host) in hosts {
-            let covered = withheld.iter().find(|other| covers(&host, other));
-            if let Some(other) = covered {
-                conversion.report.blocking(
-                    &host_place,
-                    format!("A listener for {host} would serve {other} as well, whose listener is withheld."),
-                );
-                conversion.withhold(&host_place, "No listener is written for the host.");
-                continue;
-            }
             if !taken.insert(host.clone()) {
                 conversion.report.limited(
                     &host_place,
@@ -76,8 +65,8 @@ pub(super) fn convert(sources: &mut Sources, conversion: &mut Conversion) {
     }
 }
 
-/// Whether a listener for one host serves another one.
-fn covers(host: &str, other: &str) -> bool {
+/// Whether a hostname takes the requests of another one.
+pub(super) fn covers(host: &str, other: &str) -> bool {
     host == other || host.strip_prefix('*').is_some_and(|suffix| other.ends_with(suffix))
 }
 
@@ -119,7 +108,7 @@ fn read(source: Source, conversion: &mut Conversion) -> Option<Tls> {
     };
     conversion.report.exact(&at, "The Secret is a certificate of the listeners.");
     let is_withheld = conversion.report.losses() > before && !is_allowed;
-    Some(Tls { place, hosts, secret, is_withheld })
+    Some(Tls { name, place, hosts, secret, is_withheld })
 }
 
 /// The Secret with the certificate. A Secret in the form of APISIX gets a copy in that of Kubernetes.
