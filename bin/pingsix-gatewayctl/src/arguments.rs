@@ -532,7 +532,7 @@ pub(crate) struct MigrateArguments {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) report: MigrationReport,
 
-    /// A file for the report, instead of standard error.
+    /// A file for the report, instead of standard error; - for standard output, with --output-dir.
     #[arg(long, value_name = "FILE")]
     pub(crate) report_file: Option<PathBuf>,
 }

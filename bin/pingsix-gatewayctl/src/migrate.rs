@@ -16,8 +16,9 @@ mod report;
 mod source;
 
 use std::fs;
+use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use crate::arguments::MigrateArguments;
 use crate::{Exit, Streams};
@@ -38,12 +39,17 @@ pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> an
             .collect(),
     };
     let (objects, report) = convert::convert(sources, choices, report);
+    let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
+    if shows_report && arguments.output_dir.is_none() {
+        bail!("standard output is for the manifests; --report-file - needs --output-dir");
+    }
     match &arguments.output_dir {
         Some(directory) => output::write_directory(&objects, directory)?,
         None => output::write_stream(&objects, streams.out)?,
     }
     let text = report.render(arguments.report);
     match &arguments.report_file {
+        Some(_) if shows_report => write!(streams.out, "{text}")?,
         Some(file) => fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?,
         None => write!(streams.err, "{text}")?,
     }

@@ -105,27 +105,32 @@ pub(crate) fn convert(
     layer4::refuse_policies(&mut sources, &mut conversion);
     plugin_config::note_unused(&mut conversion);
     gateway::finish(&mut conversion);
+    conversion.note_weaker();
     let Conversion { output, report, .. } = conversion;
     (output.finish(), report)
 }
 
 impl Conversion {
     /// Whether the user wants the object although it protects less than the original.
-    pub(crate) fn may_be_weaker(&mut self, kind: SourceKind, name: &ObjectName) -> bool {
+    pub(crate) fn may_be_weaker(&self, kind: SourceKind, name: &ObjectName) -> bool {
         self.is_named(kind.as_str(), name)
     }
 
-    fn is_named(&mut self, kind: &str, name: &ObjectName) -> bool {
-        let is_allowed = self.choices.allow_weaker.contains(&(kind.to_owned(), name.clone()));
-        if is_allowed {
+    fn is_named(&self, kind: &str, name: &ObjectName) -> bool {
+        self.choices.allow_weaker.contains(&(kind.to_owned(), name.clone()))
+    }
+
+    /// Reports the objects of `--allow-weaker`.
+    fn note_weaker(&mut self) {
+        for (kind, name) in &self.choices.allow_weaker {
             let place = Place::object(format!("{kind} {name}"));
-            self.report.add(
-                &place,
-                Verdict::Weaker,
-                "--allow-weaker names the object, so it is written without the parts that are impossible.",
-            );
+            if self.report.has_impossible(&place.object) {
+                let message = "The object is written without the parts that are impossible, because --allow-weaker names it.";
+                self.report.add(&place, Verdict::Weaker, message);
+            } else {
+                self.report.limited(&place, "--allow-weaker has no effect on the object.");
+            }
         }
-        is_allowed
     }
 
     /// Notes that a part of an object is not written.

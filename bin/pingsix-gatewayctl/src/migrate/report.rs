@@ -116,6 +116,11 @@ impl Report {
         }
     }
 
+    /// Whether a part of an object is impossible.
+    pub(crate) fn has_impossible(&self, object: &str) -> bool {
+        self.entries.iter().any(|entry| entry.place.object == object && entry.verdict == Verdict::Impossible)
+    }
+
     fn count(&self, verdict: Verdict) -> usize {
         self.entries.iter().filter(|entry| entry.verdict == verdict).count()
     }

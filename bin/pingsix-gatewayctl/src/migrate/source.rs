@@ -94,7 +94,7 @@ impl Sources {
                 })?;
                 let place = format!("{}:{}", file.name, chunk.line);
                 count += sources
-                    .add(value, &place, LIST_DEPTH, report)
+                    .add(value, LIST_DEPTH, report)
                     .with_context(|| format!("{place} holds no manifest"))?;
             }
         }
@@ -104,7 +104,7 @@ impl Sources {
         Ok(sources)
     }
 
-    fn add(&mut self, value: Value, file: &str, depth: usize, report: &mut Report) -> anyhow::Result<usize> {
+    fn add(&mut self, value: Value, depth: usize, report: &mut Report) -> anyhow::Result<usize> {
         let mut fields = match value {
             Value::Null => return Ok(0),
             Value::Object(fields) => fields,
@@ -129,7 +129,7 @@ impl Sources {
                     item.entry("apiVersion").or_insert_with(|| json!(api_version));
                     item.entry("kind").or_insert_with(|| json!(item_kind));
                 }
-                count += self.add(item, file, depth, report)?;
+                count += self.add(item, depth, report)?;
             }
             return Ok(count);
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::sample;
-use crate::support::{Run, command, run_with};
+use crate::support::{Manifests, Run, command, run, run_with};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/migrations")
@@ -170,4 +170,193 @@ fn every_key_of_a_consumer_is_admitted_and_none_is_refused() {
     keys.sort_unstable();
     assert_eq!(keys, ["alices-key", "bobs-key"]);
     assert_eq!(config["query"], "apikey");
+}
+
+const ROUTE: &str = r"
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: { name: cart, namespace: shop }
+spec:
+  http:
+  - name: cart
+    match: { paths: [/cart] }
+    backends: [{ serviceName: cart, servicePort: 80 }]
+";
+
+/// A route that only consumers with signatures may use.
+fn protected() -> String {
+    format!("{ROUTE}    authentication: {{ enable: true, type: hmacAuth }}\n")
+}
+
+#[test]
+fn a_migration_without_losses_succeeds() {
+    run_with(ROUTE, ["migrate", "-"])
+        .exits(0)
+        .prints("kind: HTTPRoute\n")
+        .prints("kind: Gateway\n")
+        .prints_error("0 impossible (1 object)");
+}
+
+#[test]
+fn a_route_whose_protection_would_be_lost_is_withheld_until_it_is_named() {
+    let withheld = run_with(&protected(), ["migrate", "-"])
+        .exits(1)
+        .prints_error("  impossible  spec.http[0].authentication.hmacAuth")
+        .prints_error("  withheld    spec.http[0]: ")
+        .prints_error("--allow-weaker ApisixRoute/shop/cart");
+    assert!(!withheld.out.contains("backendRefs"), "{}", withheld.out);
+    run_with(&protected(), ["migrate", "-", "--allow-weaker", "ApisixRoute/shop/cart"])
+        .exits(1)
+        .prints("backendRefs")
+        .prints_error("  weaker      The object is written without");
+    // Another name, or another kind, changes nothing.
+    for other in ["ApisixRoute/shop/carts", "ApisixTls/shop/cart"] {
+        let run = run_with(&protected(), ["migrate", "-", "--allow-weaker", other]).exits(1);
+        assert!(!run.out.contains("backendRefs"), "{}", run.out);
+        run.prints_error("--allow-weaker has no effect on the object.");
+    }
+}
+
+#[test]
+fn an_unknown_field_is_a_loss_wherever_it_is() {
+    for (from, to, field) in [
+        (
+            "    match: { paths: [/cart] }",
+            "    match: { paths: [/cart], cookies: [a] }",
+            "spec.http[0].match.cookies",
+        ),
+        ("  http:\n", "  owner: me\n  http:\n", "spec.owner"),
+        ("    backends:", "    tenants: [a]\n    backends:", "spec.http[0].tenants"),
+        ("servicePort: 80 }", "servicePort: 80, zone: a }", "spec.http[0].backends[0].zone"),
+    ] {
+        let run = run_with(&ROUTE.replace(from, to), ["migrate", "-"]).exits(1);
+        assert!(!run.out.contains("backendRefs"), "{field}: {}", run.out);
+        run.prints_error(&format!("  impossible  {field}: The field is not understood"));
+    }
+}
+
+#[test]
+fn the_report_has_three_formats_and_no_secret() {
+    let input = format!(
+        "{ROUTE}    plugins:\n    - name: jwt-auth\n      config: {{ secret: hunter2, key: [hunter2] }}\n\
+         ---\napiVersion: apisix.apache.org/v2\nkind: ApisixConsumer\nmetadata: {{ name: alice, namespace: shop }}\n\
+         spec:\n  authParameter:\n    keyAuth: {{ value: {{ key: hunter2, hunter: [hunter2] }} }}\n    \
+         basicAuth: {{ value: {{ username: hunter2, password: {{ a: hunter2 }} }} }}\n"
+    );
+    for (format, mark) in [
+        ("text", "impossible  "),
+        ("markdown", "| field | verdict | reason |"),
+        ("json", "\"verdict\": \"impossible\""),
+    ] {
+        let run = run_with(&input, ["migrate", "-", "--report", format]).exits(1).prints_error(mark);
+        assert!(!run.err.contains("hunter2"), "{}", run.err);
+        assert!(!outside_of_secrets(&run.out, "hunter2"), "{}", run.out);
+    }
+    let run = run_with(&input, ["migrate", "-", "--report", "json"]);
+    let report: Value = serde_json::from_str(&run.err).unwrap();
+    let entries = report["entries"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| {
+        entry["object"].is_string() && entry["field"].is_string() && entry["message"].is_string()
+    }));
+}
+
+#[test]
+fn manifests_and_report_go_to_files() {
+    let files = Manifests::new(&[("in/route.yaml", ROUTE)]);
+    let path = |name: &str| files.path().join(name);
+    let (out, report) = (path("out"), path("report.md"));
+    let run = command()
+        .arg("migrate")
+        .arg(path("in"))
+        .args(["--report", "markdown", "--output-dir"])
+        .arg(&out)
+        .arg("--report-file")
+        .arg(&report)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(0));
+    assert!(run.stdout.is_empty() && run.stderr.is_empty());
+    let mut names: Vec<String> =
+        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["gateway_shop_pingsix.yaml", "httproute_shop_cart.yaml"]);
+    assert!(fs::read_to_string(report).unwrap().starts_with("# Migration\n"));
+}
+
+#[test]
+fn unusable_arguments_and_files_are_told_apart_from_losses() {
+    run(["migrate"]).exits(2);
+    run(["migrate", "/no/such/file"]).exits(2);
+    run_with("a: [", ["migrate", "-"]).exits(2).prints_error("not valid YAML");
+    run_with("a: 1", ["migrate", "-"]).exits(2);
+    run_with("", ["migrate", "-"]).exits(2);
+    for wrong in ["ApisixRoute", "ApisixRoute/cart", "/shop/cart"] {
+        run_with(ROUTE, ["migrate", "-", "--allow-weaker", wrong]).exits(2);
+    }
+}
+
+#[test]
+fn a_secret_in_a_document_that_is_no_yaml_is_not_shown() {
+    let run = run_with("key: \"hunter2\nb: [\n", ["migrate", "-"]).exits(2);
+    assert!(!run.err.contains("hunter2"), "{}", run.err);
+}
+
+#[test]
+fn hostile_input_is_refused_within_bounds() {
+    // A product of lists that would be a million matches.
+    let many = (0..1000).map(|number| format!("v{number}")).collect::<Vec<_>>().join(", ");
+    let exprs = ["A", "B"]
+        .map(|name| format!("{{ subject: {{ scope: Header, name: {name} }}, op: In, set: [{many}] }}"));
+    let input = ROUTE.replace("paths: [/cart]", &format!("paths: [/cart], exprs: [{}]", exprs.join(", ")));
+    run_with(&input, ["migrate", "-"]).exits(1).prints_error("more than 1024 matches");
+    // Names that would lead out of a directory.
+    for name in ["../../evil", "a/b", ".", "UPPER", "a b"] {
+        let input = ROUTE.replace("name: cart, namespace", &format!("name: \"{name}\", namespace"));
+        let files = Manifests::new(&[("route.yaml", &input)]);
+        let out = files.path().join("out");
+        let run = command()
+            .arg("migrate")
+            .arg(files.path().join("route.yaml"))
+            .arg("--output-dir")
+            .arg(&out)
+            .output();
+        assert_eq!(run.unwrap().status.code(), Some(1), "{name}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "{name}");
+    }
+    // Lists within lists.
+    let nested = (0..20)
+        .fold("[]".to_owned(), |items, _| format!("[{{ apiVersion: v1, kind: List, items: {items} }}]"));
+    run_with(&format!("apiVersion: v1\nkind: List\nitems: {nested}\n"), ["migrate", "-"]).exits(2);
+    // Values of every wrong type, everywhere.
+    for value in ["7", "[]", "{}", "true", "null", "\"\"", "[[]]", "[{}]", "[null]", "-1"] {
+        for field in
+            ["name", "match", "backends", "plugins", "authentication", "priority", "timeout", "upstreams"]
+        {
+            let input = format!(
+                "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\n\
+                 spec: {{ http: [{{ {field}: {value} }}], stream: [{{ {field}: {value} }}] }}\n"
+            );
+            let run = run_with(&input, ["migrate", "-"]);
+            assert!(matches!(run.code, 0 | 1), "{field}: {value}: {} {}", run.code, run.err);
+        }
+    }
+    // Control characters of a terminal.
+    let run =
+        run_with(&ROUTE.replace("paths: [/cart]", "paths: [\"/\\u001b[2J\"]"), ["migrate", "-"]).exits(1);
+    assert!(!run.err.contains('\u{1b}'));
+}
+
+#[test]
+fn the_output_of_a_migration_stays_as_it_is() {
+    let first = run_with(ROUTE, ["migrate", "-"]).exits(0);
+    let second = run_with(&first.out, ["migrate", "-"]).exits(0);
+    assert_eq!(first.out, second.out);
+}
+
+#[test]
+fn lists_of_kubectl_are_read() {
+    let item: Value = serde_saphyr::from_str(ROUTE).unwrap();
+    let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": [item] });
+    let run = run_with(&list.to_string(), ["migrate", "-"]).exits(0);
+    assert_eq!(run.out, run_with(ROUTE, ["migrate", "-"]).out);
 }

@@ -46,10 +46,10 @@ pub(super) fn of_rule(
         return Vec::new();
     }
     let hosts: Vec<&Option<String>> = backends.iter().map(|backend| &backend.host).collect();
-    if let (Some(Some(host)), None) = (hosts.first(), &effects.hostname) {
-        if hosts.iter().all(|other| other.as_ref() == Some(host)) {
-            effects.hostname = Some(host.clone());
-        }
+    if let (Some(Some(host)), None) = (hosts.first(), &effects.hostname)
+        && hosts.iter().all(|other| other.as_ref() == Some(host))
+    {
+        effects.hostname = Some(host.clone());
     }
     if effects.hostname.is_none()
         && let Some(backend) = backends.iter().find(|backend| backend.host.is_some())
@@ -100,7 +100,7 @@ fn service(
         match granularity.as_str() {
             "endpoint" | "endpoints" => report.exact(&place, "Requests go to the endpoints."),
             "service" => {
-                report.limited(&place, "Requests go to the endpoints, not to the address of the Service.")
+                report.limited(&place, "Requests go to the endpoints, not to the address of the Service.");
             }
             _ => report.blocking(&place, "The value is unknown."),
         }

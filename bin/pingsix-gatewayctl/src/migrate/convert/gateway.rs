@@ -173,7 +173,7 @@ pub(super) fn finish(conversion: &mut Conversion) {
             conversion.output.add(Kind::Gateway, &namespace, &name.name, ("spec", spec));
         }
     }
-    add_telemetry(&key, telemetry, conversion);
+    add_telemetry(&key, &telemetry, conversion);
 }
 
 /// The listeners that are missing, with the fields that ask for them.
@@ -223,7 +223,7 @@ fn runs_data_planes(gateway: &ObjectKey, conversion: &mut Conversion) -> Option<
 }
 
 /// Gives the Gateway parameters with telemetry.
-fn add_telemetry(key: &ObjectKey, telemetry: Map<String, Value>, conversion: &mut Conversion) {
+fn add_telemetry(key: &ObjectKey, telemetry: &Map<String, Value>, conversion: &mut Conversion) {
     if telemetry.is_empty() {
         return;
     }

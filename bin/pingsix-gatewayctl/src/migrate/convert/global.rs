@@ -173,12 +173,13 @@ fn gateway_proxy(source: Source, sources: &Sources, conversion: &mut Conversion)
 /// Removes references of Gateways to GatewayProxies.
 fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
     for (key, value) in &sources.kept {
-        let pointer = match key.kind {
-            Kind::Gateway => "/spec/infrastructure",
-            Kind::IngressClass => "/spec",
-            _ => continue,
+        let (pointer, field) = if key.kind == Kind::Gateway {
+            ("/spec/infrastructure", "parametersRef")
+        } else if key.kind == Kind::IngressClass {
+            ("/spec", "parameters")
+        } else {
+            continue;
         };
-        let field = if key.kind == Kind::Gateway { "parametersRef" } else { "parameters" };
         let reference = value.pointer(pointer).and_then(|parent| parent.get(field));
         let group = reference
             .and_then(|reference| reference.get("group").or_else(|| reference.get("apiGroup"))?.as_str());

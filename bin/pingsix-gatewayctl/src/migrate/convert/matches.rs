@@ -94,11 +94,11 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
             None => report.blocking(place, "An HTTPRoute cannot have the method."),
         }
     }
-    let mut hosts: Vec<String> = fields
-        .texts("hosts", report)
-        .into_iter()
-        .filter_map(|(place, text)| host(&place, &text, report))
-        .collect();
+    let lacks_methods = methods.is_empty() && !given.is_empty();
+    let given = fields.texts("hosts", report);
+    let has_hosts = !given.is_empty();
+    let mut hosts: Vec<String> =
+        given.into_iter().filter_map(|(place, text)| host(&place, &text, report)).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let addresses = fields.texts("remoteAddrs", report);
@@ -119,6 +119,9 @@ pub(super) fn of_rule(mut fields: Fields, report: &mut Report) -> Matching {
         report.blocking(&place, "PingSIX runs no code that chooses rules.");
     }
     fields.finish(report);
+    // Without hosts or methods, a match would have all of them.
+    let lacks_hosts = has_hosts && hosts.is_empty();
+    let paths = if lacks_methods || lacks_hosts { Vec::new() } else { paths };
     let matches = expand(&paths, &methods, &conditions, &place, report);
     Matching { hosts, matches, networks }
 }

@@ -44,8 +44,8 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
         layer4::convert(streams, &name, sources, conversion);
     }
     documents.extend(guards(conversion));
-    let weaker: Vec<bool> = documents.iter().map(|document: &Document| document.may_be_weaker).collect();
-    rules::compare_priorities(&mut documents, &weaker, conversion);
+    rules::compare_priorities(&mut documents, conversion);
+    rules::compare_plugins(&mut documents, conversion);
     for document in documents {
         rules::write(document, conversion);
     }
@@ -75,16 +75,19 @@ fn guards(conversion: &mut Conversion) -> Vec<Document> {
                 hosts: hosts.to_vec(),
                 section: Section::All,
                 rules: vec![rule],
-                may_be_weaker: false,
             });
         }
     }
     guards
 }
 
+/// Rules with equal hosts, all or none of which redirect requests in plaintext.
+type Group = ((Vec<String>, bool), Vec<Rule>);
+
 /// Groups rules by their hosts, which an HTTPRoute has for all of its rules.
 fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, conversion: &mut Conversion) {
-    let mut groups: Vec<((Vec<String>, bool), Vec<Rule>)> = Vec::new();
+    // By hosts, and whether requests in plaintext are redirected.
+    let mut groups: Vec<Group> = Vec::new();
     for rule in rules {
         let key = (rule.hosts.clone(), rule.effects.https_only);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -96,7 +99,6 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
     for ((hosts, https_only), mut rules) in groups {
         // The sort is stable: rules of one priority keep their order.
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
-        let may_be_weaker = rules.iter().any(|rule| rule.may_be_weaker);
         // An HTTPRoute has at most 16 hosts.
         let chunks: Vec<Vec<String>> = if hosts.is_empty() {
             vec![Vec::new()]
@@ -113,7 +115,6 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
                 hosts,
                 section,
                 rules: rules.clone(),
-                may_be_weaker,
             };
             if https_only {
                 let redirect =
@@ -202,13 +203,12 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     let before = conversion.report.losses();
     let name = fields.text("name", &mut conversion.report).map(|(_, name)| name).unwrap_or_default();
     let priority = priority(&mut fields, &mut conversion.report);
-    let Matching { hosts, matches, networks } = match fields.object("match", &mut conversion.report) {
-        Some(fields) => matches::of_rule(fields, &mut conversion.report),
-        None => {
-            conversion.report.blocking(&place.at("match"), "The rule matches no request.");
-            Matching::default()
-        }
-    };
+    let matching = fields.object("match", &mut conversion.report);
+    let matching = matching.map(|fields| matches::of_rule(fields, &mut conversion.report));
+    let Matching { hosts, matches, networks } = matching.unwrap_or_else(|| {
+        conversion.report.blocking(&place.at("match"), "The rule matches no request.");
+        Matching::default()
+    });
     let namespace = &*origin.name.namespace;
     let plugins = plugins(&mut fields, namespace, conversion);
     let consumers = conversion.consumers.pool(origin.owner).clone();

@@ -49,7 +49,6 @@ pub(super) struct Document {
     pub(super) hosts: Vec<String>,
     pub(super) section: Section,
     pub(super) rules: Vec<Rule>,
-    pub(super) may_be_weaker: bool,
 }
 
 impl Document {
@@ -70,7 +69,6 @@ impl Document {
             hosts: self.hosts.clone(),
             section: Section::Http,
             rules: self.rules.iter().map(redirect).collect(),
-            may_be_weaker: self.may_be_weaker,
         }
     }
 }
@@ -135,80 +133,149 @@ fn overlap(one: &Value, other: &Value) -> bool {
     })
 }
 
-/// Refuses rules that come before others of a higher priority: they would take requests of those.
-pub(super) fn compare_priorities(documents: &mut [Document], weaker: &[bool], conversion: &mut Conversion) {
-    // Matches by host and path, as indices of document, rule and match.
-    let mut competitors: BTreeMap<(String, String), Vec<(usize, usize, usize)>> = BTreeMap::new();
-    for (at, document) in documents.iter().enumerate() {
-        let all = [String::from("*")];
-        let hosts = if document.hosts.is_empty() { &all[..] } else { &document.hosts[..] };
-        if document.section == Section::Http {
-            continue;
-        }
+/// The place of a match: the indices of document, rule and match.
+type MatchPlace = (usize, usize, usize);
+
+/// The matches by host and path.
+fn competitors(documents: &[Document]) -> BTreeMap<(String, String), Vec<MatchPlace>> {
+    let mut competitors: BTreeMap<(String, String), Vec<MatchPlace>> = BTreeMap::new();
+    let every_host = [String::from("*")];
+    // Redirects to HTTPS are beside the rules that they belong to.
+    let served = documents.iter().enumerate().filter(|(_, document)| document.section != Section::Http);
+    for (at, document) in served {
+        let hosts = if document.hosts.is_empty() { &every_host[..] } else { &document.hosts[..] };
         for (index, rule) in document.rules.iter().enumerate() {
             for (number, one) in rule.matches.iter().enumerate() {
                 let path = one.get("path").map(Value::to_string).unwrap_or_default();
                 for host in hosts {
-                    let key = (host.clone(), path.clone());
-                    competitors.entry(key).or_default().push((at, index, number));
+                    competitors.entry((host.clone(), path.clone())).or_default().push((at, index, number));
                 }
             }
         }
     }
-    let mut refused: BTreeMap<(usize, usize), String> = BTreeMap::new();
-    for ((_, path), places) in &competitors {
-        let rule_at =
-            |(at, index, _): &(usize, usize, usize)| documents.get(*at).and_then(|one| one.rules.get(*index));
-        let priorities: Vec<i64> = places.iter().filter_map(|place| Some(rule_at(place)?.priority)).collect();
-        if priorities.iter().min() == priorities.iter().max() {
-            continue;
-        }
+    competitors
+}
+
+fn rule_at<'a>(documents: &'a [Document], (at, index, _): &MatchPlace) -> Option<&'a Rule> {
+    documents.get(*at)?.rules.get(*index)
+}
+
+/// Whether a match comes before another one in Gateway API.
+fn comes_first(documents: &[Document], first: &MatchPlace, second: &MatchPlace) -> bool {
+    let key = |place: &MatchPlace| {
+        let one = rule_at(documents, place).and_then(|rule| rule.matches.get(place.2)).map(rank);
+        let name = documents.get(place.0).map(|document| (&document.namespace, &document.name));
+        (one, name, place.1)
+    };
+    key(first) < key(second)
+}
+
+/// The pairs of matches of one host and path that a request may both have, with a message for the first pair of a rule.
+/// `refuses` chooses the rule of a pair that cannot be written.
+fn refused_pairs(
+    documents: &[Document],
+    may_differ: impl Fn(&[MatchPlace]) -> bool,
+    refuses: impl Fn(&MatchPlace, &MatchPlace) -> Option<MatchPlace>,
+) -> BTreeMap<(usize, usize), Option<MatchPlace>> {
+    let mut refused = BTreeMap::new();
+    for places in competitors(documents).values().filter(|places| may_differ(places)) {
         if places.len() > COMPETITORS {
-            for (at, index, _) in places {
-                refused
-                    .insert((*at, *index), format!("More than {COMPETITORS} matches have the path {path}."));
-            }
+            refused.extend(places.iter().map(|(at, index, _)| ((*at, *index), None)));
             continue;
         }
-        for high in places {
-            for low in places {
-                let (Some(first), Some(second)) = (rule_at(high), rule_at(low)) else { continue };
-                if first.priority <= second.priority {
+        for first in places {
+            for second in places.iter().filter(|second| (first.0, first.1) != (second.0, second.1)) {
+                let matches = [first, second].map(|place| rule_at(documents, place)?.matches.get(place.2));
+                let [Some(one), Some(other)] = matches else { continue };
+                if !overlap(one, other) {
                     continue;
                 }
-                let (Some(one), Some(other)) = (first.matches.get(high.2), second.matches.get(low.2)) else {
-                    continue;
-                };
-                let name = |place: &(usize, usize, usize)| {
-                    documents.get(place.0).map(|document| (&document.namespace, &document.name))
-                };
-                let comes_first = (rank(one), name(high), high.1) < (rank(other), name(low), low.1);
-                if !comes_first && overlap(one, other) {
-                    refused.insert(
-                        (low.0, low.1),
-                        format!(
-                            "The rule {} of {} has the same path and a higher priority, but HTTPRoutes would put this \
-                             rule first.",
-                            label(&first.name, "without a name"),
-                            first.place.object
-                        ),
-                    );
+                if let Some(victim) = refuses(first, second) {
+                    let cause = if victim == *first { *second } else { *first };
+                    refused.entry((victim.0, victim.1)).or_insert(Some(cause));
                 }
             }
         }
     }
-    for ((at, index), message) in refused {
-        let is_weaker = weaker.get(at).copied().unwrap_or_default();
+    refused
+}
+
+/// Refuses rules that come before others of a higher priority: they would take requests of those.
+pub(super) fn compare_priorities(documents: &mut [Document], conversion: &mut Conversion) {
+    let priority = |place: &MatchPlace| rule_at(documents, place).map(|rule| rule.priority);
+    let refused = refused_pairs(
+        documents,
+        |places| places.iter().map(priority).min() != places.iter().map(priority).max(),
+        |high, low| {
+            let is_wrong = priority(high) > priority(low) && !comes_first(documents, high, low);
+            is_wrong.then_some(*low)
+        },
+    );
+    let why = "has the same path and a higher priority, but HTTPRoutes would put this rule first.";
+    refuse(documents, refused, ("priority", why), conversion);
+}
+
+/// What PingSIX runs on all requests of one host, path and method.
+fn plugins(rule: &Rule) -> (Map<String, Value>, Map<String, Value>, Vec<Value>) {
+    let Effects { filters, hostname, path, regex, response, redirect, security, traffic, .. } = &rule.effects;
+    let mut all = filters.clone();
+    if response.is_some() || redirect.is_some() {
+        all.clear();
+    } else {
+        all.extend([json!(hostname), json!(path), json!(regex)].into_iter().filter(|one| !one.is_null()));
+    }
+    (security.clone(), traffic.clone(), all)
+}
+
+/// Refuses the rule with more conditions where two rules of one path have different plugins.
+pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conversion) {
+    let refused = refused_pairs(
+        documents,
+        |places| {
+            let mut rules = places.iter().filter_map(|place| rule_at(documents, place));
+            let first = rules.next().map(plugins);
+            rules.any(|rule| first.as_ref() != Some(&plugins(rule)))
+        },
+        |first, second| {
+            let rules = [first, second].map(|place| rule_at(documents, place).map(plugins));
+            let differ = rules.first() != rules.last();
+            (differ && comes_first(documents, first, second)).then_some(*first)
+        },
+    );
+    let why = "has the same path and other plugins, and PingSIX runs the same plugins for all rules of one path and method.";
+    refuse(documents, refused, ("match", why), conversion);
+}
+
+/// Takes rules out of the documents, with the rule that is the cause of each.
+fn refuse(
+    documents: &mut [Document],
+    refused: BTreeMap<(usize, usize), Option<MatchPlace>>,
+    (field, why): (&str, &str),
+    conversion: &mut Conversion,
+) {
+    for ((at, index), cause) in refused {
+        let cause = cause.and_then(|place| rule_at(documents, &place)).cloned();
+        let message = match &cause {
+            Some(cause) => {
+                format!("The rule {} of {} {why}", label(&cause.name, "without a name"), cause.place.object)
+            }
+            None => format!("More than {COMPETITORS} matches have the path."),
+        };
         let Some(rule) = documents.get_mut(at).and_then(|document| document.rules.get_mut(index)) else {
             continue;
         };
-        conversion.report.blocking(&rule.place.at("priority"), message);
-        if is_weaker {
+        conversion.report.blocking(&rule.place.at(field), message);
+        if rule.may_be_weaker {
             continue;
         }
         if rule.effects.protects {
             conversion.withhold(&rule.place, "The rule is not written. A rule in its place answers 503.");
             rule.refuse();
+            // PingSIX runs the plugins of the other rule on these requests, too.
+            if let Some(cause) = cause {
+                rule.effects.security = cause.effects.security;
+                rule.effects.traffic = cause.effects.traffic;
+            }
         } else {
             conversion.withhold(&rule.place, "The rule is not written.");
             rule.matches.clear();

@@ -493,11 +493,12 @@ pub(super) fn convert_policies(
     sources: &mut Sources,
     conversion: &mut Conversion,
 ) -> BTreeMap<ObjectName, Upstream> {
-    let mut hosts = BTreeMap::new();
+    let mut hosts: BTreeMap<ObjectName, Upstream> = BTreeMap::new();
     for source in sources.take(SourceKind::BackendTrafficPolicy) {
         let Source { kind, name, place, mut spec } = source;
         let is_allowed = conversion.may_be_weaker(kind, &name);
         let before = conversion.report.losses();
+        let mut targets = Vec::new();
         for target in spec.list("targetRefs", &mut conversion.report) {
             let Some(mut fields) = target.object(&mut conversion.report) else { continue };
             let service = fields.text("name", &mut conversion.report);
@@ -516,11 +517,14 @@ pub(super) fn convert_policies(
             let mut settings = Settings::read(&mut each, &target, section.as_deref(), conversion);
             each.finish(&mut conversion.report);
             settings.write(&target, section.as_deref(), conversion);
+            targets.push(target.clone());
             hosts.insert(target, Upstream { external: None, host: settings.host.take(), is_lost: false });
         }
         if conversion.report.losses() > before && !is_allowed {
             conversion.withhold(&place, "Rules with the Services of the policy answer 503.");
-            hosts.values_mut().for_each(|upstream| upstream.is_lost = true);
+            for target in targets {
+                hosts.entry(target).or_default().is_lost = true;
+            }
         }
     }
     hosts
