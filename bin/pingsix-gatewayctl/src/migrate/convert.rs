@@ -46,8 +46,8 @@ pub(crate) struct Conversion {
     /// The only class of the input; a class without a name means this one.
     only_class: Option<String>,
     parent: Parent,
-    /// Fields of policies for the whole Gateway of the routes.
-    global: BTreeSet<String>,
+    /// Fields that policies of Gateways set, as far as they protect.
+    global: BTreeMap<ObjectName, BTreeSet<String>>,
     /// Whether the original protects all rules in a way that is impossible here.
     global_is_lost: bool,
     /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
@@ -82,7 +82,7 @@ pub(crate) fn convert(
         choices,
         only_class,
         parent,
-        global: BTreeSet::new(),
+        global: BTreeMap::new(),
         global_is_lost: false,
         refused_hosts: Vec::new(),
         telemetry: Map::new(),

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
 use super::source::is_name;
@@ -117,16 +117,17 @@ impl Output {
             let GrantKey { to_namespace, to, from, from_namespace } = key;
             let to: Vec<Value> = names
                 .iter()
-                .take(16)
                 .map(|name| json!({ "group": to.group(), "kind": to.as_str(), "name": name }))
                 .collect();
-            let from_group = if from == Kind::Gateway { GATEWAY_GROUP } else { from.group() };
-            let spec = json!({
-                "from": [{ "group": from_group, "kind": from.as_str(), "namespace": from_namespace }],
-                "to": to,
-            });
             let name = format!("{}-of-{from_namespace}", from.as_str().to_ascii_lowercase());
-            self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
+            // A grant names at most 16 objects.
+            for to in to.chunks(16) {
+                let spec = json!({
+                    "from": [{ "group": from.group(), "kind": from.as_str(), "namespace": from_namespace }],
+                    "to": to,
+                });
+                self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
+            }
         }
         let mut objects: Vec<_> = self.objects.into_iter().collect();
         objects.sort_by_key(|(key, _)| (place_of(key.kind), key.clone()));

@@ -340,6 +340,71 @@ fn hostile_input_is_refused_within_bounds() {
             assert!(matches!(run.code, 0 | 1), "{field}: {value}: {} {}", run.code, run.err);
         }
     }
+    let plugins = [
+        "key-auth",
+        "basic-auth",
+        "jwt-auth",
+        "csrf",
+        "ip-restriction",
+        "real-ip",
+        "cors",
+        "limit-count",
+        "proxy-rewrite",
+        "response-rewrite",
+        "redirect",
+        "fault-injection",
+        "mocking",
+        "gzip",
+        "brotli",
+        "request-id",
+        "grpc-web",
+        "proxy-cache",
+        "prometheus",
+        "file-logger",
+    ];
+    let fields = [
+        "header",
+        "query",
+        "key",
+        "whitelist",
+        "trusted_addresses",
+        "allow_origins",
+        "max_age",
+        "count",
+        "time_window",
+        "policy",
+        "uri",
+        "regex_uri",
+        "host",
+        "headers",
+        "ret_code",
+        "delay",
+        "abort",
+        "response_status",
+        "comp_level",
+        "header_name",
+        "cache_ttl",
+        "cache_method",
+        "cache_http_status",
+        "_meta",
+    ];
+    for value in ["7", "[[]]", "{ a: [] }", "\"\"", "18446744073709551615", "-1", "1.5", "[\"^(\", \"/$9\"]"]
+    {
+        let config: Vec<String> = fields.iter().map(|field| format!("{field}: {value}")).collect();
+        let rules: Vec<String> = plugins
+            .iter()
+            .map(|name| {
+                let plugin = format!("{{ name: {name}, config: {{ {} }} }}", config.join(", "));
+                format!("{{ name: {name}, match: {{ paths: [/{name}] }}, plugins: [{plugin}] }}")
+            })
+            .collect();
+        let input = format!(
+            "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\n\
+             spec: {{ http: [{}] }}\n",
+            rules.join(", ")
+        );
+        run_with(&input, ["migrate", "-"]).exits(1);
+    }
     // Control characters of a terminal.
     let run =
         run_with(&ROUTE.replace("paths: [/cart]", "paths: [\"/\\u001b[2J\"]"), ["migrate", "-"]).exits(1);

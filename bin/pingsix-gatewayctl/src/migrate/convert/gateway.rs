@@ -6,6 +6,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
 use super::rules::Section;
+use super::tls::covers;
 use super::{Choices, Conversion};
 use crate::migrate::report::Place;
 use crate::migrate::source::{SourceKind, Sources};
@@ -102,6 +103,12 @@ impl Parent {
     pub(super) fn note_route(&mut self, namespace: &str) {
         self.is_needed = true;
         self.namespaces.insert(namespace.to_owned());
+    }
+
+    /// Whether there are listeners for HTTPS, as far as that is known.
+    pub(super) fn serves_https(&self, hosts: &[String]) -> bool {
+        let is_served = |host: &String| self.https.iter().any(|listener| covers(&listener.host, host));
+        self.origin != Origin::Written || (!self.https.is_empty() && hosts.iter().all(is_served))
     }
 
     /// Notes that the Gateway has policies.

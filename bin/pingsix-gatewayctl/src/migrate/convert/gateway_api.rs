@@ -111,21 +111,21 @@ fn route_policies(
     policies
 }
 
-/// The consumers of the Gateways of a route. `None` if they differ.
-fn consumers(key: &ObjectKey, route: &Value, conversion: &Conversion) -> Option<Pool> {
-    let parents = route.pointer("/spec/parentRefs").and_then(Value::as_array)?;
-    let mut owners: Vec<Owner> = parents
-        .iter()
+/// The Gateways of a route.
+fn gateways(key: &ObjectKey, route: &Value) -> Vec<ObjectName> {
+    let parents = route.pointer("/spec/parentRefs").and_then(Value::as_array);
+    let mut gateways: Vec<ObjectName> = parents
+        .into_iter()
+        .flatten()
         .map(|parent| {
             let text = |field: &str| parent.get(field).and_then(Value::as_str);
             let namespace = text("namespace").unwrap_or(&key.name.namespace);
-            Owner::Gateway(ObjectName::new(namespace, text("name").unwrap_or_default()))
+            ObjectName::new(namespace, text("name").unwrap_or_default())
         })
         .collect();
-    owners.sort_unstable();
-    owners.dedup();
-    let [owner] = owners.as_slice() else { return None };
-    Some(conversion.consumers.pool(owner).clone())
+    gateways.sort_unstable();
+    gateways.dedup();
+    gateways
 }
 
 fn is_plugin_config(filter: &Value) -> bool {
@@ -139,7 +139,12 @@ fn convert_route(
     conversion: &mut Conversion,
 ) {
     let Some(mut value) = conversion.output.get_mut(key).cloned() else { return };
-    let consumers = consumers(key, &value, conversion);
+    let gateways = gateways(key, &value);
+    let consumers = match gateways.as_slice() {
+        [one] => Some(conversion.consumers.pool(&Owner::Gateway(one.clone())).clone()),
+        // Several Gateways may have different consumers.
+        _ => None,
+    };
     let kind_name = key.kind.as_str();
     let is_allowed = conversion.is_named(kind_name, &key.name);
     let place = Place::object(key.to_string());
@@ -156,6 +161,15 @@ fn convert_route(
         let touched = extensions(key, rule, &at, consumers.as_ref(), &mut effects, conversion);
         hosts(key, rule, services, &at, &mut effects, conversion);
         let is_changed = touched || effects.hostname.is_some();
+        conversion.refuse_second_protection(&mut effects, &gateways, &at);
+        let filters_of_backends = rule.get("backendRefs").and_then(Value::as_array).into_iter().flatten();
+        let mut filters_of_backends =
+            filters_of_backends.filter_map(|backend| backend.get("filters")?.as_array()).flatten();
+        if filters_of_backends.any(is_plugin_config) {
+            conversion
+                .report
+                .blocking(&at.at("backendRefs"), "A backend has plugins, and rules alone have them.");
+        }
         for policy in policies {
             let applies = policy.section.as_ref().is_none_or(|section| given.as_ref() == Some(section));
             if !applies {

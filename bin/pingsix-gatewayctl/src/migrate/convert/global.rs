@@ -92,12 +92,11 @@ fn apply(
             conversion.output.remove(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() });
         }
     }
-    if is_main {
-        conversion.global.extend(effects.security.keys().cloned());
-        conversion.global.extend(effects.traffic.keys().filter(|field| *field == "rateLimit").cloned());
-        if !effects.security.is_empty() || !effects.traffic.is_empty() {
-            conversion.parent.note_policy();
-        }
+    let limits = effects.traffic.keys().filter(|field| *field == "rateLimit");
+    let fields = effects.security.keys().chain(limits).cloned();
+    conversion.global.entry(gateway.clone()).or_default().extend(fields);
+    if is_main && (!effects.security.is_empty() || !effects.traffic.is_empty()) {
+        conversion.parent.note_policy();
     }
     for (kind, fields) in [(Kind::SecurityPolicy, &effects.security), (Kind::TrafficPolicy, &effects.traffic)]
     {

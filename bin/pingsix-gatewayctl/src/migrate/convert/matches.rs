@@ -42,7 +42,7 @@ fn path(place: &Place, path: &str, report: &mut Report) -> Option<Value> {
         && !["//", "/./", "/../", "%2f", "%2F", "#", "?"].iter().any(|part| value.contains(part))
         && !value.ends_with("/..")
         && !value.ends_with("/.")
-        && value.bytes().all(|byte| byte.is_ascii_graphic());
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/._~!$&'()+,;=:@%".contains(&byte));
     if !is_plain || value.split('/').any(|element| element.starts_with(':')) {
         report.blocking(place, "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.");
         return None;

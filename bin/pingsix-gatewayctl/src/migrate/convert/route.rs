@@ -19,6 +19,8 @@ struct Origin<'a> {
     name: &'a ObjectName,
     owner: &'a Owner,
     may_be_weaker: bool,
+    /// Whether the object has a field that is not understood.
+    is_unclear: bool,
 }
 
 /// Converts all ApisixRoutes.
@@ -32,16 +34,16 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
         let streams = spec.list("stream", &mut conversion.report);
         let losses = conversion.report.losses();
         spec.finish(&mut conversion.report);
-        if conversion.report.losses() > losses && !may_be_weaker {
-            conversion
-                .withhold(&place, "The object is not converted, because a field of it is not understood.");
-            continue;
-        }
-        let origin = Origin { name: &name, owner: &owner, may_be_weaker };
+        let is_unclear = conversion.report.losses() > losses;
+        let origin = Origin { name: &name, owner: &owner, may_be_weaker, is_unclear };
         let rules: Vec<Rule> =
             items.into_iter().filter_map(|item| rule(item, &origin, sources, conversion)).collect();
         group(&name, rules, &mut documents, conversion);
-        layer4::convert(streams, &name, sources, conversion);
+        if is_unclear && !may_be_weaker && !streams.is_empty() {
+            conversion.withhold(&place, "Its rules for connections are not written.");
+        } else {
+            layer4::convert(streams, &name, sources, conversion);
+        }
     }
     documents.extend(guards(conversion));
     rules::compare_priorities(&mut documents, conversion);
@@ -210,11 +212,19 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
         Matching::default()
     });
     let namespace = &*origin.name.namespace;
+    let losses = conversion.report.losses();
     let plugins = plugins(&mut fields, namespace, conversion);
+    // Plugins that are not known may protect the rule.
+    let is_unclear = conversion.report.losses() > losses || origin.is_unclear;
+    if origin.is_unclear {
+        conversion
+            .report
+            .blocking(&place, "A field of the object is not understood, and it may protect the rule.");
+    }
     let consumers = conversion.consumers.pool(origin.owner).clone();
     let base = format!("{}-{}", origin.name.name, label(&name, "rule"));
     let scope = Scope { namespace, name: &base, consumers: Some(&consumers), level: Level::Rule };
-    let mut effects = Effects::default();
+    let mut effects = Effects { protects: is_unclear, ..Effects::default() };
     plugin::convert(plugins, scope, &mut effects, conversion);
     conversion.keep_telemetry(&mut effects);
     if !networks.is_empty() {
@@ -227,13 +237,21 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
         conversion.report.exact(&place, "PingSIX lets connections change to WebSocket.");
     }
     let backends = backend::of_rule(&mut fields, origin.name, sources, &mut effects, conversion);
+    let losses = conversion.report.losses();
     fields.finish(&mut conversion.report);
+    effects.protects |= conversion.report.losses() > losses;
+    if effects.https_only && !conversion.parent.serves_https(&hosts) {
+        let message =
+            "No ApisixTls of the input has a certificate for the hosts, so there is no HTTPS to redirect to.";
+        conversion.report.blocking(&place.at("plugins"), message);
+    }
     if backends.is_empty() && effects.response.is_none() && effects.redirect.is_none() {
         conversion
             .report
             .blocking(&place.at("backends"), "The rule has no backend that PingSIX could reach.");
     }
-    conversion.refuse_second_protection(&mut effects, &place);
+    let gateways = [conversion.parent.name.clone()];
+    conversion.refuse_second_protection(&mut effects, &gateways, &place);
     let needs_certificates = hosts.iter().any(|host| {
         conversion
             .refused_hosts
@@ -329,7 +347,7 @@ impl Rule {
             conversion.withhold(&self.place, format!("{message} {how}"));
             return false;
         }
-        let message = "The rule protects its backends and is not written. A rule in its place answers 503.";
+        let message = "The rule is not written, because it protects its backends or may do so. A rule in its place answers 503.";
         conversion.withhold(&self.place, format!("{message} {how}"));
         self.refuse();
         true

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::{GATEWAY_GROUP, Kind, PINGSIX_GROUP};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectName, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
 use super::Conversion;
@@ -75,8 +75,13 @@ impl Document {
 
 impl Conversion {
     /// Refuses protection of a rule that would replace that of its Gateway: the original checks both.
-    pub(super) fn refuse_second_protection(&mut self, effects: &mut Effects, place: &Place) {
-        if self.global_is_lost {
+    pub(super) fn refuse_second_protection(
+        &mut self,
+        effects: &mut Effects,
+        gateways: &[ObjectName],
+        place: &Place,
+    ) {
+        if self.global_is_lost && gateways.contains(&self.parent.name) {
             effects.protects = true;
             self.report
                 .blocking(place, "Plugins for all rules protect this one, and they cannot be converted.");
@@ -85,9 +90,8 @@ impl Conversion {
         let rate_limit = effects.traffic.keys().filter(|field| *field == "rateLimit");
         let fields: Vec<String> = effects.security.keys().chain(rate_limit).cloned().collect();
         for field in fields {
-            let conflict = self
-                .global
-                .iter()
+            let mut others = gateways.iter().filter_map(|gateway| self.global.get(gateway)).flatten();
+            let conflict = others
                 .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
             if conflict {
                 self.report.blocking(

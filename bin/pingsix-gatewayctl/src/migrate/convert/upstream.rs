@@ -7,6 +7,7 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Map, Value, json};
 
 use super::Conversion;
+use crate::migrate::output::label;
 use crate::migrate::plugin::variable;
 use crate::migrate::report::{Place, Report};
 use crate::migrate::source::{Field, Fields, ServicePort, Source, SourceKind, Sources, is_name};
@@ -147,7 +148,12 @@ fn external(
         return None;
     }
     let spec = json!({ "clusterIP": "None", "ports": [{ "name": "main", "port": port, "protocol": "TCP" }] });
-    let service = conversion.output.add(Kind::Service, &upstream.namespace, &upstream.name, ("spec", spec));
+    // The name of a Service is a label that begins with a letter.
+    let mut wanted = label(&upstream.name, "upstream");
+    if wanted.starts_with(|letter: char| letter.is_ascii_digit()) {
+        wanted = format!("upstream-{wanted}");
+    }
+    let service = conversion.output.add(Kind::Service, &upstream.namespace, &wanted, ("spec", spec));
     for (family, wanted) in [("IPv4", true), ("IPv6", false)] {
         let endpoints: Vec<Value> = addresses
             .iter()

@@ -16,7 +16,7 @@ pub(super) fn redirect(mut config: Fields, effects: &mut Effects, report: &mut R
             effects.https_only = true;
             report.limited(
                 &place,
-                "The rule becomes two: one for HTTP that redirects, with 301 or 308 as the responder has it, and one for HTTPS.",
+                "The rule becomes two: one for HTTP that redirects, and one for HTTPS. If the rule authenticates, the data planes need the layout PerPort.",
             );
         } else {
             report.exact(&place, "Nothing is redirected.");

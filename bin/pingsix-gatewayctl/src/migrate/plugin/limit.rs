@@ -78,11 +78,8 @@ pub(super) fn limit_count(mut config: Fields, effects: &mut Effects, report: &mu
             );
             // The address and the credentials of the shared counters.
             let names: Vec<String> = config.rest().into_iter().map(|(name, _)| name).collect();
-            for name in names.iter().filter(|name| !name.starts_with("redis") && *name != "group") {
-                report.limited(
-                    &place_of(&place, name),
-                    "The field is for shared counters, or has no counterpart.",
-                );
+            for name in &names {
+                report.limited(&place_of(&place, name), "The field is for shared counters.");
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Effects, Level};
-use crate::migrate::report::Report;
+use crate::migrate::report::{Place, Report};
 use crate::migrate::source::{Field, Fields};
 
 /// The most groups of a pattern to which a substitution refers.
@@ -41,8 +41,10 @@ impl HeaderChanges {
             };
         }
         for (place, name) in fields.texts("remove", report) {
-            report.exact(&place, "The header is removed.");
-            changes.remove.push(json!(name));
+            if is_free(&name, &place, report) {
+                report.exact(&place, "The header is removed.");
+                changes.remove.push(json!(name));
+            }
         }
         fields.finish(report);
         changes
@@ -67,6 +69,23 @@ impl HeaderChanges {
     }
 }
 
+/// Headers that filters do not change.
+const FIXED: [&str; 6] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "x-pingsix-redirect"];
+
+/// Whether filters can change the header.
+fn is_free(name: &str, place: &Place, report: &mut Report) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_free = !name.is_empty()
+        && name.len() <= 256
+        && name.bytes().all(is_token)
+        && !FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(name));
+    if !is_free {
+        report.blocking(place, "Filters cannot change the header.");
+    }
+    is_free
+}
+
 /// Headers of a map. The values may be secret.
 fn values(mut fields: Fields, report: &mut Report) -> Vec<Value> {
     let mut headers = Vec::new();
@@ -79,7 +98,7 @@ fn values(mut fields: Fields, report: &mut Report) -> Vec<Value> {
                 );
             } else if value.contains('$') {
                 report.blocking(&place, "The value has a variable, and headers have constant values.");
-            } else {
+            } else if is_free(&name, &place, report) {
                 report.exact(&place, "The header gets the value.");
                 headers.push(json!({ "name": name, "value": value }));
             }
@@ -95,8 +114,10 @@ fn lines(field: Field, report: &mut Report) -> Vec<Value> {
         let Some((place, line)) = item.text(report) else { continue };
         match line.split_once(':') {
             Some((name, value)) if !value.contains('$') => {
-                report.exact(&place, "The header gets the value.");
-                headers.push(json!({ "name": name.trim(), "value": value.trim() }));
+                if is_free(name.trim(), &place, report) {
+                    report.exact(&place, "The header gets the value.");
+                    headers.push(json!({ "name": name.trim(), "value": value.trim() }));
+                }
             }
             _ => report
                 .blocking(&place, "The value has a variable or no name, and headers have constant values."),
