@@ -52,6 +52,8 @@ pub(crate) struct Conversion {
     global_is_lost: bool,
     /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
     refused_hosts: Vec<(ObjectName, Vec<String>)>,
+    /// Matches of all rules, times their hosts.
+    entries: usize,
     telemetry: Map<String, Value>,
     plugin_configs: BTreeMap<(SourceKind, ObjectName), NamedPlugins>,
     upstreams: Upstreams,
@@ -85,6 +87,7 @@ pub(crate) fn convert(
         global: BTreeMap::new(),
         global_is_lost: false,
         refused_hosts: Vec::new(),
+        entries: 0,
         telemetry: Map::new(),
         plugin_configs: BTreeMap::new(),
         upstreams: Upstreams::default(),

@@ -21,6 +21,8 @@ const NAME_LENGTH: usize = 240;
 #[derive(Default)]
 pub(crate) struct Output {
     objects: BTreeMap<ObjectKey, Value>,
+    /// The next number for a name that is taken.
+    numbers: BTreeMap<ObjectKey, usize>,
     /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
     grants: BTreeMap<GrantKey, BTreeSet<String>>,
 }
@@ -54,19 +56,28 @@ impl Output {
 
     /// A name that no object of the kind has.
     pub(crate) fn free_name(&self, kind: Kind, namespace: &str, wanted: &str) -> String {
+        self.free_name_from(kind, namespace, wanted, 2).0
+    }
+
+    /// Likewise, with the first number to try, and the next one.
+    fn free_name_from(&self, kind: Kind, namespace: &str, wanted: &str, start: usize) -> (String, usize) {
         let wanted = short(wanted);
         let mut name = wanted.clone();
-        let mut number = 2_usize;
+        let mut number = start;
         while self.contains(&ObjectKey::new(kind, namespace, name.as_str())) {
             name = format!("{wanted}-{number}");
             number += 1;
         }
-        name
+        (name, number)
     }
 
     /// Adds an object under the wanted name, or a name like it if that is taken. Returns the name.
     pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, body: (&str, Value)) -> String {
-        let name = self.free_name(kind, namespace, wanted);
+        // Many objects may want one name, so the search begins where the last one ended.
+        let wanted_key = ObjectKey::new(kind, namespace, short(wanted));
+        let start = self.numbers.get(&wanted_key).copied().unwrap_or(2);
+        let (name, number) = self.free_name_from(kind, namespace, wanted, start);
+        self.numbers.insert(wanted_key, number);
         let (field, body) = body;
         let mut metadata = json!({ "name": name });
         if kind.is_namespaced() {

@@ -104,6 +104,9 @@ pub(crate) struct PluginUse {
     is_enabled: bool,
 }
 
+/// The most plugins of a list. APISIX has about a hundred.
+const PLUGINS: usize = 256;
+
 /// How a list of plugins switches them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
@@ -118,6 +121,10 @@ pub(crate) enum Switch {
 /// Reads the items of a list of plugins.
 pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Vec<PluginUse> {
     let mut plugins = Vec::new();
+    if let Some(first) = items.first().filter(|_| items.len() > PLUGINS) {
+        report.blocking(&first.place, format!("The list has more than {PLUGINS} plugins."));
+        return plugins;
+    }
     for item in items {
         let Some(mut fields) = item.object(report) else { continue };
         let place = fields.place.clone();

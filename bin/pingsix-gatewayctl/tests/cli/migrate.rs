@@ -309,6 +309,20 @@ fn hostile_input_is_refused_within_bounds() {
         .map(|name| format!("{{ subject: {{ scope: Header, name: {name} }}, op: In, set: [{many}] }}"));
     let input = ROUTE.replace("paths: [/cart]", &format!("paths: [/cart], exprs: [{}]", exprs.join(", ")));
     run_with(&input, ["migrate", "-"]).exits(1).prints_error("more than 1024 matches");
+    // A thousand rules with one name, path and different plugins.
+    let rules: Vec<String> = (0..1000)
+        .map(|number| {
+            format!(
+                "{{ name: x, priority: {number}, match: {{ paths: [/x] }}, backends: [{{ serviceName: s, servicePort: 80 }}], \
+                 plugins: [{{ name: response-rewrite, config: {{ headers: {{ a: \"{number}\" }} }} }}] }}"
+            )
+        })
+        .collect();
+    let input = format!(
+        "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\nspec: {{ http: [{}] }}\n",
+        rules.join(", ")
+    );
+    run_with(&input, ["migrate", "-"]).exits(1).prints_error("Too many rules have the path");
     // Names that would lead out of a directory.
     for name in ["../../evil", "a/b", ".", "UPPER", "a b"] {
         let input = ROUTE.replace("name: cart, namespace", &format!("name: \"{name}\", namespace"));

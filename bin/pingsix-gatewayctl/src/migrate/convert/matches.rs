@@ -134,6 +134,10 @@ fn expand(
     place: &Place,
     report: &mut Report,
 ) -> Vec<Value> {
+    if paths.len() > MATCHES / methods.len().max(1) {
+        report.blocking(place, format!("The rule would have more than {MATCHES} matches."));
+        return Vec::new();
+    }
     let base: Vec<Map<String, Value>> = paths
         .iter()
         .flat_map(|path| {

@@ -14,6 +14,9 @@ use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
 use crate::migrate::report::{Place, Report};
 use crate::migrate::source::{Field, Fields, Source, SourceKind, Sources};
 
+/// The most matches of all rules, times their hosts, whose order is compared.
+const ENTRIES: usize = 131_072;
+
 /// The class and the namespace of a rule.
 struct Origin<'a> {
     name: &'a ObjectName,
@@ -207,10 +210,16 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     let priority = priority(&mut fields, &mut conversion.report);
     let matching = fields.object("match", &mut conversion.report);
     let matching = matching.map(|fields| matches::of_rule(fields, &mut conversion.report));
-    let Matching { hosts, matches, networks } = matching.unwrap_or_else(|| {
+    let Matching { hosts, mut matches, networks } = matching.unwrap_or_else(|| {
         conversion.report.blocking(&place.at("match"), "The rule matches no request.");
         Matching::default()
     });
+    conversion.entries = conversion.entries.saturating_add(matches.len().saturating_mul(hosts.len().max(1)));
+    if conversion.entries > ENTRIES {
+        let message = format!("The rules of the input have more than {ENTRIES} matches, times their hosts.");
+        conversion.report.blocking(&place.at("match"), message);
+        matches.clear();
+    }
     let namespace = &*origin.name.namespace;
     let losses = conversion.report.losses();
     let plugins = plugins(&mut fields, namespace, conversion);

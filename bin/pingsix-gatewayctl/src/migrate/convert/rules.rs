@@ -15,8 +15,8 @@ const RULES: usize = 16;
 const MATCHES_OF_RULE: usize = 64;
 const MATCHES_OF_ROUTE: usize = 128;
 
-/// The most matches for one host and path whose order is compared.
-const COMPETITORS: usize = 512;
+/// The most pairs of matches for one host and path, of different rules, that are compared.
+const PAIRS: usize = 16_384;
 
 /// A rule.
 #[derive(Clone)]
@@ -174,16 +174,26 @@ fn comes_first(documents: &[Document], first: &MatchPlace, second: &MatchPlace) 
     key(first) < key(second)
 }
 
+/// The number of pairs of matches that belong to different rules.
+fn pairs(places: &[MatchPlace]) -> usize {
+    let mut own: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for (at, index, _) in places {
+        *own.entry((*at, *index)).or_default() += 1;
+    }
+    let square = |count: usize| count.saturating_mul(count);
+    square(places.len()).saturating_sub(own.into_values().map(square).sum())
+}
+
 /// The pairs of matches of one host and path that a request may both have, with a message for the first pair of a rule.
-/// `refuses` chooses the rule of a pair that cannot be written.
+/// `choose` returns the rule of a pair that cannot be written.
 fn refused_pairs(
     documents: &[Document],
     may_differ: impl Fn(&[MatchPlace]) -> bool,
-    refuses: impl Fn(&MatchPlace, &MatchPlace) -> Option<MatchPlace>,
+    choose: impl Fn(&MatchPlace, &MatchPlace) -> Option<MatchPlace>,
 ) -> BTreeMap<(usize, usize), Option<MatchPlace>> {
     let mut refused = BTreeMap::new();
     for places in competitors(documents).values().filter(|places| may_differ(places)) {
-        if places.len() > COMPETITORS {
+        if pairs(places) > PAIRS {
             refused.extend(places.iter().map(|(at, index, _)| ((*at, *index), None)));
             continue;
         }
@@ -194,7 +204,7 @@ fn refused_pairs(
                 if !overlap(one, other) {
                     continue;
                 }
-                if let Some(victim) = refuses(first, second) {
+                if let Some(victim) = choose(first, second) {
                     let cause = if victim == *first { *second } else { *first };
                     refused.entry((victim.0, victim.1)).or_insert(Some(cause));
                 }
@@ -220,15 +230,27 @@ pub(super) fn compare_priorities(documents: &mut [Document], conversion: &mut Co
 }
 
 /// What PingSIX runs on all requests of one host, path and method.
-fn plugins(rule: &Rule) -> (Map<String, Value>, Map<String, Value>, Vec<Value>) {
+#[derive(PartialEq)]
+struct Plugins<'a> {
+    security: &'a Map<String, Value>,
+    traffic: &'a Map<String, Value>,
+    filters: &'a [Value],
+    rewrite: [Option<&'a Value>; 2],
+    hostname: Option<&'a String>,
+}
+
+fn plugins(rule: &Rule) -> Plugins<'_> {
     let Effects { filters, hostname, path, regex, response, redirect, security, traffic, .. } = &rule.effects;
-    let mut all = filters.clone();
     if response.is_some() || redirect.is_some() {
-        all.clear();
-    } else {
-        all.extend([json!(hostname), json!(path), json!(regex)].into_iter().filter(|one| !one.is_null()));
+        return Plugins { security, traffic, filters: &[], rewrite: [None, None], hostname: None };
     }
-    (security.clone(), traffic.clone(), all)
+    Plugins {
+        security,
+        traffic,
+        filters,
+        rewrite: [path.as_ref(), regex.as_ref()],
+        hostname: hostname.as_ref(),
+    }
 }
 
 /// Refuses the rule with more conditions where two rules of one path have different plugins.
@@ -238,7 +260,7 @@ pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conve
         |places| {
             let mut rules = places.iter().filter_map(|place| rule_at(documents, place));
             let first = rules.next().map(plugins);
-            rules.any(|rule| first.as_ref() != Some(&plugins(rule)))
+            rules.any(|rule| first != Some(plugins(rule)))
         },
         |first, second| {
             let rules = [first, second].map(|place| rule_at(documents, place).map(plugins));
@@ -263,7 +285,7 @@ fn refuse(
             Some(cause) => {
                 format!("The rule {} of {} {why}", label(&cause.name, "without a name"), cause.place.object)
             }
-            None => format!("More than {COMPETITORS} matches have the path."),
+            None => "Too many rules have the path to compare all of them.".to_owned(),
         };
         let Some(rule) = documents.get_mut(at).and_then(|document| document.rules.get_mut(index)) else {
             continue;
@@ -300,7 +322,7 @@ struct Piece {
 pub(super) fn write(document: Document, conversion: &mut Conversion) {
     let Document { namespace, name, hosts, section, rules, .. } = document;
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut names: Vec<String> = Vec::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for rule in rules {
         let Rule { name: rule_name, matches, mut effects, backends, timeout, .. } = rule;
         if matches.is_empty() {
@@ -311,12 +333,12 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) {
         let (filters, backends) = filters(&namespace, &base, &mut effects, backends, conversion);
         for matches in matches.chunks(MATCHES_OF_RULE) {
             let mut rule_name = wanted.clone();
-            let mut number = 2_usize;
-            while names.contains(&rule_name) {
+            while names.contains_key(&rule_name) {
+                let number = names.entry(wanted.clone()).or_insert(1);
+                *number += 1;
                 rule_name = format!("{wanted}-{number}");
-                number += 1;
             }
-            names.push(rule_name.clone());
+            names.insert(rule_name.clone(), 1);
             let mut value = json!({ "name": rule_name, "matches": matches });
             if !filters.is_empty() {
                 value["filters"] = json!(filters);
