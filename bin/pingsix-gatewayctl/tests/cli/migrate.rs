@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::sample;
 use crate::support::{Manifests, Run, command, run, run_with};
 
-fn root() -> PathBuf {
+/// The directory of the goldens.
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/migrations")
 }
 
@@ -323,7 +324,10 @@ fn hostile_input_is_refused_within_bounds() {
         rules.join(", ")
     );
     run_with(&input, ["migrate", "-"]).exits(1).prints_error("Too many rules have the path");
-    // Names that would lead out of a directory.
+}
+
+#[test]
+fn names_that_would_lead_out_of_a_directory_are_refused() {
     for name in ["../../evil", "a/b", ".", "UPPER", "a b"] {
         let input = ROUTE.replace("name: cart, namespace", &format!("name: \"{name}\", namespace"));
         let files = Manifests::new(&[("route.yaml", &input)]);
@@ -337,6 +341,10 @@ fn hostile_input_is_refused_within_bounds() {
         assert_eq!(run.unwrap().status.code(), Some(1), "{name}");
         assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "{name}");
     }
+}
+
+#[test]
+fn nested_lists_and_values_of_wrong_types_do_no_harm() {
     // Lists within lists.
     let nested = (0..20)
         .fold("[]".to_owned(), |items, _| format!("[{{ apiVersion: v1, kind: List, items: {items} }}]"));
@@ -354,6 +362,10 @@ fn hostile_input_is_refused_within_bounds() {
             assert!(matches!(run.code, 0 | 1), "{field}: {value}: {} {}", run.code, run.err);
         }
     }
+}
+
+#[test]
+fn plugins_with_nonsensical_configurations_do_no_harm() {
     let plugins = [
         "key-auth",
         "basic-auth",
@@ -419,7 +431,10 @@ fn hostile_input_is_refused_within_bounds() {
         );
         run_with(&input, ["migrate", "-"]).exits(1);
     }
-    // Control characters of a terminal.
+}
+
+#[test]
+fn control_characters_of_the_input_do_not_reach_a_terminal() {
     let run =
         run_with(&ROUTE.replace("paths: [/cart]", "paths: [\"/\\u001b[2J\"]"), ["migrate", "-"]).exits(1);
     assert!(!run.err.contains('\u{1b}'));
