@@ -488,7 +488,7 @@ pub(crate) struct EtcdArguments {
 /// The input has ApisixRoutes, ApisixUpstreams, ApisixTls, ApisixConsumers, ApisixPluginConfigs and ApisixGlobalRules
 /// (apisix.apache.org/v2), GatewayProxies, PluginConfigs, HTTPRoutePolicies, BackendTrafficPolicies, Consumers and
 /// L4RoutePolicies (apisix.apache.org/v1alpha1), and the Services and Secrets to which they refer. Objects of Gateway API,
-/// Ingresses, Services and Secrets are written as they are.
+/// Ingresses, Services and Secrets stay as they are, and are written too, unless --only-converted is set.
 ///
 /// The manifests contain secrets, the report contains none. The report goes to standard error.
 ///
@@ -523,6 +523,10 @@ pub(crate) struct MigrateArguments {
     /// Write the object although it protects less than the original. Repeatable.
     #[arg(long, value_name = "KIND/NAMESPACE/NAME")]
     pub(crate) allow_weaker: Vec<NamedObject>,
+
+    /// Leave out objects of the input that stay as they are, such as Services and Secrets.
+    #[arg(long)]
+    pub(crate) only_converted: bool,
 
     /// A directory for the manifests, a file per object, instead of standard output.
     #[arg(long, value_name = "DIRECTORY")]

@@ -15,6 +15,7 @@ mod plugin;
 mod report;
 mod source;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -38,7 +39,9 @@ pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> an
             .map(|object| (object.kind.clone(), object.name.clone()))
             .collect(),
     };
-    let (objects, report) = convert::convert(sources, choices, report);
+    let unchanged = if arguments.only_converted { sources.kept.clone() } else { BTreeMap::new() };
+    let (mut objects, report) = convert::convert(sources, choices, report);
+    objects.retain(|(key, value)| unchanged.get(key) != Some(value));
     let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
     if shows_report && arguments.output_dir.is_none() {
         bail!("standard output is for the manifests; --report-file - needs --output-dir");

@@ -448,6 +448,16 @@ fn the_output_of_a_migration_stays_as_it_is() {
 }
 
 #[test]
+fn objects_that_stay_as_they_are_can_be_left_out() {
+    let input = fs::read_to_string(root().join("keys/input.yaml")).unwrap();
+    let run = run_with(&input, ["migrate", "-", "--only-converted"]).exits(0);
+    for kind in ["GatewayClass", "Service", "EndpointSlice"] {
+        assert!(!run.out.contains(&format!("kind: {kind}\n")), "{}", run.out);
+    }
+    run.prints("kind: HTTPRoute\n").prints("kind: SecurityPolicy\n").prints("name: consumer-keys-apisix\n");
+}
+
+#[test]
 fn lists_of_kubectl_are_read() {
     let item: Value = serde_saphyr::from_str(ROUTE).unwrap();
     let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": [item] });
