@@ -142,10 +142,15 @@ impl Sources {
         let known = Kind::from_group_kind(group, kind);
         let is_namespaced = known.is_none_or(Kind::is_namespaced);
         let metadata = |name: &str| {
-            fields.get("metadata").and_then(|metadata| metadata.get(name)).and_then(Value::as_str)
+            fields.get("metadata").and_then(|metadata| metadata.get(name)).filter(|value| !value.is_null())
         };
-        let name = metadata("name").unwrap_or_default().to_owned();
-        let namespace = if is_namespaced { metadata("namespace").unwrap_or("default") } else { "" };
+        let name = metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        // A namespace that is not a text, such as `y` of YAML, is no namespace: the object is refused below.
+        let namespace = match metadata("namespace") {
+            Some(namespace) if is_namespaced => namespace.as_str().unwrap_or_default(),
+            None if is_namespaced => "default",
+            _ => "",
+        };
         let name = ObjectName::new(namespace, name);
         let shown = if is_namespaced { format!("{kind} {name}") } else { format!("{kind} {}", name.name) };
         let place = Place::object(shown);
@@ -157,7 +162,7 @@ impl Sources {
                 );
                 return;
             };
-            if !is_name(&name.name) {
+            if !is_name(&name.name) || (is_namespaced && !is_name(&name.namespace)) {
                 report.blocking(&place, "The name is not one of Kubernetes, so the object is not written.");
                 return;
             }

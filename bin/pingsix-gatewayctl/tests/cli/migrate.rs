@@ -320,7 +320,7 @@ fn hostile_input_is_refused_within_bounds() {
         })
         .collect();
     let input = format!(
-        "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\nspec: {{ http: [{}] }}\n",
+        "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\nspec: {{ http: [{}] }}\n",
         rules.join(", ")
     );
     run_with(&input, ["migrate", "-"]).exits(1).prints_error("Too many rules have the path");
@@ -344,6 +344,13 @@ fn names_that_would_lead_out_of_a_directory_are_refused() {
 }
 
 #[test]
+fn a_namespace_that_is_not_a_text_is_refused() {
+    let run = run_with(&ROUTE.replace("namespace: shop", "namespace: true"), ["migrate", "-"]).exits(1);
+    assert!(run.out.is_empty(), "{}", run.out);
+    run.prints_error("The name is not one of Kubernetes");
+}
+
+#[test]
 fn nested_lists_and_values_of_wrong_types_do_no_harm() {
     // Lists within lists.
     let nested = (0..20)
@@ -355,7 +362,7 @@ fn nested_lists_and_values_of_wrong_types_do_no_harm() {
             ["name", "match", "backends", "plugins", "authentication", "priority", "timeout", "upstreams"]
         {
             let input = format!(
-                "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\n\
+                "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\n\
                  spec: {{ http: [{{ {field}: {value} }}], stream: [{{ {field}: {value} }}] }}\n"
             );
             let run = run_with(&input, ["migrate", "-"]);
@@ -425,7 +432,7 @@ fn plugins_with_nonsensical_configurations_do_no_harm() {
             })
             .collect();
         let input = format!(
-            "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: y }}\n\
+            "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\n\
              spec: {{ http: [{}] }}\n",
             rules.join(", ")
         );
