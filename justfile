@@ -85,6 +85,10 @@ scenarios:
 examples:
     UPDATE_EXAMPLES=1 cargo test -p pingsix-gatewayctl --test cli -- examples --test-threads 1
 
+# Refresh what the migrations become (testdata/migrations); read the difference.
+migrations:
+    UPDATE_MIGRATIONS=1 cargo test -p pingsix-gatewayctl --test cli -- migrate
+
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate

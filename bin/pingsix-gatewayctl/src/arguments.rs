@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Diff(DiffArguments),
     PingsixConfig(PingsixConfigArguments),
+    Migrate(MigrateArguments),
     /// Print the CustomResourceDefinitions of this project, for kubectl apply -f -.
     Crds,
     Completions(CompletionsArguments),
@@ -480,6 +481,93 @@ pub(crate) struct EtcdArguments {
     /// The name in the etcd server's certificate, if that differs from the address.
     #[arg(long, value_name = "NAME", requires = "etcd_ca")]
     pub(crate) etcd_name: Option<String>,
+}
+
+/// Converts objects of APISIX and of the Go controller to objects of Gateway API, and reports on each field.
+///
+/// The input has ApisixRoutes, ApisixUpstreams, ApisixTls, ApisixConsumers, ApisixPluginConfigs and ApisixGlobalRules
+/// (apisix.apache.org/v2), GatewayProxies, PluginConfigs, HTTPRoutePolicies, BackendTrafficPolicies, Consumers and
+/// L4RoutePolicies (apisix.apache.org/v1alpha1), and the Services and Secrets to which they refer. Objects of Gateway API,
+/// Ingresses, Services and Secrets stay as they are, and are written too, unless --only-converted is set.
+///
+/// The manifests contain secrets, the report contains none. The report goes to standard error.
+///
+/// Without --gateway, the routes get a Gateway "pingsix" with a listener for HTTP and one for each host of an ApisixTls. The
+/// Gateway is in the namespace of the ApisixRoutes and ApisixTls if there is one, and otherwise in "default". With --gateway,
+/// the Gateway gets the listeners if it is among the input.
+///
+/// A part whose protection or conditions would be lost is not written. Where other rules might take the requests of a
+/// protected rule, a rule in its place answers 503.
+///
+/// Exit codes: 0, 1 for something impossible or withheld, 2 for unusable arguments or files.
+///
+/// Examples:
+///   pingsix-gatewayctl migrate apisix/ > gateway-api.yaml
+///   pingsix-gatewayctl migrate apisix/ --report markdown --report-file migration.md --output-dir manifests/
+///   kubectl get apisixroutes,apisixconsumers,services,secrets -A -o yaml | pingsix-gatewayctl migrate -
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct MigrateArguments {
+    /// Files, directories, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The Gateway of the routes that become HTTPRoutes. Default: a new Gateway "pingsix".
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) gateway: Option<ObjectName>,
+
+    /// The class of a new Gateway.
+    #[arg(long, value_name = "NAME", default_value = "pingsix")]
+    pub(crate) gateway_class: String,
+
+    /// Write the object although it protects less than the original. Repeatable.
+    #[arg(long, value_name = "KIND/NAMESPACE/NAME")]
+    pub(crate) allow_weaker: Vec<NamedObject>,
+
+    /// Leave out objects of the input that stay as they are, such as Services and Secrets.
+    #[arg(long)]
+    pub(crate) only_converted: bool,
+
+    /// A directory for the manifests, a file per object, instead of standard output.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// The format of the report.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) report: MigrationReport,
+
+    /// A file for the report, instead of standard error; - for standard output, with --output-dir.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MigrationReport {
+    #[default]
+    Text,
+    Markdown,
+    Json,
+}
+
+/// An object by its kind, namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedObject {
+    pub(crate) kind: String,
+    pub(crate) name: ObjectName,
+}
+
+impl std::str::FromStr for NamedObject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected KIND/NAMESPACE/NAME";
+        let (kind, name) = text.split_once('/').ok_or(expected)?;
+        let name = name.parse().map_err(|_| expected)?;
+        if kind.is_empty() {
+            return Err(expected.to_owned());
+        }
+        Ok(Self { kind: kind.to_owned(), name })
+    }
 }
 
 /// Prints a completion script for a shell.

@@ -132,7 +132,7 @@ impl Finding {
 }
 
 /// Text on one line, without what a terminal would obey: manifests come from anywhere.
-fn printable(text: String) -> String {
+pub(crate) fn printable(text: String) -> String {
     if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }
 }
 

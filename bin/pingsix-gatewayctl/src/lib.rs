@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve | diff
+//! files ──► migrate (convert objects of other controllers) ──► manifests, report
 //! ```
 //!
 //! Each subcommand is one file and writes to the given writers. Findings about manifests stop no subcommand: the valid
@@ -15,6 +16,7 @@ mod diff;
 mod explain;
 mod finding;
 mod manifest;
+mod migrate;
 mod pingsix_config;
 mod plane;
 mod readable;
@@ -84,6 +86,7 @@ fn run(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments, streams),
         Command::PingsixConfig(arguments) => pingsix_config::run(&arguments, streams),
+        Command::Migrate(arguments) => migrate::run(&arguments, streams),
         Command::Crds => crds::run(streams),
         Command::Completions(arguments) => completions::run(&arguments, streams),
     }

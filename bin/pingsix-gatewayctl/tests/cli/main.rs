@@ -17,6 +17,7 @@ mod examples;
 mod explain;
 mod ingress;
 mod input;
+mod migrate;
 mod pingsix;
 mod pingsix_config;
 mod policies;

@@ -10,8 +10,9 @@ use pingsix_test_programs::{free_address, free_port, pingsix};
 use tempfile::TempDir;
 
 use crate::authority::Authority;
+use crate::migrate::root as migrations;
 use crate::serve::Served;
-use crate::support::{GATEWAY, Manifests, route, run};
+use crate::support::{GATEWAY, Manifests, route, run, run_with};
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -71,9 +72,13 @@ fn backend(word: &'static str) -> SocketAddr {
 }
 
 fn get(port: u16, path: &str) -> Option<String> {
+    get_with(port, path, "Host: a.test")
+}
+
+fn get_with(port: u16, path: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(WAIT_TIMEOUT)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
@@ -138,4 +143,38 @@ fn a_feed_over_tls_is_read_with_a_client_certificate() {
     let config = run(config.iter().chain(&arguments).chain(&own)).exits(0).out;
     let _pingsix = PingSix::start(&binary, &config);
     wait_until("the cart answers", || get(port, "/cart").is_some_and(|answer| answer.ends_with("cart")));
+}
+
+#[test]
+fn keys_of_a_migration_open_the_route_and_no_other_does() {
+    let Some(binary) = pingsix() else { return };
+    let input = std::fs::read_to_string(migrations().join("keys/input.yaml")).unwrap();
+    // Without HTTPS, which would need a certificate on disk.
+    let objects: Vec<&str> = input.split("\n---\n").filter(|object| !object.contains("ApisixTls")).collect();
+    let migrated = run_with(&objects.join("\n---\n"), ["migrate", "-"]).exits(0);
+    let port = free_port();
+    let output = migrated
+        .out
+        .replace("    port: 80\n    protocol: HTTP", &format!("    port: {port}\n    protocol: HTTP"));
+    let manifests = Manifests::new(&[("output.yaml", &output)]);
+    let supplied = format!("shop/orders={}", backend("orders"));
+    let served = Served::start(&manifests, &["--endpoints", &supplied]);
+    served.wait_for("ready");
+    let (etcd, status) = (served.etcd.to_string(), free_address().to_string());
+    let arguments = ["--etcd", &etcd, "--bind", "127.0.0.1", "--status", &status];
+    let config =
+        run(["pingsix-config", manifests.path().to_str().unwrap()].iter().chain(&arguments)).exits(0).out;
+    let _pingsix = PingSix::start(&binary, &config);
+
+    let host = "Host: shop.example.com";
+    let ask = |path: &str, headers: &str| get_with(port, path, headers);
+    wait_until("a key opens the route", || {
+        ask("/orders/1", &format!("{host}\r\napikey: alices-key"))
+            .is_some_and(|answer| answer.ends_with("orders"))
+    });
+    assert!(ask("/orders/1", &format!("{host}\r\napikey: bobs-key")).unwrap().ends_with("orders"));
+    assert!(ask("/orders/1?apikey=bobs-key", host).unwrap().ends_with("orders"));
+    for headers in [host.to_owned(), format!("{host}\r\napikey: carols-key")] {
+        assert!(ask("/orders/1", &headers).unwrap().starts_with("HTTP/1.1 401"), "{headers}");
+    }
 }

@@ -1,0 +1,60 @@
+//! `migrate`: objects of APISIX and of the Go controller in, objects of Gateway API and a report out.
+//!
+//! ```text
+//! files ──► source (objects, field by field) ──► convert ──► output (manifests), report
+//!                                     consumer, plugin ┘
+//! ```
+//!
+//! The conversion is pure. Each field of the input is taken with a verdict, and a field that nobody takes is a loss. A rule
+//! with a loss that might admit other requests is not written.
+
+mod consumer;
+mod convert;
+mod output;
+mod plugin;
+mod report;
+mod source;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use crate::arguments::MigrateArguments;
+use crate::{Exit, Streams};
+use convert::Choices;
+use report::Report;
+use source::Sources;
+
+pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let mut report = Report::default();
+    let sources = Sources::read(&arguments.paths, &mut report)?;
+    let choices = Choices {
+        gateway: arguments.gateway.clone(),
+        gateway_class: arguments.gateway_class.clone(),
+        allow_weaker: arguments
+            .allow_weaker
+            .iter()
+            .map(|object| (object.kind.clone(), object.name.clone()))
+            .collect(),
+    };
+    let unchanged = if arguments.only_converted { sources.kept.clone() } else { BTreeMap::new() };
+    let (mut objects, report) = convert::convert(sources, choices, report);
+    objects.retain(|(key, value)| unchanged.get(key) != Some(value));
+    let shows_report = arguments.report_file.as_deref() == Some(Path::new("-"));
+    if shows_report && arguments.output_dir.is_none() {
+        bail!("standard output is for the manifests; --report-file - needs --output-dir");
+    }
+    match &arguments.output_dir {
+        Some(directory) => output::write_directory(&objects, directory)?,
+        None => output::write_stream(&objects, streams.out)?,
+    }
+    let text = report.render(arguments.report);
+    match &arguments.report_file {
+        Some(_) if shows_report => write!(streams.out, "{text}")?,
+        Some(file) => fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?,
+        None => write!(streams.err, "{text}")?,
+    }
+    Ok(if report.has_losses() { Exit::Problems } else { Exit::Success })
+}

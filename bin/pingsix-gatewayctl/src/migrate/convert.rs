@@ -1,0 +1,161 @@
+//! The conversion: objects of the predecessors in, objects of Gateway API and a report out. It does no I/O.
+
+mod backend;
+mod conditions;
+mod gateway;
+mod gateway_api;
+mod global;
+mod ingress;
+mod layer4;
+mod matches;
+mod plugin_config;
+mod route;
+mod rules;
+mod tls;
+mod upstream;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::{ObjectKey, ObjectName};
+use serde_json::{Map, Value};
+
+use super::consumer::{self, Consumers, Owner};
+use super::output::Output;
+use super::plugin::{Effects, PluginUse};
+use super::report::{Place, Report, Verdict};
+use super::source::{Fields, SourceKind, Sources};
+use gateway::Parent;
+use upstream::Upstreams;
+
+/// The choices of the user.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    /// The Gateway of all routes that name none.
+    pub(crate) gateway: Option<ObjectName>,
+    pub(crate) gateway_class: String,
+    /// Objects that are written although they protect less than the original: kind, namespace and name.
+    pub(crate) allow_weaker: BTreeSet<(String, ObjectName)>,
+}
+
+/// The state of a conversion. It holds secrets, so the type has no `Debug`.
+pub(crate) struct Conversion {
+    pub(crate) output: Output,
+    pub(crate) report: Report,
+    pub(crate) consumers: Consumers,
+    choices: Choices,
+    /// The only class of the input; a class without a name means this one.
+    only_class: Option<String>,
+    parent: Parent,
+    /// Fields that policies of Gateways set, as far as they protect.
+    global: BTreeMap<ObjectName, BTreeSet<String>>,
+    /// Whether the original protects all rules in a way that is impossible here.
+    global_is_lost: bool,
+    /// Hosts whose clients need certificates in the original, by the ApisixTls that has them.
+    refused_hosts: Vec<(ObjectName, Vec<String>)>,
+    /// Matches of all rules, times their hosts.
+    entries: usize,
+    telemetry: Map<String, Value>,
+    plugin_configs: BTreeMap<(SourceKind, ObjectName), NamedPlugins>,
+    upstreams: Upstreams,
+}
+
+/// Plugins that rules refer to by name.
+struct NamedPlugins {
+    plugins: Vec<PluginUse>,
+    /// Whether a part of the object is not understood.
+    is_lost: bool,
+    is_used: bool,
+    place: Place,
+}
+
+/// Converts all objects.
+pub(crate) fn convert(
+    mut sources: Sources,
+    choices: Choices,
+    report: Report,
+) -> (Vec<(ObjectKey, Value)>, Report) {
+    let classes = sources.class_names();
+    let only_class = if classes.len() == 1 { classes.into_iter().next() } else { None };
+    let parent = Parent::choose(&sources, &choices);
+    let mut conversion = Conversion {
+        output: Output::default(),
+        report,
+        consumers: Consumers::default(),
+        choices,
+        only_class,
+        parent,
+        global: BTreeMap::new(),
+        global_is_lost: false,
+        refused_hosts: Vec::new(),
+        entries: 0,
+        telemetry: Map::new(),
+        plugin_configs: BTreeMap::new(),
+        upstreams: Upstreams::default(),
+    };
+    for (key, value) in &sources.kept {
+        conversion.output.keep(key.clone(), value.clone());
+    }
+    // The order: what rules refer to comes before them, and plugins of the Gateway before those of rules.
+    consumer::convert(&mut sources, &mut conversion);
+    plugin_config::read(&mut sources, &mut conversion);
+    upstream::convert(&mut sources, &mut conversion);
+    tls::convert(&mut sources, &mut conversion);
+    global::convert(&mut sources, &mut conversion);
+    let routes = sources.take(SourceKind::ApisixRoute);
+    route::convert(routes, &sources, &mut conversion);
+    gateway_api::convert(&mut sources, &mut conversion);
+    ingress::convert(&mut conversion, &sources);
+    layer4::refuse_policies(&mut sources, &mut conversion);
+    plugin_config::note_unused(&mut conversion);
+    gateway::finish(&mut conversion);
+    conversion.note_weaker();
+    let Conversion { output, report, .. } = conversion;
+    (output.finish(), report)
+}
+
+impl Conversion {
+    /// Whether the user wants the object although it protects less than the original.
+    pub(crate) fn may_be_weaker(&self, kind: SourceKind, name: &ObjectName) -> bool {
+        self.is_named(kind.as_str(), name)
+    }
+
+    fn is_named(&self, kind: &str, name: &ObjectName) -> bool {
+        self.choices.allow_weaker.contains(&(kind.to_owned(), name.clone()))
+    }
+
+    /// Reports the objects of `--allow-weaker`.
+    fn note_weaker(&mut self) {
+        for (kind, name) in &self.choices.allow_weaker {
+            let place = Place::object(format!("{kind} {name}"));
+            if self.report.has_impossible(&place.object) {
+                let message = "The object is written without the parts that are impossible, because --allow-weaker names it.";
+                self.report.add(&place, Verdict::Weaker, message);
+            } else {
+                self.report.limited(&place, "--allow-weaker has no effect on the object.");
+            }
+        }
+    }
+
+    /// Notes that a part of an object is not written.
+    pub(crate) fn withhold(&mut self, place: &Place, message: impl Into<String>) {
+        self.report.add(place, Verdict::Withheld, message);
+    }
+
+    /// Takes the class of an object.
+    pub(crate) fn class(&mut self, spec: &mut Fields) -> Owner {
+        let class = spec.text("ingressClassName", &mut self.report).filter(|(_, name)| !name.is_empty());
+        if let Some((place, _)) = &class {
+            let message = format!("Gateway {} takes the place of the class.", self.parent.name);
+            self.report.exact(place, message);
+        }
+        let class = class.map(|(_, name)| name).or_else(|| self.only_class.clone());
+        Owner::Class(class.unwrap_or_default())
+    }
+
+    /// Keeps what plugins ask of the telemetry of the data plane.
+    fn keep_telemetry(&mut self, effects: &mut Effects) {
+        for (name, value) in std::mem::take(&mut effects.telemetry) {
+            self.telemetry.entry(name).or_insert(value);
+        }
+    }
+}

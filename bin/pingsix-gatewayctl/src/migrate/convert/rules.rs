@@ -1,0 +1,479 @@
+//! Rules of HTTPRoutes with their policies, and how they are written.
+
+use std::collections::BTreeMap;
+
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectName, PINGSIX_GROUP};
+use serde_json::{Map, Value, json};
+
+use super::Conversion;
+use crate::migrate::output::label;
+use crate::migrate::plugin::{AUTHENTICATIONS, Effects};
+use crate::migrate::report::Place;
+
+/// The limits of an HTTPRoute.
+const RULES: usize = 16;
+const MATCHES_OF_RULE: usize = 64;
+const MATCHES_OF_ROUTE: usize = 128;
+
+/// The most pairs of matches for one host and path, of different rules, that are compared.
+const PAIRS: usize = 16_384;
+
+/// A rule.
+#[derive(Clone)]
+pub(super) struct Rule {
+    pub(super) place: Place,
+    pub(super) name: String,
+    pub(super) priority: i64,
+    pub(super) hosts: Vec<String>,
+    pub(super) matches: Vec<Value>,
+    pub(super) effects: Effects,
+    /// Items of `backendRefs`.
+    pub(super) backends: Vec<Value>,
+    /// Seconds of `timeouts.backendRequest`.
+    pub(super) timeout: Option<u64>,
+    pub(super) may_be_weaker: bool,
+}
+
+/// The listeners of an HTTPRoute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    All,
+    Http,
+    Https,
+}
+
+/// An HTTPRoute, before it is split to the limits of the API.
+pub(super) struct Document {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) hosts: Vec<String>,
+    pub(super) section: Section,
+    pub(super) rules: Vec<Rule>,
+}
+
+impl Document {
+    /// The HTTPRoute that redirects the requests of this one to HTTPS.
+    pub(super) fn redirect_to_https(&self, name: String) -> Self {
+        let redirect = |rule: &Rule| Rule {
+            effects: Effects {
+                redirect: Some(json!({ "scheme": "https", "statusCode": 301 })),
+                ..Effects::default()
+            },
+            backends: Vec::new(),
+            timeout: None,
+            ..rule.clone()
+        };
+        Self {
+            namespace: self.namespace.clone(),
+            name,
+            hosts: self.hosts.clone(),
+            section: Section::Http,
+            rules: self.rules.iter().map(redirect).collect(),
+        }
+    }
+}
+
+impl Conversion {
+    /// Refuses protection of a rule that would replace that of its Gateway: the original checks both.
+    pub(super) fn refuse_second_protection(
+        &mut self,
+        effects: &mut Effects,
+        gateways: &[ObjectName],
+        place: &Place,
+    ) {
+        if self.global_is_lost && gateways.contains(&self.parent.name) {
+            effects.protects = true;
+            self.report
+                .blocking(place, "Plugins for all rules protect this one, and they cannot be converted.");
+        }
+        let is_authentication = |field: &str| AUTHENTICATIONS.contains(&field);
+        let rate_limit = effects.traffic.keys().filter(|field| *field == "rateLimit");
+        let fields: Vec<String> = effects.security.keys().chain(rate_limit).cloned().collect();
+        for field in fields {
+            let mut others = gateways.iter().filter_map(|gateway| self.global.get(gateway)).flatten();
+            let conflict = others
+                .any(|other| *other == field || (is_authentication(other) && is_authentication(&field)));
+            if conflict {
+                self.report.blocking(
+                    place,
+                    format!("The Gateway has {field}, too. The original checks both, and here the one of the rule counts."),
+                );
+            }
+        }
+    }
+}
+
+/// The order of two matches of one host and path in Gateway API: the smaller one comes first.
+fn rank(one: &Value) -> (bool, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>) {
+    let count = |field: &str| one.get(field).and_then(Value::as_array).map_or(0, Vec::len);
+    (
+        one.get("method").is_none(),
+        std::cmp::Reverse(count("headers")),
+        std::cmp::Reverse(count("queryParams")),
+    )
+}
+
+/// Whether a request may have both matches.
+fn overlap(one: &Value, other: &Value) -> bool {
+    let differ = |field: &str| {
+        let (Some(one), Some(other)) = (one.get(field), other.get(field)) else { return false };
+        one != other
+    };
+    if differ("method") {
+        return false;
+    }
+    let items = |value: &Value, field: &str| -> Vec<(String, String)> {
+        let items = value.get(field).and_then(Value::as_array).into_iter().flatten();
+        items
+            .filter_map(|item| {
+                let name = item.get("name")?.as_str()?.to_ascii_lowercase();
+                Some((name, item.get("value")?.as_str()?.to_owned()))
+            })
+            .collect()
+    };
+    !["headers", "queryParams"].iter().any(|field| {
+        let others: BTreeMap<String, String> = items(other, field).into_iter().collect();
+        items(one, field).iter().any(|(name, value)| others.get(name).is_some_and(|other| other != value))
+    })
+}
+
+/// The place of a match: the indices of document, rule and match.
+type MatchPlace = (usize, usize, usize);
+
+/// The matches by host and path.
+fn competitors(documents: &[Document]) -> BTreeMap<(String, String), Vec<MatchPlace>> {
+    let mut competitors: BTreeMap<(String, String), Vec<MatchPlace>> = BTreeMap::new();
+    let every_host = [String::from("*")];
+    // Redirects to HTTPS are beside the rules that they belong to.
+    let served = documents.iter().enumerate().filter(|(_, document)| document.section != Section::Http);
+    for (at, document) in served {
+        let hosts = if document.hosts.is_empty() { &every_host[..] } else { &document.hosts[..] };
+        for (index, rule) in document.rules.iter().enumerate() {
+            for (number, one) in rule.matches.iter().enumerate() {
+                let path = one.get("path").map(Value::to_string).unwrap_or_default();
+                for host in hosts {
+                    competitors.entry((host.clone(), path.clone())).or_default().push((at, index, number));
+                }
+            }
+        }
+    }
+    competitors
+}
+
+fn rule_at<'a>(documents: &'a [Document], (at, index, _): &MatchPlace) -> Option<&'a Rule> {
+    documents.get(*at)?.rules.get(*index)
+}
+
+/// Whether a match comes before another one in Gateway API.
+fn comes_first(documents: &[Document], first: &MatchPlace, second: &MatchPlace) -> bool {
+    let key = |place: &MatchPlace| {
+        let one = rule_at(documents, place).and_then(|rule| rule.matches.get(place.2)).map(rank);
+        let name = documents.get(place.0).map(|document| (&document.namespace, &document.name));
+        (one, name, place.1)
+    };
+    key(first) < key(second)
+}
+
+/// The number of pairs of matches that belong to different rules.
+fn pairs(places: &[MatchPlace]) -> usize {
+    let mut own: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for (at, index, _) in places {
+        *own.entry((*at, *index)).or_default() += 1;
+    }
+    let square = |count: usize| count.saturating_mul(count);
+    square(places.len()).saturating_sub(own.into_values().map(square).sum())
+}
+
+/// The pairs of matches of one host and path that a request may both have, with a message for the first pair of a rule.
+/// `choose` returns the rule of a pair that cannot be written.
+fn refused_pairs(
+    documents: &[Document],
+    may_differ: impl Fn(&[MatchPlace]) -> bool,
+    choose: impl Fn(&MatchPlace, &MatchPlace) -> Option<MatchPlace>,
+) -> BTreeMap<(usize, usize), Option<MatchPlace>> {
+    let mut refused = BTreeMap::new();
+    for places in competitors(documents).values().filter(|places| may_differ(places)) {
+        if pairs(places) > PAIRS {
+            refused.extend(places.iter().map(|(at, index, _)| ((*at, *index), None)));
+            continue;
+        }
+        for first in places {
+            for second in places.iter().filter(|second| (first.0, first.1) != (second.0, second.1)) {
+                let matches = [first, second].map(|place| rule_at(documents, place)?.matches.get(place.2));
+                let [Some(one), Some(other)] = matches else { continue };
+                if !overlap(one, other) {
+                    continue;
+                }
+                if let Some(victim) = choose(first, second) {
+                    let cause = if victim == *first { *second } else { *first };
+                    refused.entry((victim.0, victim.1)).or_insert(Some(cause));
+                }
+            }
+        }
+    }
+    refused
+}
+
+/// Refuses rules that come before others of a higher priority: they would take requests of those.
+pub(super) fn compare_priorities(documents: &mut [Document], conversion: &mut Conversion) {
+    let priority = |place: &MatchPlace| rule_at(documents, place).map(|rule| rule.priority);
+    let refused = refused_pairs(
+        documents,
+        |places| places.iter().map(priority).min() != places.iter().map(priority).max(),
+        |high, low| {
+            let is_wrong = priority(high) > priority(low) && !comes_first(documents, high, low);
+            is_wrong.then_some(*low)
+        },
+    );
+    let why = "has the same path and a higher priority, but HTTPRoutes would put this rule first.";
+    refuse(documents, refused, ("priority", why), conversion);
+}
+
+/// What PingSIX runs on all requests of one host, path and method.
+#[derive(PartialEq)]
+struct Plugins<'a> {
+    security: &'a Map<String, Value>,
+    traffic: &'a Map<String, Value>,
+    filters: &'a [Value],
+    rewrite: [Option<&'a Value>; 2],
+    hostname: Option<&'a String>,
+}
+
+fn plugins(rule: &Rule) -> Plugins<'_> {
+    let Effects { filters, hostname, path, regex, response, redirect, security, traffic, .. } = &rule.effects;
+    if response.is_some() || redirect.is_some() {
+        return Plugins { security, traffic, filters: &[], rewrite: [None, None], hostname: None };
+    }
+    Plugins {
+        security,
+        traffic,
+        filters,
+        rewrite: [path.as_ref(), regex.as_ref()],
+        hostname: hostname.as_ref(),
+    }
+}
+
+/// Refuses the rule with more conditions where two rules of one path have different plugins.
+pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conversion) {
+    let refused = refused_pairs(
+        documents,
+        |places| {
+            let mut rules = places.iter().filter_map(|place| rule_at(documents, place));
+            let first = rules.next().map(plugins);
+            rules.any(|rule| first != Some(plugins(rule)))
+        },
+        |first, second| {
+            let rules = [first, second].map(|place| rule_at(documents, place).map(plugins));
+            let differ = rules.first() != rules.last();
+            (differ && comes_first(documents, first, second)).then_some(*first)
+        },
+    );
+    let why = "has the same path and other plugins, and PingSIX runs the same plugins for all rules of one path and method.";
+    refuse(documents, refused, ("match", why), conversion);
+}
+
+/// Takes rules out of the documents, with the rule that is the cause of each.
+fn refuse(
+    documents: &mut [Document],
+    refused: BTreeMap<(usize, usize), Option<MatchPlace>>,
+    (field, why): (&str, &str),
+    conversion: &mut Conversion,
+) {
+    for ((at, index), cause) in refused {
+        let cause = cause.and_then(|place| rule_at(documents, &place)).cloned();
+        let message = match &cause {
+            Some(cause) => {
+                format!("The rule {} of {} {why}", label(&cause.name, "without a name"), cause.place.object)
+            }
+            None => "Too many rules have the path to compare all of them.".to_owned(),
+        };
+        let Some(rule) = documents.get_mut(at).and_then(|document| document.rules.get_mut(index)) else {
+            continue;
+        };
+        conversion.report.blocking(&rule.place.at(field), message);
+        if rule.may_be_weaker {
+            continue;
+        }
+        if rule.effects.protects {
+            conversion.withhold(&rule.place, "The rule is not written. A rule in its place answers 503.");
+            rule.refuse();
+            // PingSIX runs the plugins of the other rule on these requests, too.
+            if let Some(cause) = cause {
+                rule.effects.security = cause.effects.security;
+                rule.effects.traffic = cause.effects.traffic;
+            }
+        } else {
+            conversion.withhold(&rule.place, "The rule is not written.");
+            rule.matches.clear();
+        }
+    }
+}
+
+/// A rule that fits into an HTTPRoute, and where its policies come from.
+struct Piece {
+    name: String,
+    value: Value,
+    matches: usize,
+    security: Map<String, Value>,
+    traffic: Map<String, Value>,
+}
+
+/// Writes an HTTPRoute, or several if it is longer than the API admits, with its filters and policies.
+pub(super) fn write(document: Document, conversion: &mut Conversion) {
+    let Document { namespace, name, hosts, section, rules, .. } = document;
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for rule in rules {
+        let Rule { name: rule_name, matches, mut effects, backends, timeout, .. } = rule;
+        if matches.is_empty() {
+            continue;
+        }
+        let wanted = label(&rule_name, "rule");
+        let base = format!("{name}-{wanted}");
+        let (filters, backends) = filters(&namespace, &base, &mut effects, backends, conversion);
+        for matches in matches.chunks(MATCHES_OF_RULE) {
+            let mut rule_name = wanted.clone();
+            while names.contains_key(&rule_name) {
+                let number = names.entry(wanted.clone()).or_insert(1);
+                *number += 1;
+                rule_name = format!("{wanted}-{number}");
+            }
+            names.insert(rule_name.clone(), 1);
+            let mut value = json!({ "name": rule_name, "matches": matches });
+            if !filters.is_empty() {
+                value["filters"] = json!(filters);
+            }
+            if !backends.is_empty() {
+                value["backendRefs"] = json!(backends);
+            }
+            if let Some(seconds) = timeout {
+                value["timeouts"] = json!({ "backendRequest": format!("{seconds}s") });
+            }
+            pieces.push(Piece {
+                name: rule_name,
+                value,
+                matches: matches.len(),
+                security: effects.security.clone(),
+                traffic: effects.traffic.clone(),
+            });
+        }
+    }
+    let mut chunk: Vec<Piece> = Vec::new();
+    let mut matches = 0_usize;
+    let mut route_name = name.clone();
+    let parent = conversion.parent.reference(&namespace, section);
+    let flush = |chunk: &mut Vec<Piece>, conversion: &mut Conversion, route_name: &mut String| {
+        if chunk.is_empty() {
+            return;
+        }
+        let rules: Vec<&Value> = chunk.iter().map(|piece| &piece.value).collect();
+        let mut spec = json!({ "parentRefs": [parent] });
+        if !hosts.is_empty() {
+            spec["hostnames"] = json!(hosts);
+        }
+        spec["rules"] = json!(rules);
+        let written = conversion.output.add(Kind::HttpRoute, &namespace, route_name, ("spec", spec));
+        policies(&namespace, (Kind::HttpRoute, &written), chunk, conversion);
+        conversion.parent.note_route(&namespace);
+        chunk.clear();
+        *route_name = format!("{name}-more");
+    };
+    for piece in pieces {
+        if chunk.len() == RULES || matches + piece.matches > MATCHES_OF_ROUTE {
+            flush(&mut chunk, conversion, &mut route_name);
+            matches = 0;
+        }
+        matches += piece.matches;
+        chunk.push(piece);
+    }
+    flush(&mut chunk, conversion, &mut route_name);
+}
+
+/// The filters of a rule and its backends, which a rule without them does not have. HTTPRouteFilters are written.
+pub(super) fn filters(
+    namespace: &str,
+    base: &str,
+    effects: &mut Effects,
+    backends: Vec<Value>,
+    conversion: &mut Conversion,
+) -> (Vec<Value>, Vec<Value>) {
+    let mut extension = |spec: Value| {
+        let name = conversion.output.add(Kind::HttpRouteFilter, namespace, base, ("spec", spec));
+        json!({
+            "type": "ExtensionRef",
+            "extensionRef": { "group": PINGSIX_GROUP, "kind": Kind::HttpRouteFilter.as_str(), "name": name },
+        })
+    };
+    if let Some(response) = effects.response.take() {
+        return (vec![extension(json!({ "directResponse": response }))], Vec::new());
+    }
+    if let Some(redirect) = effects.redirect.take() {
+        return (vec![json!({ "type": "RequestRedirect", "requestRedirect": redirect })], Vec::new());
+    }
+    let mut filters = std::mem::take(&mut effects.filters);
+    let mut rewrite = Map::new();
+    if let Some(hostname) = effects.hostname.take() {
+        rewrite.insert("hostname".to_owned(), json!(hostname));
+    }
+    if let Some(path) = effects.path.take() {
+        rewrite.insert("path".to_owned(), path);
+    }
+    if !rewrite.is_empty() {
+        filters.push(json!({ "type": "URLRewrite", "urlRewrite": rewrite }));
+    }
+    if let Some(regex) = effects.regex.take() {
+        filters.push(extension(json!({ "urlRewrite": regex })));
+    }
+    (filters, backends)
+}
+
+/// Writes the policies of the rules of a route: one for all rules with equal fields.
+fn policies(namespace: &str, route: (Kind, &str), pieces: &[Piece], conversion: &mut Conversion) {
+    let security = pieces.iter().map(|piece| (piece.name.as_str(), &piece.security));
+    write_policies(Kind::SecurityPolicy, namespace, route, &security.collect::<Vec<_>>(), conversion);
+    let traffic = pieces.iter().map(|piece| (piece.name.as_str(), &piece.traffic));
+    write_policies(Kind::TrafficPolicy, namespace, route, &traffic.collect::<Vec<_>>(), conversion);
+}
+
+/// Writes policies for the named rules of a route.
+pub(super) fn write_policies(
+    kind: Kind,
+    namespace: &str,
+    (route_kind, route): (Kind, &str),
+    rules: &[(&str, &Map<String, Value>)],
+    conversion: &mut Conversion,
+) {
+    let mut groups: Vec<(&Map<String, Value>, Vec<&str>)> = Vec::new();
+    for (name, fields) in rules {
+        if fields.is_empty() {
+            continue;
+        }
+        // Rules of one policy share the counts of a limit, and those of the original do not.
+        let shares = !fields.contains_key("rateLimit");
+        match groups.iter_mut().find(|(known, _)| shares && *known == *fields) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((fields, vec![name])),
+        }
+    }
+    for (fields, names) in groups {
+        let target = json!({ "group": GATEWAY_GROUP, "kind": route_kind.as_str(), "name": route });
+        let is_whole = names.len() == rules.len();
+        let targets: Vec<Value> = if is_whole {
+            vec![target]
+        } else {
+            let with = |name: &&str| {
+                let mut target = target.clone();
+                target["sectionName"] = json!(name);
+                target
+            };
+            names.iter().map(with).collect()
+        };
+        let mut spec = fields.clone();
+        spec.insert("targetRefs".to_owned(), json!(targets));
+        let wanted = match names.first() {
+            Some(first) if !is_whole => format!("{route}-{first}"),
+            _ => route.to_owned(),
+        };
+        conversion.output.add(kind, namespace, &wanted, ("spec", Value::Object(spec)));
+    }
+}

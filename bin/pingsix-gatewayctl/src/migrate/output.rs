@@ -1,0 +1,232 @@
+//! The objects of the output, and how they are written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::{Value, json};
+
+use super::source::is_name;
+use crate::yaml::encode;
+
+/// The longest name that has room for a suffix.
+const NAME_LENGTH: usize = 240;
+
+/// The objects of the output by their names. They hold secrets, so the type has no `Debug`.
+#[derive(Default)]
+pub(crate) struct Output {
+    objects: BTreeMap<ObjectKey, Value>,
+    /// The next number for a name that is taken.
+    numbers: BTreeMap<ObjectKey, usize>,
+    /// Namespaces and kinds of referrers, by the namespace and kind of what they refer to; with the names.
+    grants: BTreeMap<GrantKey, BTreeSet<String>>,
+}
+
+/// The two ends of references from one namespace into another one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct GrantKey {
+    to_namespace: String,
+    to: Kind,
+    from: Kind,
+    from_namespace: String,
+}
+
+impl Output {
+    /// Adds an object of the input.
+    pub(crate) fn keep(&mut self, key: ObjectKey, value: Value) {
+        self.objects.insert(key, value);
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Value> {
+        self.objects.get_mut(key)
+    }
+
+    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+        self.objects.contains_key(key)
+    }
+
+    pub(crate) fn remove(&mut self, key: &ObjectKey) {
+        self.objects.remove(key);
+    }
+
+    /// A name that no object of the kind has.
+    pub(crate) fn free_name(&self, kind: Kind, namespace: &str, wanted: &str) -> String {
+        self.free_name_from(kind, namespace, wanted, 2).0
+    }
+
+    /// Likewise, with the first number to try, and the next one.
+    fn free_name_from(&self, kind: Kind, namespace: &str, wanted: &str, start: usize) -> (String, usize) {
+        let wanted = short(wanted);
+        let mut name = wanted.clone();
+        let mut number = start;
+        while self.contains(&ObjectKey::new(kind, namespace, name.as_str())) {
+            name = format!("{wanted}-{number}");
+            number += 1;
+        }
+        (name, number)
+    }
+
+    /// Adds an object under the wanted name, or a name like it if that is taken. Returns the name.
+    pub(crate) fn add(&mut self, kind: Kind, namespace: &str, wanted: &str, body: (&str, Value)) -> String {
+        // Many objects may want one name, so the search begins where the last one ended.
+        let wanted_key = ObjectKey::new(kind, namespace, short(wanted));
+        let start = self.numbers.get(&wanted_key).copied().unwrap_or(2);
+        let (name, number) = self.free_name_from(kind, namespace, wanted, start);
+        self.numbers.insert(wanted_key, number);
+        let (field, body) = body;
+        let mut metadata = json!({ "name": name });
+        if kind.is_namespaced() {
+            metadata["namespace"] = json!(namespace);
+        }
+        let value = json!({
+            "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, field: body,
+        });
+        self.objects.insert(ObjectKey::new(kind, namespace, name.as_str()), value);
+        name
+    }
+
+    /// Adds a Secret.
+    pub(crate) fn add_secret(
+        &mut self,
+        namespace: &str,
+        wanted: &str,
+        type_name: &str,
+        entries: &BTreeMap<String, Vec<u8>>,
+    ) -> String {
+        let data: BTreeMap<&String, String> =
+            entries.iter().map(|(name, value)| (name, STANDARD.encode(value))).collect();
+        let name = self.add(Kind::Secret, namespace, wanted, ("data", json!(data)));
+        if let Some(secret) = self.get_mut(&ObjectKey::new(Kind::Secret, namespace, name.as_str())) {
+            secret["type"] = json!(type_name);
+        }
+        name
+    }
+
+    /// Permits a reference. References within a namespace need no grant.
+    pub(crate) fn grant(&mut self, from: (Kind, &str), to: Kind, target: &ObjectName) {
+        let (from, from_namespace) = from;
+        if from_namespace == &*target.namespace {
+            return;
+        }
+        let key = GrantKey {
+            to_namespace: target.namespace.to_string(),
+            to,
+            from,
+            from_namespace: from_namespace.to_owned(),
+        };
+        self.grants.entry(key).or_default().insert(target.name.to_string());
+    }
+
+    /// The objects in the order in which they are applied: referents before those that refer to them.
+    pub(crate) fn finish(mut self) -> Vec<(ObjectKey, Value)> {
+        for (key, names) in std::mem::take(&mut self.grants) {
+            let GrantKey { to_namespace, to, from, from_namespace } = key;
+            let to: Vec<Value> = names
+                .iter()
+                .map(|name| json!({ "group": to.group(), "kind": to.as_str(), "name": name }))
+                .collect();
+            let name = format!("{}-of-{from_namespace}", from.as_str().to_ascii_lowercase());
+            // A grant names at most 16 objects.
+            for to in to.chunks(16) {
+                let spec = json!({
+                    "from": [{ "group": from.group(), "kind": from.as_str(), "namespace": from_namespace }],
+                    "to": to,
+                });
+                self.add(Kind::ReferenceGrant, &to_namespace, &name, ("spec", spec));
+            }
+        }
+        let mut objects: Vec<_> = self.objects.into_iter().collect();
+        objects.sort_by_key(|(key, _)| (place_of(key.kind), key.clone()));
+        objects
+    }
+}
+
+/// The place of a kind in the output.
+fn place_of(kind: Kind) -> usize {
+    let first = [
+        Kind::Namespace,
+        Kind::PingsixProxy,
+        Kind::GatewayClass,
+        Kind::IngressClass,
+        Kind::Secret,
+        Kind::ConfigMap,
+        Kind::ReferenceGrant,
+        Kind::Service,
+        Kind::EndpointSlice,
+        // Policies come before the routes that they protect, so that no route is open for a moment.
+        Kind::SecurityPolicy,
+        Kind::TrafficPolicy,
+        Kind::BackendTrafficPolicy,
+        Kind::BackendTlsPolicy,
+        Kind::HttpRouteFilter,
+        Kind::Gateway,
+        Kind::ListenerSet,
+    ];
+    first.iter().position(|known| *known == kind).unwrap_or(first.len())
+}
+
+/// A name of Kubernetes with room for a suffix.
+fn short(name: &str) -> String {
+    let mut kept: String = name.chars().take(NAME_LENGTH).collect();
+    kept.truncate(kept.trim_end_matches(['-', '.']).len());
+    kept
+}
+
+/// A text of the input as part of a name.
+pub(crate) fn label(text: &str, otherwise: &str) -> String {
+    let mut label = String::new();
+    for letter in text.chars().take(48) {
+        if letter.is_ascii_alphanumeric() {
+            label.push(letter.to_ascii_lowercase());
+        } else if !label.is_empty() && !label.ends_with('-') {
+            label.push('-');
+        }
+    }
+    let label = label.trim_end_matches('-');
+    if label.is_empty() { otherwise.to_owned() } else { label.to_owned() }
+}
+
+/// Writes the objects as one stream of documents.
+pub(crate) fn write_stream(objects: &[(ObjectKey, Value)], out: &mut dyn Write) -> anyhow::Result<()> {
+    for (index, (_, value)) in objects.iter().enumerate() {
+        if index > 0 {
+            writeln!(out, "---")?;
+        }
+        write!(out, "{}", encode(value)?)?;
+    }
+    Ok(())
+}
+
+/// Writes a file per object. Only the owner can read the files of Secrets.
+pub(crate) fn write_directory(objects: &[(ObjectKey, Value)], directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    for (key, value) in objects {
+        let names = [
+            key.kind.as_str().to_ascii_lowercase(),
+            key.name.namespace.to_string(),
+            key.name.name.to_string(),
+        ];
+        // Names come from the input, and none may lead out of the directory.
+        let parts = names.into_iter().filter(|part| !part.is_empty());
+        let parts: Vec<String> = parts.filter(|part| is_name(part)).collect();
+        let path = directory.join(format!("{}.yaml", parts.join("_")));
+        let text = encode(value)?;
+        let write = || -> std::io::Result<()> {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            #[cfg(unix)]
+            if key.kind == Kind::Secret {
+                use std::os::unix::fs::OpenOptionsExt as _;
+                options.mode(0o600);
+            }
+            options.open(&path)?.write_all(text.as_bytes())
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Plugins of APISIX: one function per plugin, from its configuration to filters and fields of policies.
+
+mod access;
+mod answer;
+mod authentication;
+mod limit;
+mod refused;
+mod rewrite;
+mod telemetry;
+mod transform;
+
+pub(crate) use access::networks;
+pub(crate) use limit::variable;
+use serde_json::{Map, Value};
+
+use super::consumer::Pool;
+use super::convert::Conversion;
+use super::report::{Place, Report};
+use super::source::{Field, Fields};
+
+/// The target of the plugins.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// The namespace of the policies, and of the objects to which they refer.
+    pub(crate) namespace: &'a str,
+    /// The beginning of the names of such objects.
+    pub(crate) name: &'a str,
+    /// The consumers whose credentials count. `None` if that is unknown.
+    pub(crate) consumers: Option<&'a Pool>,
+    pub(crate) level: Level,
+}
+
+/// Where plugins run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// On the requests of one rule.
+    Rule,
+    /// On all requests of a Gateway.
+    Gateway,
+}
+
+/// The effects of the plugins of one rule or Gateway.
+#[derive(Clone, Default)]
+pub(crate) struct Effects {
+    /// Filters of an HTTPRoute, without rewrites of the URL.
+    pub(crate) filters: Vec<Value>,
+    /// The new host of requests.
+    pub(crate) hostname: Option<String>,
+    /// `urlRewrite.path` of an HTTPRoute.
+    pub(crate) path: Option<Value>,
+    /// `urlRewrite` of an HTTPRouteFilter.
+    pub(crate) regex: Option<Value>,
+    /// `directResponse` of an HTTPRouteFilter.
+    pub(crate) response: Option<Value>,
+    /// `requestRedirect` of an HTTPRoute.
+    pub(crate) redirect: Option<Value>,
+    /// Whether requests in plaintext are redirected to HTTPS.
+    pub(crate) https_only: bool,
+    /// Fields of a SecurityPolicy.
+    pub(crate) security: Map<String, Value>,
+    /// Fields of a TrafficPolicy.
+    pub(crate) traffic: Map<String, Value>,
+    /// Fields of the telemetry of a PingsixProxy.
+    pub(crate) telemetry: Map<String, Value>,
+    /// Whether a plugin decides who may send requests, or how many.
+    pub(crate) protects: bool,
+}
+
+/// The fields of a SecurityPolicy that are one field: the ways to authenticate.
+pub(crate) const AUTHENTICATIONS: [&str; 3] = ["apiKeyAuth", "basicAuth", "jwt"];
+
+impl Effects {
+    /// Sets a field of the SecurityPolicy.
+    pub(crate) fn secure(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
+        let is_authentication = AUTHENTICATIONS.contains(&field);
+        if is_authentication && AUTHENTICATIONS.iter().any(|other| self.security.contains_key(*other)) {
+            report.blocking(place, "A rule has one authentication, and this would be a second one.");
+        } else if self.security.contains_key(field) {
+            report.blocking(
+                place,
+                format!("The rule has {field} already, and PingSIX checks one of them alone."),
+            );
+        } else {
+            self.security.insert(field.to_owned(), value);
+        }
+    }
+
+    /// Sets a field of the TrafficPolicy.
+    pub(crate) fn treat(&mut self, field: &str, value: Value, place: &Place, report: &mut Report) {
+        if self.traffic.contains_key(field) {
+            report.blocking(place, format!("The rule has {field} already, and PingSIX has one of them."));
+        } else {
+            self.traffic.insert(field.to_owned(), value);
+        }
+    }
+}
+
+/// A plugin with its configuration, which may hold secrets.
+#[derive(Clone)]
+pub(crate) struct PluginUse {
+    pub(crate) place: Place,
+    pub(crate) name: String,
+    pub(crate) config: Fields,
+    is_enabled: bool,
+}
+
+/// The most plugins of a list. APISIX has about a hundred.
+const PLUGINS: usize = 256;
+
+/// How a list of plugins switches them off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// `enable`, by default true.
+    Enable,
+    /// `enabled`, by default false.
+    Enabled,
+    /// There is no field.
+    Always,
+}
+
+/// Reads the items of a list of plugins.
+pub(crate) fn read(items: Vec<Field>, switch: Switch, report: &mut Report) -> Vec<PluginUse> {
+    let mut plugins = Vec::new();
+    if let Some(first) = items.first().filter(|_| items.len() > PLUGINS) {
+        report.blocking(&first.place, format!("The list has more than {PLUGINS} plugins."));
+        return plugins;
+    }
+    for item in items {
+        let Some(mut fields) = item.object(report) else { continue };
+        let place = fields.place.clone();
+        let Some((_, name)) = fields.text("name", report) else {
+            report.blocking(&place.at("name"), "The plugin has no name, so its effect is unknown.");
+            continue;
+        };
+        let is_enabled = match switch {
+            Switch::Enable => fields.truth("enable", report).is_none_or(|(_, on)| on),
+            Switch::Enabled => fields.truth("enabled", report).is_some_and(|(_, on)| on),
+            Switch::Always => true,
+        };
+        let config = fields.object("config", report);
+        let config = config.unwrap_or_else(|| Fields::empty(place.at("config")));
+        let secret = fields.text("secretRef", report).filter(|(_, name)| !name.is_empty());
+        if let Some((place, _)) = secret {
+            report.blocking(
+                &place,
+                "A part of the configuration is in a Secret, and such parts are not converted. Write it into config.",
+            );
+        }
+        fields.finish(report);
+        plugins.push(PluginUse { place, name, config, is_enabled });
+    }
+    plugins
+}
+
+/// Plugins of one rule: of equal names, the last one counts.
+pub(crate) fn merge(lists: Vec<Vec<PluginUse>>, report: &mut Report) -> Vec<PluginUse> {
+    let mut merged: Vec<PluginUse> = Vec::new();
+    // A plugin that is switched off takes no other one's place.
+    for plugin in lists.into_iter().flatten() {
+        if !plugin.is_enabled {
+            report.exact(&plugin.place, "The plugin is switched off, so it becomes nothing.");
+            continue;
+        }
+        if let Some(earlier) = merged.iter().position(|other| other.name == plugin.name) {
+            let earlier = merged.remove(earlier);
+            report.exact(&earlier.place, format!("{} replaces the plugin.", plugin.place.field));
+        }
+        merged.push(plugin);
+    }
+    merged
+}
+
+/// Converts the plugins of a rule or a Gateway.
+pub(crate) fn convert(
+    plugins: Vec<PluginUse>,
+    scope: Scope<'_>,
+    effects: &mut Effects,
+    conversion: &mut Conversion,
+) {
+    for plugin in plugins {
+        convert_one(plugin, scope, effects, conversion);
+    }
+}
+
+fn convert_one(plugin: PluginUse, scope: Scope<'_>, effects: &mut Effects, conversion: &mut Conversion) {
+    let PluginUse { place, name, mut config, .. } = plugin;
+    if let Some(mut meta) = config.object("_meta", &mut conversion.report) {
+        let report = &mut conversion.report;
+        if meta.truth("disable", report).is_some_and(|(_, is_off)| is_off) {
+            report.exact(&meta.place.at("disable"), "The plugin is switched off, so it becomes nothing.");
+            return;
+        }
+        meta.drop("priority", report, "PingSIX runs plugins in a fixed order.");
+        meta.drop("error_response", report, "PingSIX has messages of its own.");
+        if let Some(filter) = meta.take("filter") {
+            report.blocking(&filter.place, "PingSIX runs plugins without conditions.");
+        }
+        meta.finish(report);
+    }
+    // APISIX writes `disable` into the configuration, too.
+    config.drop("disable", &mut conversion.report, "The field has no effect in recent versions of APISIX.");
+    match name.as_str() {
+        "key-auth" => authentication::key_auth(config, scope, effects, conversion),
+        "basic-auth" => authentication::basic_auth(config, scope, effects, conversion),
+        "jwt-auth" => authentication::jwt_auth(config, scope, effects, conversion),
+        "csrf" => access::csrf(config, scope, effects, conversion),
+        "ip-restriction" => access::ip_restriction(config, effects, &mut conversion.report),
+        "real-ip" => access::real_ip(config, effects, &mut conversion.report),
+        "cors" => access::cors(config, effects, &mut conversion.report),
+        "limit-count" => limit::limit_count(config, effects, &mut conversion.report),
+        "proxy-rewrite" => rewrite::proxy_rewrite(config, effects, &mut conversion.report),
+        "response-rewrite" => rewrite::response_rewrite(config, scope.level, effects, &mut conversion.report),
+        "redirect" => answer::redirect(config, effects, &mut conversion.report),
+        "fault-injection" => answer::fault_injection(config, effects, &mut conversion.report),
+        "mocking" => answer::mocking(config, effects, &mut conversion.report),
+        "gzip" => transform::gzip(config, effects, &mut conversion.report),
+        "brotli" => transform::brotli(config, effects, &mut conversion.report),
+        "request-id" => transform::request_id(config, effects, &mut conversion.report),
+        "grpc-web" => transform::grpc_web(config, effects, &mut conversion.report),
+        "proxy-cache" => transform::proxy_cache(config, effects, &mut conversion.report),
+        "prometheus" => telemetry::prometheus(config, scope.level, effects, &mut conversion.report),
+        "file-logger" => telemetry::file_logger(config, scope.level, effects, &mut conversion.report),
+        other => refused::refuse(other, &place, effects, &mut conversion.report),
+    }
+}

@@ -1,0 +1,205 @@
+//! Plugins about the origin of requests: addresses, scripts of other sites, forged requests.
+
+use std::collections::BTreeMap;
+
+use pingsix_translate::ObjectName;
+use serde_json::{Value, json};
+
+use super::{Effects, Scope};
+use crate::migrate::convert::Conversion;
+use crate::migrate::report::{Place, Report};
+use crate::migrate::source::{Field, Fields};
+
+/// Networks in CIDR notation: addresses become networks of one address.
+pub(crate) fn networks(texts: Vec<(Place, String)>, report: &mut Report) -> Vec<String> {
+    let mut networks = Vec::new();
+    for (place, text) in texts {
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, length.parse::<u8>().ok()),
+            None => (text.as_str(), Some(u8::MAX)),
+        };
+        let bits = match address.parse::<std::net::IpAddr>() {
+            Ok(std::net::IpAddr::V4(_)) => 32,
+            Ok(std::net::IpAddr::V6(_)) => 128,
+            Err(_) => {
+                report.blocking(&place, "The value is not an address or a network.");
+                continue;
+            }
+        };
+        match length {
+            Some(length) if length <= bits || length == u8::MAX => {
+                report.exact(&place, "The network stays.");
+                networks.push(format!("{address}/{}", length.min(bits)));
+            }
+            _ => report.blocking(&place, "The value is not a network."),
+        }
+    }
+    networks
+}
+
+pub(super) fn ip_restriction(mut config: Fields, effects: &mut Effects, report: &mut Report) {
+    effects.protects = true;
+    let place = config.place.clone();
+    let allow = config.texts("whitelist", report);
+    let allow = networks(allow, report);
+    let deny = config.texts("blacklist", report);
+    let deny = networks(deny, report);
+    config.drop("message", report, "PingSIX has a message of its own.");
+    if let Some((place, code)) = config.number("response_code", report) {
+        if code == 403 {
+            report.exact(&place, "Refused requests get 403.");
+        } else {
+            report.limited(&place, "Refused requests get 403.");
+        }
+    }
+    config.finish(report);
+    if allow.len() > 256 || deny.len() > 256 {
+        report.blocking(&place, "The list has more than 256 networks, and a policy has 256 at most.");
+        return;
+    }
+    let mut value = serde_json::Map::new();
+    for (name, networks) in [("allow", allow), ("deny", deny)] {
+        if !networks.is_empty() {
+            value.insert(name.to_owned(), json!(networks));
+        }
+    }
+    if value.is_empty() {
+        report.blocking(&place, "The plugin has neither whitelist nor blacklist.");
+        return;
+    }
+    effects.secure("authorization", Value::Object(value), &place, report);
+    report.exact(&place, "The lists become authorization of a SecurityPolicy.");
+}
+
+pub(super) fn real_ip(mut config: Fields, effects: &mut Effects, report: &mut Report) {
+    let place = config.place.clone();
+    if let Some((place, source)) = config.text("source", report) {
+        if source == "http_x_forwarded_for" {
+            report.exact(&place, "PingSIX reads X-Forwarded-For.");
+        } else {
+            report.blocking(&place, "PingSIX reads the addresses of clients from X-Forwarded-For alone.");
+        }
+    }
+    let trusted = config.texts("trusted_addresses", report);
+    let trusted = networks(trusted, report);
+    config.drop("recursive", report, "PingSIX skips all trusted proxies at the end of the header.");
+    config.finish(report);
+    if trusted.is_empty() || trusted.len() > 256 {
+        report.blocking(
+            &place.at("trusted_addresses"),
+            "A policy needs 1 to 256 trusted proxies. Otherwise every client could choose its address.",
+        );
+        return;
+    }
+    effects.secure("clientIP", json!({ "trustedProxies": trusted }), &place, report);
+    report.limited(
+        &place,
+        "The address counts for authorization alone. The proxies have to keep X-Forwarded-For in one line.",
+    );
+}
+
+/// The items of a list with commas.
+fn items(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// The methods for which PingSIX answers preflights.
+const CORS_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+
+pub(super) fn cors(mut config: Fields, effects: &mut Effects, report: &mut Report) {
+    let place = config.place.clone();
+    let mut list = |name: &str, default: &str, report: &mut Report| {
+        let given = config.text(name, report);
+        let place = given.as_ref().map(|(place, _)| place.clone());
+        (place, items(given.as_ref().map_or(default, |(_, text)| text.as_str())))
+    };
+    let (origins_place, origins) = list("allow_origins", "*", report);
+    let (methods_place, methods) = list("allow_methods", "*", report);
+    let (headers_place, headers) = list("allow_headers", "*", report);
+    let (exposed_place, exposed) = list("expose_headers", "", report);
+    let with_credentials = config.truth("allow_credential", report);
+    let max_age = config.take("max_age");
+    for name in ["allow_origins_by_regex", "allow_origins_by_metadata"] {
+        if let Some(Field { place, .. }) = config.take(name) {
+            report
+                .impossible(&place, "Origins are listed one by one; these origins are not allowed any more.");
+        }
+    }
+    for name in ["timing_allow_origins", "timing_allow_origins_by_regex"] {
+        config.drop(name, report, "PingSIX does not set Timing-Allow-Origin.");
+    }
+    config.finish(report);
+    let is_any = |list: &[String]| list.iter().any(|item| item == "*" || item == "**");
+    let star = |list: Vec<String>| if is_any(&list) { vec!["*".to_owned()] } else { list };
+    let credentials = with_credentials.as_ref().is_some_and(|(_, with)| *with);
+    if credentials && is_any(&origins) {
+        let place = origins_place.unwrap_or(place);
+        report.impossible(
+            &place,
+            "PingSIX does not allow credentials for every origin, so scripts of other origins are not allowed any more.",
+        );
+        return;
+    }
+    let (origins, headers, exposed) = (star(origins), star(headers), star(exposed));
+    let (methods, unknown): (Vec<_>, Vec<_>) =
+        star(methods).into_iter().partition(|name| name == "*" || CORS_METHODS.contains(&name.as_str()));
+    if let Some(place) = methods_place.filter(|_| !unknown.is_empty()) {
+        report.limited(
+            &place,
+            "PingSIX answers preflights of GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS.",
+        );
+    }
+    for place in [origins_place, headers_place, exposed_place].into_iter().flatten() {
+        report.exact(&place, "The list stays.");
+    }
+    if origins.len() > 64 || headers.len() > 64 || exposed.len() > 64 {
+        report.impossible(
+            &place,
+            "A list has more than 64 items, so scripts of other origins are not allowed any more.",
+        );
+        return;
+    }
+    let mut value = json!({ "allowOrigins": origins, "allowMethods": methods, "allowHeaders": headers });
+    if !exposed.is_empty() {
+        value["exposeHeaders"] = json!(exposed);
+    }
+    if credentials {
+        value["allowCredentials"] = json!(true);
+    }
+    let age = max_age.as_ref().map_or(Some(5), |field| field.value.as_i64());
+    match (age, max_age) {
+        (Some(age), at) if (1..=i64::from(i32::MAX)).contains(&age) => {
+            value["maxAge"] = json!(age);
+            if let Some(at) = at {
+                report.exact(&at.place, "The field becomes maxAge.");
+            }
+        }
+        (_, Some(at)) => report.limited(&at.place, "Browsers keep the answer for 5 seconds."),
+        (_, None) => {}
+    }
+    effects.secure("cors", value, &place, report);
+    report.limited(
+        &place,
+        "The plugin becomes cors of a SecurityPolicy. Answers of PingSIX itself, such as 401, have no headers of CORS.",
+    );
+}
+
+pub(super) fn csrf(mut config: Fields, scope: Scope<'_>, effects: &mut Effects, conversion: &mut Conversion) {
+    effects.protects = true;
+    let Conversion { report, output, .. } = conversion;
+    let place = config.place.clone();
+    let key = config.text("key", report).filter(|(_, key)| !key.is_empty());
+    config.drop("expires", report, "Tokens are valid for the time that PingSIX has.");
+    config.drop("name", report, "The cookie and the header have the name that PingSIX has.");
+    config.finish(report);
+    let Some((key_place, key)) = key else {
+        report.blocking(&place.at("key"), "The plugin has no key.");
+        return;
+    };
+    let entries = BTreeMap::from([("key".to_owned(), key.into_bytes())]);
+    let name = output.add_secret(scope.namespace, &format!("{}-csrf", scope.name), "Opaque", &entries);
+    let secret = ObjectName::new(scope.namespace, name);
+    report.exact(&key_place, "The key moves into a Secret.");
+    effects.secure("csrf", json!({ "secretRef": { "name": &*secret.name } }), &place, report);
+    report.limited(&place, "The cookie is always Secure. Tokens of the original are not valid any more.");
+}

@@ -1,0 +1,325 @@
+//! The input: objects of the predecessors, and objects of Kubernetes that stay as they are.
+
+mod fields;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::{Map, Value, json};
+
+pub(crate) use fields::{Field, Fields, Seconds};
+
+use super::report::{Place, Report};
+use crate::manifest::read_all;
+use crate::yaml;
+
+/// The API group of the predecessors' objects.
+pub(crate) const APISIX_GROUP: &str = "apisix.apache.org";
+
+/// The most nested lists of objects.
+const LIST_DEPTH: usize = 8;
+
+macro_rules! source_kinds {
+    ($($kind:ident, $version:literal, $name:literal;)+) => {
+        /// The kinds of the predecessors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum SourceKind {
+            $(#[doc = concat!("`", $name, "` of `", $version, "`.")] $kind,)+
+        }
+
+        impl SourceKind {
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
+            }
+
+            fn of(version: &str, kind: &str) -> Option<Self> {
+                match (version, kind) { $(($version, $name) => Some(Self::$kind),)+ _ => None }
+            }
+        }
+    };
+}
+
+source_kinds! {
+    ApisixRoute, "v2", "ApisixRoute";
+    ApisixUpstream, "v2", "ApisixUpstream";
+    ApisixTls, "v2", "ApisixTls";
+    ApisixConsumer, "v2", "ApisixConsumer";
+    ApisixPluginConfig, "v2", "ApisixPluginConfig";
+    ApisixGlobalRule, "v2", "ApisixGlobalRule";
+    GatewayProxy, "v1alpha1", "GatewayProxy";
+    PluginConfig, "v1alpha1", "PluginConfig";
+    HttpRoutePolicy, "v1alpha1", "HTTPRoutePolicy";
+    BackendTrafficPolicy, "v1alpha1", "BackendTrafficPolicy";
+    Consumer, "v1alpha1", "Consumer";
+    L4RoutePolicy, "v1alpha1", "L4RoutePolicy";
+}
+
+/// An object of a predecessor.
+pub(crate) struct Source {
+    pub(crate) kind: SourceKind,
+    pub(crate) name: ObjectName,
+    /// The object in the report.
+    pub(crate) place: Place,
+    pub(crate) spec: Fields,
+}
+
+/// All objects of the input.
+#[derive(Default)]
+pub(crate) struct Sources {
+    predecessors: BTreeMap<(SourceKind, ObjectName), Source>,
+    /// Objects that stay as they are, without the fields that the API server writes.
+    pub(crate) kept: BTreeMap<ObjectKey, Value>,
+}
+
+impl Sources {
+    /// Reads files, directories and standard input.
+    ///
+    /// # Errors
+    ///
+    /// When a path cannot be read, a document is not valid, or there is no object at all. A part of the input might lack
+    /// the protection of the rest, so nothing is converted then.
+    pub(crate) fn read(paths: &[PathBuf], report: &mut Report) -> anyhow::Result<Self> {
+        let mut sources = Self::default();
+        let mut count = 0_usize;
+        for file in read_all(paths)? {
+            let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
+            for chunk in yaml::split(&text) {
+                let value = yaml::decode(chunk.text).map_err(|error| {
+                    let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
+                    anyhow::anyhow!("{}:{line}: the document is not valid YAML: {}", file.name, error.message)
+                })?;
+                let place = format!("{}:{}", file.name, chunk.line);
+                count += sources
+                    .add(value, LIST_DEPTH, report)
+                    .with_context(|| format!("{place} holds no manifest"))?;
+            }
+        }
+        if count == 0 {
+            bail!("no object in the input");
+        }
+        Ok(sources)
+    }
+
+    fn add(&mut self, value: Value, depth: usize, report: &mut Report) -> anyhow::Result<usize> {
+        let mut fields = match value {
+            Value::Null => return Ok(0),
+            Value::Object(fields) => fields,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                bail!("a manifest is an object with apiVersion and kind")
+            }
+        };
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version.is_empty() || kind.is_empty() {
+            bail!("a manifest needs apiVersion and kind");
+        }
+        if kind.ends_with("List") && fields.get("items").is_some_and(Value::is_array) {
+            let Some(depth) = depth.checked_sub(1) else { bail!("lists are nested too deeply") };
+            let Some(Value::Array(items)) = fields.remove("items") else { return Ok(0) };
+            let item_kind = kind.strip_suffix("List").unwrap_or_default();
+            let mut count = 0;
+            for mut item in items {
+                if let Value::Object(item) = &mut item
+                    && !item_kind.is_empty()
+                {
+                    item.entry("apiVersion").or_insert_with(|| json!(api_version));
+                    item.entry("kind").or_insert_with(|| json!(item_kind));
+                }
+                count += self.add(item, depth, report)?;
+            }
+            return Ok(count);
+        }
+        self.insert(&api_version, &kind, fields, report);
+        Ok(1)
+    }
+
+    fn insert(&mut self, api_version: &str, kind: &str, mut fields: Map<String, Value>, report: &mut Report) {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let known = Kind::from_group_kind(group, kind);
+        let is_namespaced = known.is_none_or(Kind::is_namespaced);
+        let metadata = |name: &str| {
+            fields.get("metadata").and_then(|metadata| metadata.get(name)).filter(|value| !value.is_null())
+        };
+        let name = metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        // A namespace that is not a text, such as `y` of YAML, is no namespace: the object is refused below.
+        let namespace = match metadata("namespace") {
+            Some(namespace) if is_namespaced => namespace.as_str().unwrap_or_default(),
+            None if is_namespaced => "default",
+            _ => "",
+        };
+        let name = ObjectName::new(namespace, name);
+        let shown = if is_namespaced { format!("{kind} {name}") } else { format!("{kind} {}", name.name) };
+        let place = Place::object(shown);
+        if group != APISIX_GROUP {
+            let Some(known) = known else {
+                report.limited(
+                    &place,
+                    "The kind has no part in a migration, so the object is not written again.",
+                );
+                return;
+            };
+            if !is_name(&name.name) || (is_namespaced && !is_name(&name.namespace)) {
+                report.blocking(&place, "The name is not one of Kubernetes, so the object is not written.");
+                return;
+            }
+            let key = ObjectKey { kind: known, name };
+            if self.kept.contains_key(&key) {
+                report.blocking(&place, "The input has the object twice; the first one counts.");
+                return;
+            }
+            self.kept.insert(key, as_applied(known, fields));
+            return;
+        }
+        let Some(kind) = SourceKind::of(version, kind) else {
+            report.blocking(&place, format!("{api_version} has no such kind, or its meaning is unknown."));
+            return;
+        };
+        if !is_name(&name.name) || !is_name(&name.namespace) {
+            report.blocking(&place, "The name is not one of Kubernetes, so the object is not converted.");
+            return;
+        }
+        if self.predecessors.contains_key(&(kind, name.clone())) {
+            report.blocking(&place, "The input has the object twice; the first one counts.");
+            return;
+        }
+        let spec = match fields.remove("spec") {
+            Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec),
+            None | Some(Value::Null) => Fields::empty(place.at("spec")),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                report.blocking(
+                    &place.at("spec"),
+                    "The value is not an object, so the object is not converted.",
+                );
+                return;
+            }
+        };
+        for name in fields.keys().filter(|name| !STANDARD_FIELDS.contains(&name.as_str())) {
+            report.blocking(&place.at(name), "The field is not understood, so its effect would be lost.");
+        }
+        self.predecessors.insert((kind, name.clone()), Source { kind, name, place, spec });
+    }
+
+    /// Removes the objects of a kind, in the order of their names.
+    pub(crate) fn take(&mut self, kind: SourceKind) -> Vec<Source> {
+        let keys: Vec<_> = self.predecessors.keys().filter(|(known, _)| *known == kind).cloned().collect();
+        keys.into_iter().filter_map(|key| self.predecessors.remove(&key)).collect()
+    }
+
+    /// The namespaces of the objects of some kinds.
+    pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> std::collections::BTreeSet<String> {
+        let keys = self.predecessors.keys().filter(|(kind, _)| kinds.contains(kind));
+        keys.map(|(_, name)| name.namespace.to_string()).collect()
+    }
+
+    /// Whether there is an object of a kind.
+    pub(crate) fn has(&self, kind: SourceKind) -> bool {
+        self.predecessors.keys().any(|(known, _)| *known == kind)
+    }
+
+    /// The values of `spec.ingressClassName`.
+    pub(crate) fn class_names(&self) -> std::collections::BTreeSet<String> {
+        let specs = self.predecessors.values().map(|source| source.spec.clone());
+        let mut ignored = Report::default();
+        specs
+            .filter_map(|mut spec| spec.text("ingressClassName", &mut ignored))
+            .map(|(_, name)| name)
+            .filter(|name| !name.is_empty())
+            .collect()
+    }
+
+    /// The port of a Service of the input: its name, by number or name.
+    pub(crate) fn service_port(&self, service: &ObjectName, port: &str) -> ServicePort {
+        let key = ObjectKey { kind: Kind::Service, name: service.clone() };
+        let Some(service) = self.kept.get(&key) else { return ServicePort::NoService };
+        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+        let found = ports.into_iter().flatten().find(|candidate| {
+            let number = candidate.get("port").and_then(Value::as_u64);
+            candidate.get("name").and_then(Value::as_str) == Some(port)
+                || number.is_some_and(|number| number.to_string() == port)
+        });
+        let number = found.and_then(|found| found.get("port")?.as_u64());
+        match (found, number.and_then(|number| u16::try_from(number).ok())) {
+            (Some(found), Some(number)) => ServicePort::Known {
+                number,
+                name: found.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            },
+            _ => ServicePort::NoPort,
+        }
+    }
+
+    /// The entries of a Secret of the input.
+    pub(crate) fn secret(&self, name: &ObjectName) -> Option<BTreeMap<String, Vec<u8>>> {
+        let secret = self.kept.get(&ObjectKey { kind: Kind::Secret, name: name.clone() })?;
+        let mut entries = BTreeMap::new();
+        for (entry, value) in secret.get("data").and_then(Value::as_object).into_iter().flatten() {
+            let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+            entries.insert(entry.clone(), decoded.unwrap_or_default());
+        }
+        for (entry, value) in secret.get("stringData").and_then(Value::as_object).into_iter().flatten() {
+            entries.insert(entry.clone(), value.as_str().unwrap_or_default().as_bytes().to_vec());
+        }
+        Some(entries)
+    }
+}
+
+/// The result of a search for a port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServicePort {
+    /// The input does not have the Service.
+    NoService,
+    /// The Service does not have the port.
+    NoPort,
+    Known {
+        number: u16,
+        /// Empty if the port has no name.
+        name: String,
+    },
+}
+
+/// The fields of an object beside its spec.
+const STANDARD_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// Fields of `metadata` that the API server writes.
+const SERVER_FIELDS: [&str; 7] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+];
+
+/// The object as somebody would apply it: without status and the fields that the API server writes.
+fn as_applied(kind: Kind, mut fields: Map<String, Value>) -> Value {
+    fields.remove("status");
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        for name in SERVER_FIELDS {
+            metadata.remove(name);
+        }
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+        if kind.is_namespaced() {
+            metadata.entry("namespace").or_insert_with(|| json!("default"));
+        } else {
+            metadata.remove("namespace");
+        }
+    }
+    Value::Object(fields)
+}
+
+/// Whether Kubernetes admits the name of an object: a DNS subdomain.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        edge(label.as_bytes().first())
+            && edge(label.as_bytes().last())
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}

@@ -1,0 +1,473 @@
+//! `migrate`: the goldens of `testdata/migrations`, and the command line.
+//!
+//! `UPDATE_MIGRATIONS=1` writes the present output and report beside the inputs; read the difference.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::sample;
+use crate::support::{Manifests, Run, command, run, run_with};
+
+/// The directory of the goldens.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/migrations")
+}
+
+/// A directory with `input.yaml`, `output.yaml`, `report.txt` and `requests.yaml`.
+struct Case {
+    directory: PathBuf,
+}
+
+fn cases() -> Vec<Case> {
+    let entries = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+    let mut directories: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    directories.sort();
+    directories.into_iter().map(|directory| Case { directory }).collect()
+}
+
+impl Case {
+    fn name(&self) -> String {
+        self.directory.file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    fn read(&self, file: &str) -> String {
+        let path = self.directory.join(file);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The words behind a mark in the first lines of the input.
+    fn words(&self, mark: &str) -> Vec<String> {
+        let input = self.read("input.yaml");
+        let line = input.lines().find_map(|line| line.strip_prefix(&format!("# {mark}: ")));
+        line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn run(&self, arguments: &[String]) -> Run {
+        let output = command().current_dir(&self.directory).args(arguments).output().unwrap();
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn migrate(&self) -> Run {
+        let mut arguments = vec!["migrate".to_owned(), "input.yaml".to_owned()];
+        arguments.extend(self.words("Arguments"));
+        self.run(&arguments)
+    }
+
+    /// Runs a subcommand on the output, with the options of the translation.
+    fn on_output(&self, subcommand: &str, arguments: &[String]) -> Run {
+        let mut all = vec![subcommand.to_owned(), "output.yaml".to_owned()];
+        all.extend(arguments.iter().cloned());
+        all.extend(self.words("Options"));
+        self.run(&all)
+    }
+
+    fn faults(&self, update: bool) -> Vec<String> {
+        let mut faults = Vec::new();
+        let migrated = self.migrate();
+        for (file, text) in [("output.yaml", &migrated.out), ("report.txt", &migrated.err)] {
+            let path = self.directory.join(file);
+            let held = fs::read_to_string(&path).unwrap_or_default();
+            if held == *text {
+                continue;
+            }
+            if update {
+                fs::write(&path, text).unwrap();
+            } else {
+                faults.push(format!("{file} should be:\n{text}"));
+            }
+        }
+        let has_losses = migrated.err.lines().any(|line| {
+            ["  impossible  ", "  withheld    ", "  weaker      "].iter().any(|mark| line.starts_with(mark))
+        });
+        if migrated.code != i32::from(has_losses) {
+            faults.push(format!("the exit code is {}", migrated.code));
+        }
+        // The output of a second run on the output is the output: what is ours stays as it is.
+        let checked = self.on_output("check", &[]);
+        let expected = self.words("Check").join(" ");
+        if expected.is_empty() && checked.code != 0 {
+            faults.push(format!("check finds:\n{}{}", checked.out, checked.err));
+        } else if !expected.is_empty() && !checked.out.contains(&expected) {
+            faults.push(format!("check does not find {expected:?}:\n{}", checked.out));
+        }
+        let explain = |arguments: &[String]| {
+            let run = self.on_output("explain", arguments);
+            assert!(run.code < 2, "{}: {}", self.name(), run.err);
+            run.out
+        };
+        faults.extend(sample::check(&self.read("requests.yaml"), &explain));
+        for secret in self.words("Secrets") {
+            if migrated.err.contains(&secret) {
+                faults.push(format!("the report has the secret {secret}"));
+            }
+            if outside_of_secrets(&migrated.out, &secret) {
+                faults.push(format!("an object other than a Secret has the secret {secret}"));
+            }
+        }
+        faults
+    }
+}
+
+/// Whether a text stands in an object that is not a Secret.
+fn outside_of_secrets(stream: &str, secret: &str) -> bool {
+    stream.split("\n---\n").any(|document| {
+        document.contains(secret) && !document.lines().any(|line| line.trim() == "kind: Secret")
+    })
+}
+
+#[test]
+fn every_migration_becomes_what_its_files_say() {
+    let update = std::env::var_os("UPDATE_MIGRATIONS").is_some_and(|value| !value.is_empty());
+    let mut faults = Vec::new();
+    for case in cases() {
+        let found = case.faults(update);
+        if !found.is_empty() {
+            faults.push(format!("== {}\n{}", case.name(), found.join("\n")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[test]
+fn every_migration_says_what_it_shows() {
+    for case in cases() {
+        let first = case.read("input.yaml").lines().next().unwrap_or_default().to_owned();
+        let sentence = first.strip_prefix("# Shows: ").unwrap_or_default();
+        assert!(sentence.len() > 20 && sentence.ends_with('.'), "{}: {first:?}", case.name());
+    }
+}
+
+#[test]
+fn there_are_enough_migrations() {
+    let names: BTreeSet<String> = cases().iter().map(Case::name).collect();
+    assert!(names.len() >= 25, "{} migrations", names.len());
+}
+
+/// The plugins of the services that PingSIX gets, by name.
+fn plugins(manifests: &str) -> Vec<(String, Value)> {
+    let run = run_with(manifests, ["translate", "-", "-o", "etcd-json"]);
+    let documents = run.json();
+    let documents = documents.as_object().unwrap().iter();
+    let services = documents.filter(|(key, _)| key.contains("/services/"));
+    let plugins = services.filter_map(|(_, service)| service["plugins"].as_object());
+    plugins.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[test]
+fn every_key_of_a_consumer_is_admitted_and_none_is_refused() {
+    let case = Case { directory: root().join("keys") };
+    let found = plugins(&case.migrate().exits(0).out);
+    let [(name, config)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(name, "key-auth");
+    let mut keys: Vec<&str> =
+        config["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["alices-key", "bobs-key"]);
+    assert_eq!(config["query"], "apikey");
+}
+
+const ROUTE: &str = r"
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: { name: cart, namespace: shop }
+spec:
+  http:
+  - name: cart
+    match: { paths: [/cart] }
+    backends: [{ serviceName: cart, servicePort: 80 }]
+";
+
+/// A route that only consumers with signatures may use.
+fn protected() -> String {
+    format!("{ROUTE}    authentication: {{ enable: true, type: hmacAuth }}\n")
+}
+
+#[test]
+fn a_migration_without_losses_succeeds() {
+    run_with(ROUTE, ["migrate", "-"])
+        .exits(0)
+        .prints("kind: HTTPRoute\n")
+        .prints("kind: Gateway\n")
+        .prints_error("0 impossible (1 object)");
+}
+
+#[test]
+fn a_route_whose_protection_would_be_lost_is_withheld_until_it_is_named() {
+    let withheld = run_with(&protected(), ["migrate", "-"])
+        .exits(1)
+        .prints_error("  impossible  spec.http[0].authentication.hmacAuth")
+        .prints_error("  withheld    spec.http[0]: ")
+        .prints_error("--allow-weaker ApisixRoute/shop/cart");
+    assert!(!withheld.out.contains("backendRefs"), "{}", withheld.out);
+    run_with(&protected(), ["migrate", "-", "--allow-weaker", "ApisixRoute/shop/cart"])
+        .exits(1)
+        .prints("backendRefs")
+        .prints_error("  weaker      The object is written without");
+    // Another name, or another kind, changes nothing.
+    for other in ["ApisixRoute/shop/carts", "ApisixTls/shop/cart"] {
+        let run = run_with(&protected(), ["migrate", "-", "--allow-weaker", other]).exits(1);
+        assert!(!run.out.contains("backendRefs"), "{}", run.out);
+        run.prints_error("--allow-weaker has no effect on the object.");
+    }
+}
+
+#[test]
+fn an_unknown_field_is_a_loss_wherever_it_is() {
+    for (from, to, field) in [
+        (
+            "    match: { paths: [/cart] }",
+            "    match: { paths: [/cart], cookies: [a] }",
+            "spec.http[0].match.cookies",
+        ),
+        ("  http:\n", "  owner: me\n  http:\n", "spec.owner"),
+        ("    backends:", "    tenants: [a]\n    backends:", "spec.http[0].tenants"),
+        ("servicePort: 80 }", "servicePort: 80, zone: a }", "spec.http[0].backends[0].zone"),
+    ] {
+        let run = run_with(&ROUTE.replace(from, to), ["migrate", "-"]).exits(1);
+        assert!(!run.out.contains("backendRefs"), "{field}: {}", run.out);
+        run.prints_error(&format!("  impossible  {field}: The field is not understood"));
+    }
+}
+
+#[test]
+fn the_report_has_three_formats_and_no_secret() {
+    let input = format!(
+        "{ROUTE}    plugins:\n    - name: jwt-auth\n      config: {{ secret: hunter2, key: [hunter2] }}\n\
+         ---\napiVersion: apisix.apache.org/v2\nkind: ApisixConsumer\nmetadata: {{ name: alice, namespace: shop }}\n\
+         spec:\n  authParameter:\n    keyAuth: {{ value: {{ key: hunter2, hunter: [hunter2] }} }}\n    \
+         basicAuth: {{ value: {{ username: hunter2, password: {{ a: hunter2 }} }} }}\n"
+    );
+    for (format, mark) in [
+        ("text", "impossible  "),
+        ("markdown", "| field | verdict | reason |"),
+        ("json", "\"verdict\": \"impossible\""),
+    ] {
+        let run = run_with(&input, ["migrate", "-", "--report", format]).exits(1).prints_error(mark);
+        assert!(!run.err.contains("hunter2"), "{}", run.err);
+        assert!(!outside_of_secrets(&run.out, "hunter2"), "{}", run.out);
+    }
+    let run = run_with(&input, ["migrate", "-", "--report", "json"]);
+    let report: Value = serde_json::from_str(&run.err).unwrap();
+    let entries = report["entries"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| {
+        entry["object"].is_string() && entry["field"].is_string() && entry["message"].is_string()
+    }));
+}
+
+#[test]
+fn manifests_and_report_go_to_files() {
+    let files = Manifests::new(&[("in/route.yaml", ROUTE)]);
+    let path = |name: &str| files.path().join(name);
+    let (out, report) = (path("out"), path("report.md"));
+    let run = command()
+        .arg("migrate")
+        .arg(path("in"))
+        .args(["--report", "markdown", "--output-dir"])
+        .arg(&out)
+        .arg("--report-file")
+        .arg(&report)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(0));
+    assert!(run.stdout.is_empty() && run.stderr.is_empty());
+    let mut names: Vec<String> =
+        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["gateway_shop_pingsix.yaml", "httproute_shop_cart.yaml"]);
+    assert!(fs::read_to_string(report).unwrap().starts_with("# Migration\n"));
+}
+
+#[test]
+fn unusable_arguments_and_files_are_told_apart_from_losses() {
+    run(["migrate"]).exits(2);
+    run(["migrate", "/no/such/file"]).exits(2);
+    run_with("a: [", ["migrate", "-"]).exits(2).prints_error("not valid YAML");
+    run_with("a: 1", ["migrate", "-"]).exits(2);
+    run_with("", ["migrate", "-"]).exits(2);
+    for wrong in ["ApisixRoute", "ApisixRoute/cart", "/shop/cart"] {
+        run_with(ROUTE, ["migrate", "-", "--allow-weaker", wrong]).exits(2);
+    }
+}
+
+#[test]
+fn a_secret_in_a_document_that_is_no_yaml_is_not_shown() {
+    let run = run_with("key: \"hunter2\nb: [\n", ["migrate", "-"]).exits(2);
+    assert!(!run.err.contains("hunter2"), "{}", run.err);
+}
+
+#[test]
+fn hostile_input_is_refused_within_bounds() {
+    // A product of lists that would be a million matches.
+    let many = (0..1000).map(|number| format!("v{number}")).collect::<Vec<_>>().join(", ");
+    let exprs = ["A", "B"]
+        .map(|name| format!("{{ subject: {{ scope: Header, name: {name} }}, op: In, set: [{many}] }}"));
+    let input = ROUTE.replace("paths: [/cart]", &format!("paths: [/cart], exprs: [{}]", exprs.join(", ")));
+    run_with(&input, ["migrate", "-"]).exits(1).prints_error("more than 1024 matches");
+    // A thousand rules with one name, path and different plugins.
+    let rules: Vec<String> = (0..1000)
+        .map(|number| {
+            format!(
+                "{{ name: x, priority: {number}, match: {{ paths: [/x] }}, backends: [{{ serviceName: s, servicePort: 80 }}], \
+                 plugins: [{{ name: response-rewrite, config: {{ headers: {{ a: \"{number}\" }} }} }}] }}"
+            )
+        })
+        .collect();
+    let input = format!(
+        "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\nspec: {{ http: [{}] }}\n",
+        rules.join(", ")
+    );
+    run_with(&input, ["migrate", "-"]).exits(1).prints_error("Too many rules have the path");
+}
+
+#[test]
+fn names_that_would_lead_out_of_a_directory_are_refused() {
+    for name in ["../../evil", "a/b", ".", "UPPER", "a b"] {
+        let input = ROUTE.replace("name: cart, namespace", &format!("name: \"{name}\", namespace"));
+        let files = Manifests::new(&[("route.yaml", &input)]);
+        let out = files.path().join("out");
+        let run = command()
+            .arg("migrate")
+            .arg(files.path().join("route.yaml"))
+            .arg("--output-dir")
+            .arg(&out)
+            .output();
+        assert_eq!(run.unwrap().status.code(), Some(1), "{name}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_namespace_that_is_not_a_text_is_refused() {
+    let run = run_with(&ROUTE.replace("namespace: shop", "namespace: true"), ["migrate", "-"]).exits(1);
+    assert!(run.out.is_empty(), "{}", run.out);
+    run.prints_error("The name is not one of Kubernetes");
+}
+
+#[test]
+fn nested_lists_and_values_of_wrong_types_do_no_harm() {
+    // Lists within lists.
+    let nested = (0..20)
+        .fold("[]".to_owned(), |items, _| format!("[{{ apiVersion: v1, kind: List, items: {items} }}]"));
+    run_with(&format!("apiVersion: v1\nkind: List\nitems: {nested}\n"), ["migrate", "-"]).exits(2);
+    // Values of every wrong type, everywhere.
+    for value in ["7", "[]", "{}", "true", "null", "\"\"", "[[]]", "[{}]", "[null]", "-1"] {
+        for field in
+            ["name", "match", "backends", "plugins", "authentication", "priority", "timeout", "upstreams"]
+        {
+            let input = format!(
+                "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\n\
+                 spec: {{ http: [{{ {field}: {value} }}], stream: [{{ {field}: {value} }}] }}\n"
+            );
+            let run = run_with(&input, ["migrate", "-"]);
+            assert!(matches!(run.code, 0 | 1), "{field}: {value}: {} {}", run.code, run.err);
+        }
+    }
+}
+
+#[test]
+fn plugins_with_nonsensical_configurations_do_no_harm() {
+    let plugins = [
+        "key-auth",
+        "basic-auth",
+        "jwt-auth",
+        "csrf",
+        "ip-restriction",
+        "real-ip",
+        "cors",
+        "limit-count",
+        "proxy-rewrite",
+        "response-rewrite",
+        "redirect",
+        "fault-injection",
+        "mocking",
+        "gzip",
+        "brotli",
+        "request-id",
+        "grpc-web",
+        "proxy-cache",
+        "prometheus",
+        "file-logger",
+    ];
+    let fields = [
+        "header",
+        "query",
+        "key",
+        "whitelist",
+        "trusted_addresses",
+        "allow_origins",
+        "max_age",
+        "count",
+        "time_window",
+        "policy",
+        "uri",
+        "regex_uri",
+        "host",
+        "headers",
+        "ret_code",
+        "delay",
+        "abort",
+        "response_status",
+        "comp_level",
+        "header_name",
+        "cache_ttl",
+        "cache_method",
+        "cache_http_status",
+        "_meta",
+    ];
+    for value in ["7", "[[]]", "{ a: [] }", "\"\"", "18446744073709551615", "-1", "1.5", "[\"^(\", \"/$9\"]"]
+    {
+        let config: Vec<String> = fields.iter().map(|field| format!("{field}: {value}")).collect();
+        let rules: Vec<String> = plugins
+            .iter()
+            .map(|name| {
+                let plugin = format!("{{ name: {name}, config: {{ {} }} }}", config.join(", "));
+                format!("{{ name: {name}, match: {{ paths: [/{name}] }}, plugins: [{plugin}] }}")
+            })
+            .collect();
+        let input = format!(
+            "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{ name: x, namespace: ns }}\n\
+             spec: {{ http: [{}] }}\n",
+            rules.join(", ")
+        );
+        run_with(&input, ["migrate", "-"]).exits(1);
+    }
+}
+
+#[test]
+fn control_characters_of_the_input_do_not_reach_a_terminal() {
+    let run =
+        run_with(&ROUTE.replace("paths: [/cart]", "paths: [\"/\\u001b[2J\"]"), ["migrate", "-"]).exits(1);
+    assert!(!run.err.contains('\u{1b}'));
+}
+
+#[test]
+fn the_output_of_a_migration_stays_as_it_is() {
+    let first = run_with(ROUTE, ["migrate", "-"]).exits(0);
+    let second = run_with(&first.out, ["migrate", "-"]).exits(0);
+    assert_eq!(first.out, second.out);
+}
+
+#[test]
+fn objects_that_stay_as_they_are_can_be_left_out() {
+    let input = fs::read_to_string(root().join("keys/input.yaml")).unwrap();
+    let run = run_with(&input, ["migrate", "-", "--only-converted"]).exits(0);
+    for kind in ["GatewayClass", "Service", "EndpointSlice"] {
+        assert!(!run.out.contains(&format!("kind: {kind}\n")), "{}", run.out);
+    }
+    run.prints("kind: HTTPRoute\n").prints("kind: SecurityPolicy\n").prints("name: consumer-keys-apisix\n");
+}
+
+#[test]
+fn lists_of_kubectl_are_read() {
+    let item: Value = serde_saphyr::from_str(ROUTE).unwrap();
+    let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": [item] });
+    let run = run_with(&list.to_string(), ["migrate", "-"]).exits(0);
+    assert_eq!(run.out, run_with(ROUTE, ["migrate", "-"]).out);
+}
