@@ -121,8 +121,12 @@ impl Process {
                 return Err(error);
             }
         }
-        if !supervisor.ends_within(END).await? {
-            supervisor.send(Signal::Kill).await?;
+        // It may end while it is being killed.
+        if !supervisor.ends_within(END).await?
+            && let Err(error) = supervisor.send(Signal::Kill).await
+            && !supervisor.ends_within(END).await?
+        {
+            return Err(error);
         }
         // Dropping it waits for the end.
         Ok(())
