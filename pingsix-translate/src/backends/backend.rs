@@ -272,10 +272,10 @@ impl References<'_> {
     ) -> Result<Resolved, Refusal> {
         let (service, port, service_port) = self.port_of(route, backend, &at)?;
         let mut usage = ConnectionSettings {
-            traffic: match &rule.backend_protocol {
-                BackendProtocol::OfService => route.traffic,
-                BackendProtocol::Grpc => Traffic::Grpc,
-                BackendProtocol::Tls { traffic, name: _ } => *traffic,
+            traffic: match rule.backend_protocol.as_deref() {
+                None => route.traffic,
+                Some(BackendProtocol::Grpc) => Traffic::Grpc,
+                Some(BackendProtocol::Tls { traffic, name: _ }) => *traffic,
             },
             timeouts: rule.timeouts,
             host: rule.host.clone(),
@@ -288,7 +288,7 @@ impl References<'_> {
         };
         match policies.tls(&service, service_port.name.as_deref()) {
             None => {
-                if let BackendProtocol::Tls { traffic: _, name } = &rule.backend_protocol {
+                if let Some(BackendProtocol::Tls { traffic: _, name }) = rule.backend_protocol.as_deref() {
                     (usage.host, usage.tls) = (None, Some(name.clone()));
                 }
             }

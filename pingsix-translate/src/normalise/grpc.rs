@@ -14,8 +14,8 @@ use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
 use super::{
-    BackendProtocol, Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters,
-    Route, Rule, TimeoutsAndRetries, Variable,
+    Condition, Conditions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route, Rule,
+    TimeoutsAndRetries, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::GrpcRoute;
@@ -69,7 +69,7 @@ fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules
         host,
         // GRPCRoutes have neither timeouts nor retries.
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: BackendProtocol::default(),
+        backend_protocol: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

@@ -6,8 +6,8 @@ use super::assemble::{RouteHeader, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::{
-    BackendProtocol, Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind,
-    ReadFilters, Route, Rule, TimeoutsAndRetries, Variable,
+    Condition, Conditions, Extensions, FilterReader, FilterScope, Match, Path, PathKind, ReadFilters, Route,
+    Rule, TimeoutsAndRetries, Variable,
 };
 use crate::model::{FieldPath, Reason, Refusal, field};
 use crate::snapshot::HttpRoute;
@@ -67,7 +67,7 @@ fn normalise_rule(scope: FilterScope<'_>, index: usize, rule: &api::HttpRouteRul
         filters,
         host,
         timeouts,
-        backend_protocol: BackendProtocol::default(),
+        backend_protocol: None,
         limitations: limitations.into(),
         refusals: refusals.into(),
         unresolved: unresolved.into(),

@@ -125,14 +125,12 @@ impl Reader<'_> {
                 }
             }
         } else {
-            let rules = paths
-                .iter()
-                .enumerate()
-                .flat_map(|(path, content)| {
-                    let own = self.path_rule((index, path), &hostnames, content);
-                    self.with_canaries(own, (index, path), rule.host.as_deref(), content)
-                })
-                .collect();
+            // An Ingress may have thousands of entries, and most have as many rules as paths.
+            let mut rules = Vec::with_capacity(paths.len());
+            for (path, content) in paths.iter().enumerate() {
+                let own = self.path_rule((index, path), &hostnames, content);
+                rules.extend(self.with_canaries(own, (index, path), rule.host.as_deref(), content));
+            }
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
         route.refusals = refusal.into_iter().collect();
@@ -285,11 +283,15 @@ impl Reader<'_> {
     }
 
     /// The protocol of the backends of a rule for these hosts.
-    fn backend_protocol(&self, hostnames: &Hostnames, refusals: &mut Vec<Refusal>) -> BackendProtocol {
+    fn backend_protocol(
+        &self,
+        hostnames: &Hostnames,
+        refusals: &mut Vec<Refusal>,
+    ) -> Option<Box<BackendProtocol>> {
         use annotations::BackendProtocol as Annotated;
         let traffic = match self.annotations.backend_protocol {
-            Annotated::OfService => return BackendProtocol::OfService,
-            Annotated::Grpc => return BackendProtocol::Grpc,
+            Annotated::OfService => return None,
+            Annotated::Grpc => return Some(Box::new(BackendProtocol::Grpc)),
             Annotated::Https => Traffic::Http,
             Annotated::Grpcs => Traffic::Grpc,
         };
@@ -298,7 +300,7 @@ impl Reader<'_> {
             Hostnames::Any => None,
         };
         if let Some(name) = self.annotations.host.as_ref().or(of_route) {
-            return BackendProtocol::Tls { traffic, name: name.clone() };
+            return Some(Box::new(BackendProtocol::Tls { traffic, name: name.clone() }));
         }
         refusals.push(Refusal::new(
             FieldPath::new("metadata").child("annotations"),
@@ -306,7 +308,7 @@ impl Reader<'_> {
             "PingSIX verifies the Host of a request over TLS, so a rule with backend-protocol HTTPS or GRPCS needs a host \
              without a wildcard, or upstream-vhost.",
         ));
-        BackendProtocol::OfService
+        None
     }
 
     fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {
@@ -337,10 +339,10 @@ impl Reader<'_> {
 }
 
 /// The index of the port for plaintext in [`INGRESS_PORTS`](crate::infrastructure::INGRESS_PORTS).
-pub(crate) const PLAINTEXT: usize = 0;
+pub(crate) const PLAINTEXT: u8 = 0;
 
 /// The index of the port for TLS.
-const TLS: usize = 1;
+const TLS: u8 = 1;
 
 fn is_unconditional(rule: &Rule) -> bool {
     rule.matches.iter().all(|matched| matched.conditions.is_empty())
@@ -353,7 +355,7 @@ fn redirecting(rule: Rule, redirect: Redirect) -> Rule {
         filters: Some(Arc::new(filters)),
         backends: Box::default(),
         host: None,
-        backend_protocol: BackendProtocol::OfService,
+        backend_protocol: None,
         limitations: ThinVec::default(),
         ..rule
     }
@@ -406,7 +408,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: BackendProtocol::default(),
+        backend_protocol: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -21,7 +21,7 @@ pub(crate) struct Route {
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
     /// The only port of an Ingress that serves the route, as an index of [`INGRESS_PORTS`](crate::infrastructure::INGRESS_PORTS).
-    pub(crate) ingress_port: Option<usize>,
+    pub(crate) ingress_port: Option<u8>,
     /// Refusals besides rules: hostnames.
     pub(crate) refusals: ThinVec<Refusal>,
     /// Limits besides rules.
@@ -88,7 +88,7 @@ impl Part {
 
 impl Route {
     /// The place of the route among those of one object: no other has the same.
-    pub(crate) const fn place(&self) -> (Part, Option<usize>) {
+    pub(crate) const fn place(&self) -> (Part, Option<u8>) {
         (self.part, self.ingress_port)
     }
 
@@ -154,8 +154,9 @@ pub(crate) struct Rule {
     /// The Host for backends; `None` is the client's.
     pub(crate) host: Option<Hostname>,
     pub(crate) timeouts: TimeoutsAndRetries,
-    /// The protocol of the backends, where an annotation of an Ingress sets it.
-    pub(crate) backend_protocol: BackendProtocol,
+    /// The protocol of the backends, where an annotation of an Ingress sets it; `None` is the one of the Service's port.
+    /// In a box, because hardly any rule has it.
+    pub(crate) backend_protocol: Option<Box<BackendProtocol>>,
     /// The limitations of the served parts.
     pub(crate) limitations: ThinVec<Limitation>,
     /// The refusals. With any, the rule's matches answer [`Traffic::failure`].
@@ -172,11 +173,8 @@ impl Rule {
 }
 
 /// The protocol of the backends of a rule.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BackendProtocol {
-    /// The one of the Service's port.
-    #[default]
-    OfService,
     /// gRPC in plaintext.
     Grpc,
     /// TLS, with the name to send and to verify.

@@ -6,7 +6,7 @@ use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
 use super::assemble::{RouteHeader, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
-use super::{BackendProtocol, Hostnames, Route, Rule, TimeoutsAndRetries};
+use super::{Hostnames, Route, Rule, TimeoutsAndRetries};
 use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal};
 use crate::snapshot::{OfKind, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 use thin_vec::ThinVec;
@@ -87,7 +87,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         filters: None,
         host: None,
         timeouts: TimeoutsAndRetries::default(),
-        backend_protocol: BackendProtocol::default(),
+        backend_protocol: None,
         limitations: ThinVec::default(),
         refusals: refusals.into(),
         unresolved: ThinVec::default(),

@@ -278,7 +278,7 @@ impl Owner for IngressClassOwner {
         };
         let attachments = match route.ingress_port {
             None => &self.attachments,
-            Some(port) => &self.attachments_by_port[port],
+            Some(port) => &self.attachments_by_port[usize::from(port)],
         };
         let attachments = attachments.clone();
         RouteInput::new(route, rules, attachments)
