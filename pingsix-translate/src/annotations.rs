@@ -47,7 +47,7 @@ pub(crate) struct Annotation {
     pub(crate) support: Support,
 }
 
-/// What an Ingress loses without the annotation.
+/// The purpose of an annotation: the loss of an Ingress without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Requests that its author wants to reject.
@@ -152,7 +152,7 @@ pub(crate) enum BackendProtocol {
 /// An annotation that is not honoured, or with a difference.
 #[derive(Debug)]
 struct Fault {
-    /// `None` if it is not known.
+    /// The whole name; `None` if no single annotation has the fault.
     annotation: Option<String>,
     purpose: Purpose,
     message: String,

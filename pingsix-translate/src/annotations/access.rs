@@ -21,20 +21,16 @@ pub(super) const NGINX: Concern = Concern {
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let [old, new] = ["whitelist-source-range", "allowlist-source-range"].map(|name| networks(values, name));
-    let allow = match (old, new) {
+    let (allow, source) = match (old, new) {
         (Some(old), Some(new)) if old != new => {
             values.refuse("whitelist-source-range", "allowlist-source-range has another value.");
             return;
         }
-        (old, new) => new.or(old),
+        (_, Some(new)) => (Some(new), "allowlist-source-range"),
+        (Some(old), None) => (Some(old), "whitelist-source-range"),
+        (None, None) => (None, "denylist-source-range"),
     };
-    let has_new = values.text("allowlist-source-range").is_some();
     let deny = networks(values, "denylist-source-range");
-    let source = match (&allow, has_new) {
-        (None, _) => "denylist-source-range",
-        (Some(_), true) => "allowlist-source-range",
-        (Some(_), false) => "whitelist-source-range",
-    };
     read.sources.insert("authorization", values.whole_name(source));
     if allow.is_some() || deny.is_some() {
         let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);

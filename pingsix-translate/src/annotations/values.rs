@@ -41,8 +41,7 @@ impl<'a> Values<'a> {
     }
 
     fn add(&mut self, name: &str, value: &'a str) {
-        let known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
-        let Some(annotation) = known.into_iter().find(|known| known.name == name) else {
+        let Some(annotation) = self.known(name) else {
             let message = "This annotation is unknown and has no effect.";
             self.faults.push(self.fault(name, Purpose::Tunes, message));
             return;
@@ -64,11 +63,17 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The annotation in the table.
+    fn known(&self, name: &str) -> Option<&'static Annotation> {
+        let mut known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
+        known.find(|known| known.name == name)
+    }
+
     fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
         Fault { annotation: Some(self.whole_name(name)), purpose, message: message.into() }
     }
 
-    /// Whether the Ingress has an annotation of the dialect.
+    /// Whether the Ingress has no annotation with an effect in the dialect.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty() && self.faults.is_empty()
     }
@@ -80,8 +85,7 @@ impl<'a> Values<'a> {
 
     /// Notes that an annotation cannot be honoured.
     pub(super) fn refuse(&mut self, name: &str, message: impl Into<String>) {
-        let known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
-        let purpose = known.into_iter().find(|known| known.name == name).map(|known| known.purpose);
+        let purpose = self.known(name).map(|known| known.purpose);
         // A name that is missing in the table closes the Ingress, so that a mistake there opens nothing.
         self.faults.push(self.fault(name, purpose.unwrap_or(Purpose::Protects), message));
     }

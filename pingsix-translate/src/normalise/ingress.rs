@@ -140,17 +140,18 @@ impl Reader<'_> {
     /// A route of an entry of `spec.rules`, with the redirects of the root and of plaintext.
     fn with_redirects(&self, entry: usize, route: Route, is_tls: bool) -> Vec<Route> {
         let IngressAnnotations { https, app_root, .. } = self.annotations;
-        let mut routes = vec![route];
         if self.annotations.is_closed() {
-            return routes;
+            return vec![route];
         }
-        if let (Some(path), [route]) = (app_root, routes.as_slice()) {
+        let mut routes = Vec::with_capacity(1);
+        if let Some(path) = app_root {
             let redirect = Redirect::to_path(RedirectStatus::Found, path.clone());
             let (root, _) = Path::parse(PathKind::Exact, "/");
             let root = root.into_iter().map(|path| Match { path, ..everything() }).collect();
             let of_root = redirecting(rule(0, root, Vec::new(), Vec::new()), redirect);
-            routes.insert(0, self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]));
+            routes.push(self.of_rules(Part::IngressRoot(entry), route.hostnames.clone(), vec![of_root]));
         }
+        routes.push(route);
         if https.without_tls || (is_tls && https.with_tls) {
             let redirect = Redirect::to_https(RedirectStatus::PermanentRedirect);
             let redirects: Vec<Route> = routes

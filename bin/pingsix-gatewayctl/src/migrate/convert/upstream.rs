@@ -15,7 +15,7 @@ use crate::migrate::source::{Field, Fields, ServicePort, Source, SourceKind, Sou
 /// The most nodes of an EndpointSlice.
 const NODES: usize = 1_000;
 
-/// What rules need to know about an ApisixUpstream.
+/// The parts of an ApisixUpstream on which rules depend.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upstream {
     /// The Service for its nodes outside of the cluster, with the port.

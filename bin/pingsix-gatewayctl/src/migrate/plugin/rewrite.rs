@@ -141,7 +141,7 @@ fn whole(pattern: &str, substitution: &str) -> Option<(String, String)> {
     if takes_rest {
         return Some((format!("{pattern}$"), substitution.to_owned()));
     }
-    // What follows the match stays.
+    // The path behind the match stays.
     let mut groups = 0_usize;
     let mut escaped = false;
     let letters: Vec<char> = inner.chars().collect();
