@@ -40,6 +40,7 @@ mod merge;
 mod named;
 mod object;
 mod options;
+mod pages;
 mod referenced;
 mod stats;
 mod stream;

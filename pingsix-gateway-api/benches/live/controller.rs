@@ -49,8 +49,8 @@ impl Controlled {
         process::cpu(self.child.id())
     }
 
-    pub(crate) fn peak_memory(&self) -> u64 {
-        process::peak_memory(self.child.id())
+    pub(crate) fn memory(&self) -> process::Memory {
+        process::memory(self.child.id())
     }
 
     /// Waits until it has nothing to do any more, for a minute at most.

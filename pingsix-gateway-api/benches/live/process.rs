@@ -15,9 +15,18 @@ pub(crate) fn cpu(pid: u32) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS)
 }
 
-/// The most memory it ever had resident, in bytes.
-pub(crate) fn peak_memory(pid: u32) -> u64 {
+/// The resident memory of a process, in bytes.
+pub(crate) struct Memory {
+    pub(crate) resident: u64,
+    /// The maximum since the process started.
+    pub(crate) peak: u64,
+}
+
+pub(crate) fn memory(pid: u32) -> Memory {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    let bytes = |field: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    };
+    Memory { resident: bytes("VmRSS:"), peak: bytes("VmHWM:") }
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, BodyStream, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::options::WatchOptions;
+use super::pages::Pages;
 
 /// A service below kube-runtime's watcher, which adds:
 ///
@@ -25,6 +26,7 @@ use super::options::WatchOptions;
 /// - The message of an HTTP error. The watcher decodes the body of an error response as events, and fails.
 /// - A minimum interval between two watches. When a proxy closes every watch at once, the watcher reopens it without
 ///   delay.
+/// - The next page of a list while the last one is decoded ([`Pages`]).
 /// - An idle timeout for a broken connection. The watcher does not see bookmarks, so it waits for longer than the
 ///   lifetime of a watch.
 pub(super) struct WatchConnector {
@@ -34,6 +36,7 @@ pub(super) struct WatchConnector {
     /// The shortest time between the starts of two watches.
     min_interval: Duration,
     opened: watch::Sender<Option<Instant>>,
+    pages: Pages,
 }
 
 impl WatchConnector {
@@ -45,10 +48,9 @@ impl WatchConnector {
         let (opened, last_opened) = watch::channel(None);
         let namespace = client.default_namespace().to_owned();
         let (timeout, silence, min_interval) = (*request_timeout, *silence, backoff.min);
-        (
-            Client::new(Self { client: client.clone(), timeout, silence, min_interval, opened }, namespace),
-            last_opened,
-        )
+        let (client, pages) = (client.clone(), Pages::new(client.clone()));
+        let connector = Self { client, timeout, silence, min_interval, opened, pages };
+        (Client::new(connector, namespace), last_opened)
     }
 }
 
@@ -65,10 +67,11 @@ impl Service<Request<Body>> for WatchConnector {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let client = self.client.clone();
         if !is_watch(&request) {
-            return async move { Ok(client.send(request).await?.map(BodyExt::boxed_unsync)) }.boxed();
+            let pages = self.pages.clone();
+            return async move { Ok(pages.get(request).await?.map(whole)) }.boxed();
         }
+        let client = self.client.clone();
         let (timeout, silence, min_interval, opened) =
             (self.timeout, self.silence, self.min_interval, self.opened.clone());
         async move {
@@ -96,6 +99,10 @@ fn with_idle_timeout(body: Body, silence: Duration) -> ResponseBody {
         Some((frame?, frames))
     });
     StreamBody::new(frames).boxed_unsync()
+}
+
+fn whole(body: Bytes) -> ResponseBody {
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
 fn is_watch(request: &Request<Body>) -> bool {
