@@ -92,7 +92,16 @@ const INGRESS_NGINX: &[Concern] = &[
 ];
 
 /// The concerns of the APISIX Ingress controller.
-const APISIX: &[Concern] = &[];
+const APISIX: &[Concern] = &[
+    access::APISIX,
+    authentication::APISIX,
+    backend::APISIX,
+    cors::APISIX,
+    headers::APISIX,
+    redirect::APISIX,
+    rewrite::APISIX,
+    timeouts::APISIX,
+];
 
 const fn concerns(dialect: AnnotationDialect) -> &'static [Concern] {
     match dialect {
@@ -113,6 +122,10 @@ pub(crate) struct IngressAnnotations {
     /// Filters of every path.
     pub(crate) filters: Vec<api::HttpRouteRulesFilters>,
     pub(crate) rewriting: Option<Rewriting>,
+    /// The path for backends, whatever the path of a rule is.
+    pub(crate) path_change: Option<PathChange>,
+    /// The methods of requests; others answer 405.
+    pub(crate) methods: Option<AllowedMethods>,
     /// The Host for backends.
     pub(crate) host: Option<Hostname>,
     pub(crate) backend_protocol: BackendProtocol,
@@ -136,6 +149,13 @@ pub(crate) struct HttpsRedirect {
     pub(crate) with_tls: bool,
     /// For other hosts.
     pub(crate) without_tls: bool,
+}
+
+/// The methods that requests may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AllowedMethods {
+    Only(Vec<&'static str>),
+    AllBut(Vec<&'static str>),
 }
 
 /// The protocol of backends, where the annotations set it.

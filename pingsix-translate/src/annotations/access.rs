@@ -1,6 +1,6 @@
 //! Addresses of clients.
 
-use super::{Concern, IngressAnnotations, Purpose, Support, Values, impossible, protects};
+use super::{AllowedMethods, Concern, IngressAnnotations, Purpose, Support, Values, impossible, protects};
 use crate::crd::Authorization;
 
 /// ingress-nginx: `whitelist-source-range` has the newer name `allowlist-source-range`.
@@ -19,6 +19,48 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+/// The APISIX Ingress controller.
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        protects("allowlist-source-range", Support::Exact),
+        protects("blocklist-source-range", Support::Exact),
+        protects("http-allow-methods", Support::Exact),
+        protects("http-block-methods", Support::Exact),
+    ],
+    read: read_apisix,
+};
+
+/// The methods that Routes of PingSIX may have.
+const METHODS: [&str; 9] = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let allow = networks(values, "allowlist-source-range");
+    let deny = networks(values, "blocklist-source-range");
+    let source = if allow.is_some() { "allowlist-source-range" } else { "blocklist-source-range" };
+    add_authorization(allow, deny, source, values, read);
+    // APISIX looks at the blocked methods only if none are allowed.
+    let allowed = methods(values, "http-allow-methods");
+    read.methods = match allowed {
+        Some(allowed) => Some(AllowedMethods::Only(allowed)),
+        None => methods(values, "http-block-methods").map(AllowedMethods::AllBut),
+    };
+}
+
+/// The methods of a list.
+fn methods(values: &mut Values<'_>, name: &str) -> Option<Vec<&'static str>> {
+    let mut methods = Vec::new();
+    for entry in values.list(name)? {
+        let Some(method) = METHODS.into_iter().find(|method| *method == entry) else {
+            values.refuse(name, format!("\"{entry}\" is no method that PingSIX can tell apart."));
+            continue;
+        };
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    (!methods.is_empty()).then_some(methods)
+}
+
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let [old, new] = ["whitelist-source-range", "allowlist-source-range"].map(|name| networks(values, name));
     let (allow, source) = match (old, new) {
@@ -31,11 +73,27 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         (None, None) => (None, "denylist-source-range"),
     };
     let deny = networks(values, "denylist-source-range");
-    read.sources.insert("authorization", values.whole_name(source));
-    if allow.is_some() || deny.is_some() {
-        let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);
-        read.security.authorization = Some(Authorization { allow, deny });
+    add_authorization(allow, deny, source, values, read);
+}
+
+/// Adds the clients by address. `source` is the annotation that sets them.
+fn add_authorization(
+    allow: Option<Vec<String>>,
+    deny: Option<Vec<String>>,
+    source: &str,
+    values: &mut Values<'_>,
+    read: &mut IngressAnnotations,
+) {
+    if allow.is_none() && deny.is_none() {
+        return;
     }
+    if read.security.authorization.is_some() {
+        values.refuse(source, "An annotation of another controller lists addresses, too.");
+        return;
+    }
+    let [allow, deny] = [allow, deny].map(Option::unwrap_or_default);
+    read.sources.insert("authorization", values.whole_name(source));
+    read.security.authorization = Some(Authorization { allow, deny });
 }
 
 /// The networks of a list. The reader of the policy checks them.

@@ -60,6 +60,35 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+/// The reason why consumers cannot be honoured.
+const NO_CONSUMERS: &str =
+    "PingSIX knows no consumers; a SecurityPolicy for the Ingress has their keys and users.";
+
+/// The reason why a key in an annotation is not read.
+const NO_INLINE_SECRETS: &str = "The key stands in an annotation for everybody to read; a SecurityPolicy for the Ingress \
+                                 takes it from a Secret.";
+
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        impossible("auth-type", Purpose::Protects, &[""], NO_CONSUMERS),
+        closed("auth-uri", NO_EXTERNAL),
+        // These have no meaning without auth-uri.
+        companion("auth-client-headers"),
+        companion("auth-request-headers"),
+        companion("auth-ssl-verify"),
+        companion("auth-upstream-headers"),
+        impossible("enable-csrf", Purpose::Protects, &["", "false"], NO_INLINE_SECRETS),
+        companion("csrf-key"),
+        impossible(
+            "plugin-config-name",
+            Purpose::Protects,
+            &[""],
+            "PingSIX reads no ApisixPluginConfig, which may hold credentials; pingsix-gatewayctl migrate writes policies of it.",
+        ),
+    ],
+    read: |_, _| {},
+};
+
 /// The reason why rules of a firewall cannot be honoured.
 const NO_FIREWALL: &str = "PingSIX has no firewall for the contents of requests.";
 

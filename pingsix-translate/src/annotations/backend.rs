@@ -40,8 +40,27 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("enable-websocket", Support::NoEffect),
+        tunes("upstream-scheme", Support::Limited(VERIFIED)),
+        // A Service of the same name in the namespace of the Ingress must not answer instead.
+        impossible(
+            "svc-namespace",
+            Purpose::Protects,
+            &[""],
+            "An Ingress has Services of its own namespace; an HTTPRoute with a ReferenceGrant has others, too.",
+        ),
+    ],
+    read: |values, read| read_protocol("upstream-scheme", values, read),
+};
+
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
-    let Some(text) = values.text("backend-protocol") else { return };
+    read_protocol("backend-protocol", values, read);
+}
+
+fn read_protocol(name: &str, values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let Some(text) = values.text(name) else { return };
     let protocol = match text.to_ascii_uppercase().as_str() {
         "HTTP" => BackendProtocol::OfService,
         "GRPC" => BackendProtocol::Grpc,
@@ -49,14 +68,14 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         "GRPCS" => BackendProtocol::Grpcs,
         _ => {
             values.refuse(
-                "backend-protocol",
+                name,
                 format!("PingSIX speaks HTTP, HTTPS, GRPC and GRPCS, and \"{text}\" is none of these."),
             );
             return;
         }
     };
     if matches!(protocol, BackendProtocol::Https | BackendProtocol::Grpcs) {
-        values.limit("backend-protocol");
+        values.limit(name);
     }
     read.backend_protocol = protocol;
 }

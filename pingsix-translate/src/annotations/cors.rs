@@ -33,6 +33,31 @@ const HEADERS: [&str; 9] = [
 
 const MAX_AGE: u32 = 1_728_000;
 
+/// The defaults are those of the plugin `cors` of APISIX.
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("enable-cors", Support::Exact),
+        tunes("cors-allow-headers", Support::Exact),
+        tunes("cors-allow-methods", Support::Exact),
+        tunes("cors-allow-origin", Support::Exact),
+    ],
+    read: read_apisix,
+};
+
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if !values.flag("enable-cors") {
+        return;
+    }
+    let mut list = |name: &str| -> Vec<String> {
+        let entries = values.list(name).unwrap_or_else(|| vec!["*"]);
+        entries.into_iter().map(str::to_owned).collect()
+    };
+    let [allow_origins, allow_methods, allow_headers] =
+        ["cors-allow-origin", "cors-allow-methods", "cors-allow-headers"].map(&mut list);
+    read.sources.insert("cors", values.whole_name("enable-cors"));
+    read.security.cors = Some(Cors { allow_origins, allow_methods, allow_headers, ..Cors::default() });
+}
+
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if !values.flag("enable-cors") {
         return;

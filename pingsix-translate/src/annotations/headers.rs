@@ -29,6 +29,81 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("enable-response-rewrite", Support::Exact),
+        tunes("response-rewrite-add-header", Support::Exact),
+        tunes("response-rewrite-remove-header", Support::Exact),
+        tunes("response-rewrite-set-header", Support::Exact),
+        impossible(
+            "response-rewrite-body",
+            Purpose::Tunes,
+            &[""],
+            "PingSIX passes the bodies of backends on.",
+        ),
+        tunes("response-rewrite-body-base64", Support::NoEffect),
+        impossible(
+            "response-rewrite-status-code",
+            Purpose::Tunes,
+            &["", "0"],
+            "The status of a backend's response stays as it is.",
+        ),
+    ],
+    read: read_apisix,
+};
+
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if !values.flag("enable-response-rewrite") {
+        return;
+    }
+    let add = response_headers(values, "response-rewrite-add-header");
+    let set = response_headers(values, "response-rewrite-set-header");
+    let remove = values.list("response-rewrite-remove-header").unwrap_or_default();
+    if add.is_empty() && set.is_empty() && remove.is_empty() {
+        return;
+    }
+    let changed = |headers: Vec<(&str, &str)>| {
+        let changed = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Some(changed.collect::<Vec<_>>()).filter(|headers| !headers.is_empty())
+    };
+    read.filters.push(api::HttpRouteRulesFilters {
+        r#type: api::HttpRouteRulesFiltersType::ResponseHeaderModifier,
+        response_header_modifier: Some(api::HttpRouteRulesFiltersResponseHeaderModifier {
+            add: changed(add).map(|headers| {
+                let header =
+                    |(name, value)| api::HttpRouteRulesFiltersResponseHeaderModifierAdd { name, value };
+                headers.into_iter().map(header).collect()
+            }),
+            set: changed(set).map(|headers| {
+                let header =
+                    |(name, value)| api::HttpRouteRulesFiltersResponseHeaderModifierSet { name, value };
+                headers.into_iter().map(header).collect()
+            }),
+            remove: Some(remove.into_iter().map(str::to_owned).collect::<Vec<_>>())
+                .filter(|names| !names.is_empty()),
+        }),
+        ..api::HttpRouteRulesFilters::default()
+    });
+}
+
+/// The headers of a list, each with a colon between name and value.
+fn response_headers<'a>(values: &mut Values<'a>, name: &str) -> Vec<(&'a str, &'a str)> {
+    let mut headers = Vec::new();
+    for entry in values.list(name).unwrap_or_default() {
+        match entry.split_once(':') {
+            Some((_, value)) if value.contains('$') => {
+                values.refuse(
+                    name,
+                    format!("\"{entry}\" has a dollar sign, which PingSIX takes for a variable."),
+                );
+            }
+            Some((header, value)) => headers.push((header.trim(), value.trim())),
+            None => values.refuse(name, format!("\"{entry}\" has no colon between name and value.")),
+        }
+    }
+    headers
+}
+
 const NO_REWRITES: &str = "PingSIX does not rewrite values in responses.";
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {

@@ -26,6 +26,28 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("http-to-https", Support::Limited("PingSIX redirects every method with status 308.")),
+        tunes("http-redirect", Support::Limited(KEPT_QUERY)),
+        tunes("http-redirect-code", Support::Exact),
+    ],
+    read: read_apisix,
+};
+
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if values.flag("http-to-https") {
+        values.limit("http-to-https");
+        read.https = HttpsRedirect { with_tls: true, without_tls: true };
+        read.sources.insert(SSL_REDIRECT, values.whole_name("http-to-https"));
+        return;
+    }
+    // APISIX replaces other codes by its default.
+    let code = values.text("http-redirect-code").and_then(|code| code.parse().ok());
+    let status = code.filter(|code| (301..=308).contains(code)).unwrap_or(301);
+    add_redirect("http-redirect", status, values, read);
+}
+
 const ONE_INGRESS: &str = "Write an Ingress for the other host, with permanent-redirect.";
 
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
@@ -43,6 +65,11 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
         return;
     };
     let status = values.number(&format!("{name}-code"), 300..=308).unwrap_or(default);
+    add_redirect(name, status, values, read);
+}
+
+/// Adds the redirect to the URL of an annotation.
+fn add_redirect(name: &str, status: u32, values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let Some(url) = values.text(name) else { return };
     match redirect(url, status) {
         Ok(redirect) => {

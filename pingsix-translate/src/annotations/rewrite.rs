@@ -16,6 +16,48 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("rewrite-target", Support::Exact),
+        tunes("rewrite-target-regex", Support::Exact),
+        tunes("rewrite-target-regex-template", Support::Exact),
+        tunes("use-regex", Support::Limited("PingSIX matches regular expressions that stand for a prefix.")),
+    ],
+    read: read_apisix,
+};
+
+/// APISIX rewrites whatever path a request has, and prefers the target to the regular expression.
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    if values.flag("use-regex") {
+        values.limit("use-regex");
+        read.rewriting = Some(Rewriting { target: None });
+    }
+    if let Some(target) = values.text("rewrite-target") {
+        match check_target(target) {
+            Ok(()) if !target.contains('$') => read.path_change = Some(PathChange::Full(target.to_owned())),
+            Ok(()) => refuse_target(values, "rewrite-target", target, "PingSIX has no variables for it"),
+            Err(why) => refuse_target(values, "rewrite-target", target, why),
+        }
+        return;
+    }
+    let [pattern, template] =
+        ["rewrite-target-regex", "rewrite-target-regex-template"].map(|name| values.text(name));
+    let (Some(pattern), Some(substitution)) = (pattern, template) else { return };
+    let path = FilterPath {
+        kind: FilterPathType::ReplaceRegexMatch,
+        pattern: pattern.to_owned(),
+        substitution: substitution.to_owned(),
+    };
+    match check_target(substitution) {
+        Ok(()) => read.path_change = Some(PathChange::Regex(path)),
+        Err(why) => refuse_target(values, "rewrite-target-regex-template", substitution, why),
+    }
+}
+
+fn refuse_target(values: &mut Values<'_>, name: &str, target: &str, why: &str) {
+    values.refuse(name, format!("\"{target}\" cannot be the path of a backend: {why}."));
+}
+
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let use_regex = values.flag("use-regex");
     if use_regex {
@@ -25,7 +67,7 @@ fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     if let Some(target) = &target
         && let Err(why) = check_target(target)
     {
-        values.refuse("rewrite-target", format!("\"{target}\" cannot be the path of a backend: {why}."));
+        refuse_target(values, "rewrite-target", target, why);
         return;
     }
     if use_regex || target.is_some() {

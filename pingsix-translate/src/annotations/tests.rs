@@ -1,19 +1,21 @@
-//! The annotations of ingress-nginx, one by one.
+//! The annotations of each dialect, one by one.
 
 use super::rewrite::PathPattern;
 use super::*;
+use crate::crd::{FilterPath, FilterPathType};
 
 fn read(annotations: &[(&str, &str)]) -> IngressAnnotations {
+    read_in(AnnotationDialect::IngressNginx, annotations)
+}
+
+fn read_in(dialect: AnnotationDialect, annotations: &[(&str, &str)]) -> IngressAnnotations {
     let named = |(name, value): &(&str, &str)| {
-        let name = if name.contains('/') {
-            (*name).to_owned()
-        } else {
-            format!("nginx.ingress.kubernetes.io/{name}")
-        };
+        let name =
+            if name.contains('/') { (*name).to_owned() } else { format!("{}/{name}", dialect.domain()) };
         (name, (*value).to_owned())
     };
     let annotations: BTreeMap<String, String> = annotations.iter().map(named).collect();
-    IngressAnnotations::read(Some(&annotations), &[AnnotationDialect::IngressNginx])
+    IngressAnnotations::read(Some(&annotations), &[dialect])
 }
 
 fn messages(read: &IngressAnnotations) -> Vec<String> {
@@ -24,7 +26,7 @@ fn messages(read: &IngressAnnotations) -> Vec<String> {
 
 #[test]
 fn every_annotation_is_in_one_concern() {
-    for dialect in [AnnotationDialect::IngressNginx, AnnotationDialect::Apisix] {
+    for dialect in AnnotationDialect::ALL {
         let names: Vec<&str> =
             concerns(dialect).iter().flat_map(|concern| concern.annotations).map(|one| one.name).collect();
         let mut distinct = names.clone();
@@ -242,12 +244,124 @@ fn regular_expressions_that_stand_for_a_prefix_are_read() {
     }
 }
 
+fn apisix(annotations: &[(&str, &str)]) -> IngressAnnotations {
+    read_in(AnnotationDialect::Apisix, annotations)
+}
+
+#[test]
+fn what_protects_in_apisix_and_cannot_be_honoured_closes_the_ingress() {
+    let closing = [
+        ("auth-type", "keyAuth"),
+        ("auth-uri", "http://auth.example.com"),
+        ("enable-csrf", "true"),
+        ("plugin-config-name", "limits"),
+        ("svc-namespace", "other"),
+        ("http-allow-methods", "GET,get"),
+    ];
+    for (name, value) in closing {
+        let read = apisix(&[(name, value)]);
+        assert!(read.is_closed(), "{name}");
+        let [message] = messages(&read).try_into().unwrap();
+        assert!(message.starts_with(&format!("k8s.apisix.apache.org/{name}: ")), "{message}");
+    }
+    for (name, value) in [("auth-type", ""), ("enable-csrf", "false"), ("enable-websocket", "true")] {
+        assert_eq!(messages(&apisix(&[(name, value)])), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn addresses_of_two_dialects_close_the_ingress() {
+    let annotations = AnnotationDialect::ALL
+        .map(|dialect| (format!("{}/allowlist-source-range", dialect.domain()), "10.0.0.0/8".to_owned()));
+    let read = IngressAnnotations::read(Some(&BTreeMap::from(annotations)), &AnnotationDialect::ALL);
+    assert!(read.is_closed(), "{:?}", messages(&read));
+}
+
+#[test]
+fn a_key_in_an_annotation_is_never_repeated() {
+    let read = apisix(&[("enable-csrf", "true"), ("csrf-key", "hunter2")]);
+    assert!(read.is_closed());
+    assert!(!format!("{:?} {:?}", messages(&read), read).contains("hunter2"));
+}
+
+#[test]
+fn apisix_looks_at_blocked_methods_only_if_none_are_allowed() {
+    let both = apisix(&[("http-allow-methods", "GET, HEAD,GET"), ("http-block-methods", "PUT")]);
+    assert_eq!(both.methods, Some(AllowedMethods::Only(vec!["GET", "HEAD"])));
+    let blocked = apisix(&[("http-block-methods", "PUT,DELETE")]);
+    assert_eq!(blocked.methods, Some(AllowedMethods::AllBut(vec!["PUT", "DELETE"])));
+    assert_eq!(apisix(&[]).methods, None);
+}
+
+#[test]
+fn apisix_prefers_the_target_to_the_regular_expression() {
+    let regex = ("rewrite-target-regex", "^/app/(.*)");
+    let template = ("rewrite-target-regex-template", "/$1");
+    assert_eq!(
+        apisix(&[("rewrite-target", "/v1"), regex, template]).path_change,
+        Some(PathChange::Full("/v1".to_owned()))
+    );
+    let path = FilterPath {
+        kind: FilterPathType::ReplaceRegexMatch,
+        pattern: "^/app/(.*)".to_owned(),
+        substitution: "/$1".to_owned(),
+    };
+    assert_eq!(apisix(&[regex, template]).path_change, Some(PathChange::Regex(path)));
+    // One of the two alone has no meaning.
+    assert_eq!(apisix(&[regex]).path_change, None);
+    for target in ["/$host", "v1", "/a?b=c"] {
+        let read = apisix(&[("rewrite-target", target)]);
+        assert!(read.path_change.is_none() && messages(&read).len() == 1, "{target}");
+    }
+}
+
+#[test]
+fn seconds_of_apisix_may_have_their_unit() {
+    let read = apisix(&[
+        ("upstream-connect-timeout", "5s"),
+        ("upstream-read-timeout", "60"),
+        ("upstream-send-timeout", "1m"),
+        ("upstream-retries", "3"),
+    ]);
+    let BackendTrafficPolicySpec { timeout, retry, .. } = read.backend_traffic.clone();
+    let timeout = timeout.unwrap();
+    assert_eq!(
+        (timeout.connect.as_deref(), timeout.read.as_deref(), timeout.send),
+        (Some("5s"), Some("60s"), None)
+    );
+    assert_eq!(retry.unwrap().num_retries, Some(3));
+    assert_eq!(messages(&read).len(), 2);
+}
+
+#[test]
+fn headers_of_responses_are_changed_only_if_apisix_is_told_so() {
+    let set = ("response-rewrite-set-header", "X-Api: v1 , broken,X-User:$remote_user");
+    assert!(apisix(&[set]).filters.is_empty());
+    let read = apisix(&[("enable-response-rewrite", "true"), set]);
+    let [filter] = &read.filters[..] else { panic!("{:?}", read.filters) };
+    let set = filter.response_header_modifier.as_ref().unwrap().set.as_ref().unwrap();
+    let set: Vec<_> = set.iter().map(|header| (header.name.as_str(), header.value.as_str())).collect();
+    assert_eq!(set, [("X-Api", "v1")]);
+    assert_eq!(messages(&read).len(), 2);
+}
+
 /// The rows of the page about annotations.
 #[test]
 fn the_page_about_annotations_has_all_of_them() {
     const PAGE: &str = include_str!("../../../docs/reference/annotations.md");
+    const HEADING: &str = "## Annotations of the APISIX Ingress controller";
+    let (nginx, apisix) = PAGE.split_once(HEADING).unwrap();
+    for (dialect, section) in [(AnnotationDialect::IngressNginx, nginx), (AnnotationDialect::Apisix, apisix)]
+    {
+        let expected = page_rows(dialect);
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(rows, expected, "the rows have to be\n{}", expected.join("\n"));
+    }
+}
+
+fn page_rows(dialect: AnnotationDialect) -> Vec<String> {
     let mut expected = Vec::new();
-    for concern in concerns(AnnotationDialect::IngressNginx) {
+    for concern in concerns(dialect) {
         for Annotation { name, purpose, support } in concern.annotations {
             let purpose = match purpose {
                 Purpose::Protects => "protects",
@@ -275,6 +389,5 @@ fn the_page_about_annotations_has_all_of_them() {
         }
     }
     expected.sort();
-    let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `")).collect();
-    assert_eq!(rows, expected, "the rows have to be\n{}", expected.join("\n"));
+    expected
 }

@@ -23,6 +23,36 @@ pub(super) const NGINX: Concern = Concern {
     read,
 };
 
+pub(super) const APISIX: Concern = Concern {
+    annotations: &[
+        tunes("upstream-connect-timeout", Support::Exact),
+        tunes("upstream-read-timeout", Support::Exact),
+        tunes("upstream-send-timeout", Support::Exact),
+        tunes(
+            "upstream-retries",
+            Support::Limited("PingSIX tries another endpoint only if a connection fails."),
+        ),
+    ],
+    read: read_apisix,
+};
+
+fn read_apisix(values: &mut Values<'_>, read: &mut IngressAnnotations) {
+    let mut seconds = |name| values.seconds(name, MAX_SECONDS).map(|seconds| format!("{seconds}s"));
+    let timeout = BackendTimeout {
+        connect: seconds("upstream-connect-timeout"),
+        send: seconds("upstream-send-timeout"),
+        read: seconds("upstream-read-timeout"),
+    };
+    if timeout != BackendTimeout::default() {
+        read.backend_traffic.timeout = Some(timeout);
+    }
+    if let Some(retries) = values.number("upstream-retries", 0..=16) {
+        values.limit("upstream-retries");
+        let (num_retries, status_codes) = (Some(retries), Vec::new());
+        read.backend_traffic.retry = Some(BackendRetry { num_retries, timeout: None, status_codes });
+    }
+}
+
 fn read(values: &mut Values<'_>, read: &mut IngressAnnotations) {
     let mut seconds = |name| values.number(name, 1..=MAX_SECONDS).map(|seconds| format!("{seconds}s"));
     let timeout = BackendTimeout {

@@ -116,7 +116,16 @@ impl<'a> Values<'a> {
 
     /// A whole number within bounds.
     pub(super) fn number(&mut self, name: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        self.number_of(name, self.text(name)?, bounds)
+    }
+
+    /// A number of seconds, from one to a maximum, with or without the unit `s`.
+    pub(super) fn seconds(&mut self, name: &str, most: u32) -> Option<u32> {
         let text = self.text(name)?;
+        self.number_of(name, text.strip_suffix('s').unwrap_or(text), 1..=most)
+    }
+
+    fn number_of(&mut self, name: &str, text: &str, bounds: std::ops::RangeInclusive<u32>) -> Option<u32> {
         match text.parse() {
             Ok(number) if bounds.contains(&number) => Some(number),
             Ok(_) | Err(_) => {

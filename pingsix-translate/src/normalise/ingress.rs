@@ -10,7 +10,7 @@ use super::{
     BackendPort, BackendProtocol, BackendRef, Conditions, Hostnames, Match, Part, Path, PathKind, Route,
     Rule, TimeoutsAndRetries,
 };
-use crate::annotations::{self, IngressAnnotations, PathChange};
+use crate::annotations::{self, AllowedMethods, IngressAnnotations, PathChange};
 use crate::model::{
     Age, FieldPath, Hostname, Limitation, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
     field,
@@ -129,7 +129,8 @@ impl Reader<'_> {
             let mut rules = Vec::with_capacity(paths.len());
             for (path, content) in paths.iter().enumerate() {
                 let own = self.path_rule((index, path), &hostnames, content);
-                rules.extend(self.with_canaries(own, (index, path), rule.host.as_deref(), content));
+                let own = self.with_canaries(own, (index, path), rule.host.as_deref(), content);
+                rules.extend(own.into_iter().flat_map(|rule| self.with_methods(rule)));
             }
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
@@ -177,8 +178,9 @@ impl Reader<'_> {
         let backends =
             normalise_backend(&self.key.name.namespace, backend, &field::default_backend(), &mut refusals);
         let content = rule(0, vec![everything()], backends, refusals);
-        let content = self.annotated(content, &hostnames, None, &field::default_backend());
-        self.of_rules(part, hostnames, vec![content])
+        let change = self.annotations.path_change.as_ref();
+        let content = self.annotated(content, &hostnames, change, &field::default_backend());
+        self.of_rules(part, hostnames, self.with_methods(content))
     }
 
     /// An entry of `http.paths`.
@@ -226,7 +228,7 @@ impl Reader<'_> {
             limitations: limitation.into_iter().collect(),
             ..rule(index, matches.collect(), backends, refusals)
         };
-        self.annotated(content, hostnames, change.as_ref(), &at)
+        self.annotated(content, hostnames, change.as_ref().or(self.annotations.path_change.as_ref()), &at)
     }
 
     /// A rule for a path, with the rules for the requests of a canary. The first canary of a path counts, as in
@@ -244,6 +246,39 @@ impl Reader<'_> {
         let at = field::ingress_path(entry, path).child("backend");
         let backends = normalise_backend(&self.key.name.namespace, &of_canary.backend, &at, &mut Vec::new());
         if backends.is_empty() { vec![own] } else { divide(own, share, &backends) }
+    }
+
+    /// A rule for the methods that the annotations allow, and one that answers 405 to others.
+    fn with_methods(&self, rule: Rule) -> Vec<Rule> {
+        let Some(methods) = self.annotations.methods.as_ref().filter(|_| !self.annotations.is_closed())
+        else {
+            return vec![rule];
+        };
+        let with = |methods: &[&'static str]| -> Arc<[Match]> {
+            let matches = rule.matches.iter();
+            let of = |matched: &Match| {
+                let matched = matched.clone();
+                methods
+                    .iter()
+                    .map(move |method| Match { method: Some(method), ..matched.clone() })
+                    .collect::<Vec<_>>()
+            };
+            matches.flat_map(of).collect()
+        };
+        let response = Some(Arc::new(DirectResponse::status(METHOD_NOT_ALLOWED)));
+        let filters = Filters { response, ..Filters::default() };
+        let refused = |matches| Rule {
+            matches,
+            filters: Some(Arc::new(filters)),
+            backends: Box::default(),
+            ..rule.clone()
+        };
+        match methods {
+            AllowedMethods::Only(methods) => {
+                vec![Rule { matches: with(methods), ..rule.clone() }, refused(rule.matches.clone())]
+            }
+            AllowedMethods::AllBut(methods) => vec![refused(with(methods)), rule.clone()],
+        }
     }
 
     /// A rule with the filters of the annotations.
@@ -373,6 +408,9 @@ fn is_tls_host(ingress: &Ingress, host: Option<&str>) -> bool {
 
 /// The status of the paths of an Ingress that an annotation closes.
 const UNAVAILABLE: u16 = 503;
+
+/// The response of a path to other methods than its Ingress allows.
+const METHOD_NOT_ALLOWED: u16 = 405;
 
 /// The limitation of a path that other controllers would read as a pattern.
 fn no_pattern(content: &api::HTTPIngressPath, path: &Path) -> Option<String> {

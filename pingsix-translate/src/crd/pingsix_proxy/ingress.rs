@@ -32,6 +32,9 @@ pub enum AnnotationDialect {
 }
 
 impl AnnotationDialect {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::IngressNginx, Self::Apisix];
+
     /// The domain of the annotations.
     pub const fn domain(self) -> &'static str {
         match self {
