@@ -5,6 +5,7 @@
 //! controller, and `LOAD_SEED` repeats the random choices of a run.
 
 mod adversary;
+mod annotations;
 mod backends;
 mod changes;
 mod checker;

@@ -52,6 +52,11 @@ pub(crate) struct Ports {
 impl Ports {
     /// The arguments of a PingSIX that reads the Gateway's documents from a feed.
     pub(crate) fn new(cluster: &TestCluster, feed: SocketAddr) -> Self {
+        Self::of_plane(cluster, feed, PLANE)
+    }
+
+    /// The arguments of a PingSIX that reads the documents with this prefix.
+    pub(crate) fn of_plane(cluster: &TestCluster, feed: SocketAddr, plane: &str) -> Self {
         let (traffic, status) = (free_port(), free_port());
         let folder = cluster.folder();
         let config = folder.join("pingsix.yaml");
@@ -60,7 +65,7 @@ impl Ports {
 pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
 pingsix:
   listeners: [{{address: 127.0.0.1:{traffic}}}]
-  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
+  etcd: {{host: ['http://{feed}'], prefix: {plane}}}
   status: {{address: 127.0.0.1:{status}}}
 ",
             folder.display()
