@@ -1,5 +1,6 @@
-//! PingSIX accepts the documents of all worlds: random Gateways and routes, Ingresses, and hostile tenants beside a
-//! victim whose data plane is too small for all of them. The test skips the validation of documents and the bridge.
+//! PingSIX accepts the documents of all worlds: random Gateways and routes, Ingresses with and without annotations of
+//! other controllers, and hostile tenants beside a victim whose data plane is too small for all of them. The test skips
+//! the validation of documents and the bridge.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,18 +27,30 @@ enum Sort {
     Routes,
     ListenerSets,
     Ingresses,
+    /// Ingresses with annotations of other controllers.
+    Annotations,
     Tenants,
 }
 
-const SORTS: [Sort; 4] = [Sort::Routes, Sort::ListenerSets, Sort::Ingresses, Sort::Tenants];
+const SORTS: [Sort; 5] =
+    [Sort::Routes, Sort::ListenerSets, Sort::Ingresses, Sort::Annotations, Sort::Tenants];
 
 impl Sort {
+    const fn is_of_class(self) -> bool {
+        matches!(self, Self::Ingresses | Self::Annotations)
+    }
+
     fn objects(self, rng: &mut SmallRng) -> Vec<Value> {
         let taste = Taste { https: rng.random() };
         match self {
             Self::Routes => table(rng, taste),
             Self::ListenerSets => table_of_sets(rng, taste),
             Self::Ingresses => ingress::table(rng),
+            Self::Annotations => {
+                let mut objects = ingress::table(rng);
+                ingress::annotated::add(rng, &mut objects);
+                objects
+            }
             Self::Tenants => {
                 let listeners = rng.random_bool(0.3);
                 let aim = Aim { younger: rng.random(), apart: rng.random(), listeners };
@@ -50,7 +63,7 @@ impl Sort {
     }
 
     fn planes(self, objects: &[Value], options: &Options) -> Vec<DataPlane> {
-        let translation = if self == Self::Ingresses {
+        let translation = if self.is_of_class() {
             let mut all = Objects::default();
             for object in objects {
                 all.insert(decode(object));
@@ -77,7 +90,7 @@ async fn pingsix_takes_whatever_random_worlds_become() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(world));
         let sort = SORTS[usize::try_from(world).unwrap() % SORTS.len()];
         let objects = sort.objects(&mut rng);
-        let is_per_port = sort != Sort::Ingresses && rng.random();
+        let is_per_port = !sort.is_of_class() && rng.random();
         let mut options = Options {
             layout: if is_per_port { Layout::PerPort } else { Layout::Shared },
             responder: rng.random_bool(0.7).then_some(responder),
@@ -107,7 +120,7 @@ async fn pingsix_takes_whatever_random_worlds_become() {
         seed()
     ));
     assert!(
-        SORTS.iter().all(|sort| taken.get(sort).is_some_and(|count| *count as u64 > worlds / 8)),
+        SORTS.iter().all(|sort| taken.get(sort).is_some_and(|count| *count as u64 > worlds / 10)),
         "{taken:?}"
     );
 }

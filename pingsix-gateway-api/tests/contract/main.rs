@@ -72,6 +72,7 @@ mod properties {
     pub(crate) mod ingress {
         /// The class of the Ingresses.
         pub(crate) const CLASS: &str = "pingsix";
+        pub(crate) mod annotated;
         mod generate;
         pub(crate) use generate::table;
     }

@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::{CLASS, LAYOUTS, annotations, generate, policies};
+use super::{CLASS, LAYOUTS, annotated, generate, policies};
 use crate::incremental::{Present, change_pending, compare, identity, put};
 
 /// Changes in a history.
@@ -103,7 +103,7 @@ pub(super) fn history(seed: u64) -> Result<Seen, String> {
             policies::add(rng, &mut objects);
         }
         if has_annotations {
-            annotations::add(rng, &mut objects);
+            annotated::add(rng, &mut objects);
         }
         if is_spread {
             spread(rng, &mut objects);
@@ -199,7 +199,7 @@ fn change(rng: &mut SmallRng, others: &[Value], objects: &mut Present) -> String
 /// Changes one thing of an Ingress.
 fn edit(rng: &mut SmallRng, ingress: &mut Value) {
     match rng.random_range(0..8) {
-        6 => annotations::annotate(rng, ingress),
+        6 => annotated::annotate(rng, ingress),
         7 => ingress["metadata"]["annotations"] = Value::Null,
         0 => ingress["metadata"]["annotations"]["nginx.org/rewrites"] = json!("x"),
         1 => ingress["metadata"]["generation"] = json!(rng.random_range(1..9)),
