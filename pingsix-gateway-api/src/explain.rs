@@ -278,7 +278,9 @@ fn why_status(status: u16, decided: Option<&Step>) -> String {
             format!("{who} cannot be honoured, or none of its backends has an endpoint that takes traffic.")
         }
         500 => format!("{who} cannot be honoured, so it fails closed."),
-        503 => format!("{who} has no endpoint that takes traffic."),
+        503 => format!(
+            "{who} has no endpoint that takes traffic, or is refused; the problems of the object say which."
+        ),
         _ => format!("{who} asks for it."),
     }
 }
