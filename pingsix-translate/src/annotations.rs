@@ -22,15 +22,14 @@ mod session;
 mod timeouts;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 use kube::core::ObjectMeta;
 
-pub(crate) use self::canary::CanaryShare;
-pub(crate) use self::rewrite::PathChange;
-use self::rewrite::Rewriting;
+pub use self::canary::CanaryShare;
+pub use self::rewrite::{PathChange, PathPattern, Rewriting};
 use self::values::Values;
 use crate::crd::{
     AnnotationDialect, BackendTrafficPolicySpec, PolicyTargetReference, SecurityPolicySpec, TrafficPolicySpec,
@@ -40,16 +39,18 @@ use crate::snapshot::{AnyPolicy, BackendTrafficPolicy, SecurityPolicy, TrafficPo
 
 /// An annotation of a dialect.
 #[derive(Debug)]
-pub(crate) struct Annotation {
+pub struct Annotation {
     /// The name behind the domain.
-    pub(crate) name: &'static str,
-    pub(crate) purpose: Purpose,
-    pub(crate) support: Support,
+    pub name: &'static str,
+    /// The loss of an Ingress without it.
+    pub purpose: Purpose,
+    /// How far PingSIX honours it.
+    pub support: Support,
 }
 
 /// The purpose of an annotation: the loss of an Ingress without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Requests that its author wants to reject.
     Protects,
     /// Anything else.
@@ -58,13 +59,18 @@ pub(crate) enum Purpose {
 
 /// How far PingSIX honours an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Support {
+pub enum Support {
     /// As the other controller does.
     Exact,
     /// With a difference.
     Limited(&'static str),
     /// Not at all, except for values that ask for nothing.
-    Impossible { unless: &'static [&'static str], lacks: &'static str },
+    Impossible {
+        /// The values that ask for nothing.
+        unless: &'static [&'static str],
+        /// The reason, as a sentence.
+        lacks: &'static str,
+    },
     /// There is nothing to honour: no answer depends on it.
     NoEffect,
 }
@@ -110,33 +116,50 @@ const fn concerns(dialect: AnnotationDialect) -> &'static [Concern] {
     }
 }
 
+/// The annotation of a dialect with this name behind the domain.
+pub fn annotation(dialect: AnnotationDialect, name: &str) -> Option<&'static Annotation> {
+    concerns(dialect).iter().flat_map(|concern| concern.annotations).find(|known| known.name == name)
+}
+
+/// The names of the annotations that an Ingress gives up.
+pub fn ignored(annotations: &BTreeMap<String, String>) -> BTreeSet<&str> {
+    let names = annotations.get(IGNORED_ANNOTATIONS).into_iter().flat_map(|names| names.split(','));
+    names.map(str::trim).collect()
+}
+
 /// The key of the redirect to HTTPS among the sources of fields.
 const SSL_REDIRECT: &str = "ssl-redirect";
 
 /// The annotation with which an Ingress gives up others: their names, separated by commas.
-const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
+pub const IGNORED_ANNOTATIONS: &str = "pingsix.io/ignored-annotations";
 
 /// The settings of an Ingress by its annotations.
 #[derive(Debug, Default)]
-pub(crate) struct IngressAnnotations {
+pub struct IngressAnnotations {
     /// Filters of every path.
-    pub(crate) filters: Vec<api::HttpRouteRulesFilters>,
-    pub(crate) rewriting: Option<Rewriting>,
+    pub filters: Vec<api::HttpRouteRulesFilters>,
+    /// The meaning of paths, and their changes.
+    pub rewriting: Option<Rewriting>,
     /// The path for backends, whatever the path of a rule is.
-    pub(crate) path_change: Option<PathChange>,
+    pub path_change: Option<PathChange>,
     /// The methods of requests; others answer 405.
-    pub(crate) methods: Option<AllowedMethods>,
+    pub methods: Option<AllowedMethods>,
     /// The Host for backends.
-    pub(crate) host: Option<Hostname>,
-    pub(crate) backend_protocol: BackendProtocol,
-    pub(crate) security: SecurityPolicySpec,
-    pub(crate) traffic: TrafficPolicySpec,
-    pub(crate) backend_traffic: BackendTrafficPolicySpec,
-    pub(crate) https: HttpsRedirect,
+    pub host: Option<Hostname>,
+    /// The protocol of backends.
+    pub backend_protocol: BackendProtocol,
+    /// Fields of a SecurityPolicy, without targets.
+    pub security: SecurityPolicySpec,
+    /// Fields of a TrafficPolicy, without targets.
+    pub traffic: TrafficPolicySpec,
+    /// Fields of a BackendTrafficPolicy for the backends of the Ingress, without targets.
+    pub backend_traffic: BackendTrafficPolicySpec,
+    /// Redirects to HTTPS.
+    pub https: HttpsRedirect,
     /// The share of the Ingress in the requests of others; its own paths are not served.
-    pub(crate) canary: Option<CanaryShare>,
+    pub canary: Option<CanaryShare>,
     /// The path to which requests for the root are redirected.
-    pub(crate) app_root: Option<String>,
+    pub app_root: Option<String>,
     /// By field of a policy: the annotation that sets it.
     sources: BTreeMap<&'static str, String>,
     faults: Vec<Fault>,
@@ -144,38 +167,47 @@ pub(crate) struct IngressAnnotations {
 
 /// Whether requests in plaintext are redirected to HTTPS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HttpsRedirect {
+pub struct HttpsRedirect {
     /// For hosts with a certificate.
-    pub(crate) with_tls: bool,
+    pub with_tls: bool,
     /// For other hosts.
-    pub(crate) without_tls: bool,
+    pub without_tls: bool,
 }
 
 /// The methods that requests may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AllowedMethods {
+pub enum AllowedMethods {
+    /// These.
     Only(Vec<&'static str>),
+    /// All but these.
     AllBut(Vec<&'static str>),
 }
 
 /// The protocol of backends, where the annotations set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum BackendProtocol {
+pub enum BackendProtocol {
     /// The one of the Service's port.
     #[default]
     OfService,
+    /// gRPC in plaintext.
     Grpc,
+    /// HTTP over TLS.
     Https,
+    /// gRPC over TLS.
     Grpcs,
 }
 
 /// An annotation that is not honoured, or with a difference.
 #[derive(Debug)]
-struct Fault {
+pub struct Fault {
     /// The whole name; `None` if no single annotation has the fault.
-    annotation: Option<String>,
-    purpose: Purpose,
-    message: String,
+    pub annotation: Option<String>,
+    /// The loss of the Ingress.
+    pub purpose: Purpose,
+    /// A sentence about the fault.
+    pub message: String,
+    /// Whether the annotation is honoured, but for the difference that the message names.
+    pub is_honoured: bool,
 }
 
 impl IngressAnnotations {
@@ -199,7 +231,8 @@ impl IngressAnnotations {
     /// Adds a flaw of the policies that the annotations stand for. `field` is a field of their specs.
     pub(crate) fn add_flaw(&mut self, protects: bool, field: &str, message: String) {
         let purpose = if protects { Purpose::Protects } else { Purpose::Tunes };
-        self.faults.push(Fault { annotation: self.sources.get(field).cloned(), purpose, message });
+        let annotation = self.sources.get(field).cloned();
+        self.faults.push(Fault { annotation, purpose, message, is_honoured: false });
     }
 
     /// Notes that PingSIX cannot redirect to HTTPS.
@@ -243,8 +276,13 @@ impl IngressAnnotations {
         policies
     }
 
+    /// The annotations that are not honoured as they are written.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
     /// Whether an annotation that protects the Ingress cannot be honoured.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.faults.iter().any(|fault| fault.purpose == Purpose::Protects)
     }
 
@@ -261,7 +299,7 @@ impl IngressAnnotations {
         };
         let listed = of(Purpose::Protects).chain(of(Purpose::Tunes)).take(LISTED);
         let mut problems: Vec<Problem> = listed
-            .map(|Fault { annotation, purpose, message }| {
+            .map(|Fault { annotation, purpose, message, .. }| {
                 let (severity, closed) = match purpose {
                     Purpose::Protects => (Severity::Error, CLOSED),
                     Purpose::Tunes => (Severity::Warning, ""),

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod annotations;
+pub mod annotations;
 mod attach;
 mod backends;
 mod bounds;
@@ -35,7 +35,9 @@ pub use model::{
     PINGSIX_GROUP, ParentRef, ParseDataPlaneKeyError, ParseObjectNameError, PolicyPlugins, Provenance,
     Reference, Section, StreamProvenance,
 };
-pub use pipeline::{Translation, TranslationMode, Translator, translate, translate_ingress};
+pub use pipeline::{
+    Translation, TranslationMode, Translator, read_annotations, translate, translate_ingress,
+};
 pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};
 pub use snapshot::{IngressSnapshot, Object, Objects, Quarantine, Snapshot};

@@ -14,6 +14,7 @@ mod translation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use ingress::read_annotations;
 pub use translation::Translation;
 
 use self::cache::TranslationCache;

@@ -483,17 +483,21 @@ pub(crate) struct EtcdArguments {
     pub(crate) etcd_name: Option<String>,
 }
 
-/// Converts objects of APISIX and of the Go controller to objects of Gateway API, and reports on each field.
+/// Converts objects of APISIX, of the Go controller and of ingress-nginx to objects of Gateway API, and reports on each field.
 ///
 /// The input has ApisixRoutes, ApisixUpstreams, ApisixTls, ApisixConsumers, ApisixPluginConfigs and ApisixGlobalRules
 /// (apisix.apache.org/v2), GatewayProxies, PluginConfigs, HTTPRoutePolicies, BackendTrafficPolicies, Consumers and
 /// L4RoutePolicies (apisix.apache.org/v1alpha1), and the Services and Secrets to which they refer. Objects of Gateway API,
-/// Ingresses, Services and Secrets stay as they are, and are written too, unless --only-converted is set.
+/// other Ingresses, Services and Secrets stay as they are, and are written too, unless --only-converted is set.
+///
+/// Ingresses of ingress-nginx become HTTPRoutes with policies: those of a class with the controller k8s.io/ingress-nginx, or
+/// with annotations of nginx.ingress.kubernetes.io. With --keep-ingress, copies of them keep the annotations, in a class that
+/// reads them.
 ///
 /// The manifests contain secrets, the report contains none. The report goes to standard error.
 ///
-/// Without --gateway, the routes get a Gateway "pingsix" with a listener for HTTP and one for each host of an ApisixTls. The
-/// Gateway is in the namespace of the ApisixRoutes and ApisixTls if there is one, and otherwise in "default". With --gateway,
+/// Without --gateway, the routes get a Gateway "pingsix" with a listener for HTTP and one for each host of an ApisixTls or
+/// of spec.tls. The Gateway is in the namespace of the ApisixRoutes, ApisixTls and Ingresses if there is one, and otherwise in "default". With --gateway,
 /// the Gateway gets the listeners if it is among the input.
 ///
 /// A part whose protection or conditions would be lost is not written. Where other rules might take the requests of a
@@ -505,6 +509,7 @@ pub(crate) struct EtcdArguments {
 ///   pingsix-gatewayctl migrate apisix/ > gateway-api.yaml
 ///   pingsix-gatewayctl migrate apisix/ --report markdown --report-file migration.md --output-dir manifests/
 ///   kubectl get apisixroutes,apisixconsumers,services,secrets -A -o yaml | pingsix-gatewayctl migrate -
+///   pingsix-gatewayctl migrate ingresses.yaml --keep-ingress > kept.yaml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct MigrateArguments {
@@ -519,6 +524,14 @@ pub(crate) struct MigrateArguments {
     /// The class of a new Gateway.
     #[arg(long, value_name = "NAME", default_value = "pingsix")]
     pub(crate) gateway_class: String,
+
+    /// Write Ingresses of ingress-nginx with their annotations, in a class that reads them, instead of HTTPRoutes.
+    #[arg(long)]
+    pub(crate) keep_ingress: bool,
+
+    /// The class of Ingresses that keep their annotations.
+    #[arg(long, value_name = "NAME", default_value = "pingsix")]
+    pub(crate) ingress_class: String,
 
     /// Write the object although it protects less than the original. Repeatable.
     #[arg(long, value_name = "KIND/NAMESPACE/NAME")]

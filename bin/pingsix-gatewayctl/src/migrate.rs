@@ -1,4 +1,4 @@
-//! `migrate`: objects of APISIX and of the Go controller in, objects of Gateway API and a report out.
+//! `migrate`: objects of APISIX, of the Go controller and of ingress-nginx in, objects of Gateway API and a report out.
 //!
 //! ```text
 //! files ──► source (objects, field by field) ──► convert ──► output (manifests), report
@@ -33,6 +33,8 @@ pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> an
     let choices = Choices {
         gateway: arguments.gateway.clone(),
         gateway_class: arguments.gateway_class.clone(),
+        keep_ingress: arguments.keep_ingress,
+        ingress_class: arguments.ingress_class.clone(),
         allow_weaker: arguments
             .allow_weaker
             .iter()

@@ -20,14 +20,14 @@ pub(super) const NGINX: Concern = Concern {
 
 /// The part of the requests that a canary takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CanaryShare {
+pub struct CanaryShare {
     /// The name of a header in lower case, and the value with which all requests are the canary's. Without a value,
     /// `always` and `never` decide.
-    pub(crate) header: Option<(String, Option<String>)>,
+    pub header: Option<(String, Option<String>)>,
     /// The share of all other requests.
-    pub(crate) weight: u32,
+    pub weight: u32,
     /// The whole of which `weight` is a part, at least 1.
-    pub(crate) total: u32,
+    pub total: u32,
 }
 
 const DEFAULT_TOTAL: u32 = 100;

@@ -92,24 +92,27 @@ fn check_target(target: &str) -> Result<(), &'static str> {
 
 /// The meaning of the paths of an Ingress: regular expressions, with a new path for backends.
 #[derive(Debug)]
-pub(crate) struct Rewriting {
+pub struct Rewriting {
     target: Option<String>,
 }
 
 /// A path in the terms of PingSIX.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PathPattern {
+pub struct PathPattern {
     /// The path without the groups at its end.
-    pub(crate) path: String,
+    pub path: String,
     /// The difference to the regular expression.
-    pub(crate) limitation: Option<&'static str>,
-    pub(crate) rewrite: Option<PathChange>,
+    pub limitation: Option<&'static str>,
+    /// The path for backends, if it changes.
+    pub rewrite: Option<PathChange>,
 }
 
 /// The path that a backend sees.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PathChange {
+pub enum PathChange {
+    /// This path.
     Full(String),
+    /// A path with parts of the one that matched.
     Regex(FilterPath),
 }
 
@@ -132,8 +135,12 @@ const WHOLE_ELEMENTS: &str =
 const WITHOUT_SLASH: &str = "PingSIX matches the path without the last slash, too";
 
 impl Rewriting {
-    /// Reads a path. The error says why PingSIX cannot match it.
-    pub(crate) fn read(&self, written: &str) -> Result<PathPattern, &'static str> {
+    /// Reads a path.
+    ///
+    /// # Errors
+    ///
+    /// The reason why PingSIX cannot match the path.
+    pub fn read(&self, written: &str) -> Result<PathPattern, &'static str> {
         let anchored = written.strip_prefix('^').unwrap_or(written);
         let (stem, end, groups, limitation) = ENDS
             .into_iter()

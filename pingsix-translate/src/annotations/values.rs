@@ -1,8 +1,8 @@
 //! The values of the annotations of an Ingress, by type.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Annotation, Fault, IGNORED_ANNOTATIONS, Purpose, Support, concerns};
+use super::{Annotation, Fault, Purpose, Support, annotation, ignored};
 use crate::crd::AnnotationDialect;
 
 /// The longest value that is read, in bytes.
@@ -21,12 +21,7 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     /// The annotations of a dialect, without the ones that the Ingress gives up.
     pub(super) fn of(dialect: AnnotationDialect, annotations: &'a BTreeMap<String, String>) -> Self {
-        let ignored: BTreeSet<&str> = annotations
-            .get(IGNORED_ANNOTATIONS)
-            .into_iter()
-            .flat_map(|names| names.split(','))
-            .map(str::trim)
-            .collect();
+        let ignored = ignored(annotations);
         let mut values = Self { dialect, by_name: BTreeMap::new(), faults: Vec::new() };
         for (annotation, value) in annotations {
             let name = match annotation.split_once('/') {
@@ -65,12 +60,12 @@ impl<'a> Values<'a> {
 
     /// The annotation in the table.
     fn known(&self, name: &str) -> Option<&'static Annotation> {
-        let mut known = concerns(self.dialect).iter().flat_map(|concern| concern.annotations);
-        known.find(|known| known.name == name)
+        annotation(self.dialect, name)
     }
 
     fn fault(&self, name: &str, purpose: Purpose, message: impl Into<String>) -> Fault {
-        Fault { annotation: Some(self.whole_name(name)), purpose, message: message.into() }
+        let annotation = Some(self.whole_name(name));
+        Fault { annotation, purpose, message: message.into(), is_honoured: false }
     }
 
     /// Whether the Ingress has no annotation with an effect in the dialect.
@@ -93,7 +88,8 @@ impl<'a> Values<'a> {
     /// Notes the difference with which an annotation is honoured.
     pub(super) fn limit(&mut self, name: &str) {
         if let Some((Annotation { support: Support::Limited(difference), .. }, _)) = self.by_name.get(name) {
-            self.faults.push(self.fault(name, Purpose::Tunes, *difference));
+            let difference = self.fault(name, Purpose::Tunes, *difference);
+            self.faults.push(Fault { is_honoured: true, ..difference });
         }
     }
 

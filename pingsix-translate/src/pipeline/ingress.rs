@@ -17,7 +17,8 @@ mod tls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::annotations::{read_annotations, warn_of_annotations};
+pub use self::annotations::read_annotations;
+use self::annotations::warn_of_annotations;
 use self::canaries::Canaries;
 use self::fallbacks::HostFallbacks;
 use self::host_ingresses::IngressByAge;
@@ -496,7 +497,7 @@ fn annotations_of(
     key: &ObjectKey,
     ingress: &Ingress,
 ) -> IngressAnnotations {
-    let mut annotations = read_annotations(dialects, ingress);
+    let mut annotations = read_annotations(dialects, ingress.metadata.annotations.as_ref());
     for (protects, flaw) in policies.policies.flaws_of_annotations(key) {
         let field = flaw.at.to_string();
         let field = field.split(['.', '[']).nth(1).unwrap_or_default();

@@ -33,6 +33,10 @@ pub(crate) struct Choices {
     /// The Gateway of all routes that name none.
     pub(crate) gateway: Option<ObjectName>,
     pub(crate) gateway_class: String,
+    /// Whether Ingresses keep their annotations.
+    pub(crate) keep_ingress: bool,
+    /// The class of Ingresses that keep their annotations.
+    pub(crate) ingress_class: String,
     /// Objects that are written although they protect less than the original: kind, namespace and name.
     pub(crate) allow_weaker: BTreeSet<(String, ObjectName)>,
 }

@@ -73,6 +73,8 @@ pub(crate) struct Sources {
     predecessors: BTreeMap<(SourceKind, ObjectName), Source>,
     /// Objects that stay as they are, without the fields that the API server writes.
     pub(crate) kept: BTreeMap<ObjectKey, Value>,
+    /// The times at which these were created, as far as the input has them.
+    pub(crate) created: BTreeMap<ObjectKey, String>,
 }
 
 impl Sources {
@@ -144,6 +146,7 @@ impl Sources {
         let metadata = |name: &str| {
             fields.get("metadata").and_then(|metadata| metadata.get(name)).filter(|value| !value.is_null())
         };
+        let created = metadata("creationTimestamp").and_then(Value::as_str).map(str::to_owned);
         let name = metadata("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         // A namespace that is not a text, such as `y` of YAML, is no namespace: the object is refused below.
         let namespace = match metadata("namespace") {
@@ -170,6 +173,9 @@ impl Sources {
             if self.kept.contains_key(&key) {
                 report.blocking(&place, "The input has the object twice; the first one counts.");
                 return;
+            }
+            if let Some(created) = created {
+                self.created.insert(key.clone(), created);
             }
             self.kept.insert(key, as_applied(known, fields));
             return;

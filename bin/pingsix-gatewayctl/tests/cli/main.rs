@@ -18,6 +18,7 @@ mod explain;
 mod ingress;
 mod input;
 mod migrate;
+mod migrate_ingress;
 mod pingsix;
 mod pingsix_config;
 mod policies;

@@ -11,7 +11,7 @@ use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Config;
 
 use backends::Backends;
-use case::{Case, examples, scenarios};
+use case::{Case, examples, migrations, scenarios};
 use sample::{Answered, Sample};
 
 use crate::client::{Client, Protocol};
@@ -190,4 +190,9 @@ async fn pingsix_answers_the_scenarios_as_their_requests_say() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_answers_the_examples_as_their_requests_say() {
     compare("examples", "sets of examples", examples()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_answers_the_outputs_of_migrations_as_their_requests_say() {
+    compare("migrations", "migrations", migrations()).await;
 }

@@ -34,12 +34,15 @@ fn words(command: &str) -> Vec<String> {
 fn commands_print_what_the_pages_show() {
     let mut shown = 0;
     // A page writes files there, and those of an earlier run may have other names.
-    let _ = fs::remove_dir_all(root().join("target/migration"));
+    for directory in ["target/migration", "target/migration-nginx"] {
+        let _ = fs::remove_dir_all(root().join(directory));
+    }
     let pages = [
         "README.md",
         "docs/tutorial/first-routes.md",
         "docs/how-to/protect-a-route.md",
         "docs/how-to/from-apisix.md",
+        "docs/how-to/from-ingress-nginx.md",
     ];
     for page in pages {
         let text = fs::read_to_string(root().join(page)).unwrap();
@@ -50,7 +53,7 @@ fn commands_print_what_the_pages_show() {
             shown += 1;
         }
     }
-    assert_eq!(shown, 7);
+    assert_eq!(shown, 10);
 }
 
 #[test]

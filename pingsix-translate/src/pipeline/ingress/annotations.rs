@@ -1,5 +1,6 @@
 //! Annotations of an Ingress that only other controllers honour, and those that are honoured here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::annotations::{IngressAnnotations, is_read};
@@ -23,9 +24,13 @@ const DOMAINS: [&str; 10] = [
     "traefik.io",
 ];
 
-/// The annotations of an Ingress in these dialects.
-pub(super) fn read_annotations(dialects: &[AnnotationDialect], ingress: &Ingress) -> IngressAnnotations {
-    let mut annotations = IngressAnnotations::read(ingress.metadata.annotations.as_ref(), dialects);
+/// Reads the annotations of an Ingress in these dialects. A fault that depends on other objects, such as a Secret, is not
+/// among the faults.
+pub fn read_annotations(
+    dialects: &[AnnotationDialect],
+    annotations: Option<&BTreeMap<String, String>>,
+) -> IngressAnnotations {
+    let mut annotations = IngressAnnotations::read(annotations, dialects);
     // Permissions for scripts tune an Ingress, so they close nothing.
     if let Some(cors) = &annotations.security.cors {
         let mut refusals = Vec::new();

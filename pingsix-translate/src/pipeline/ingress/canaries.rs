@@ -47,7 +47,7 @@ impl Canaries {
             }
         }
         let canary = ingress.and_then(|ingress| {
-            let share = read_annotations(dialects, ingress).canary?;
+            let share = read_annotations(dialects, ingress.metadata.annotations.as_ref()).canary?;
             let rules = ingress.spec.as_ref().and_then(|spec| spec.rules.clone()).unwrap_or_default();
             Some((Age::of(&ingress.metadata), Canary { share, rules }))
         });

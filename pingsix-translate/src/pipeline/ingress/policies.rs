@@ -40,7 +40,8 @@ impl ClassPolicies {
         references: &References<'_>,
     ) -> Self {
         let annotated = ingresses.filter_map(|(key, ingress)| {
-            let policies = read_annotations(dialects, ingress).policies(&key.name);
+            let policies =
+                read_annotations(dialects, ingress.metadata.annotations.as_ref()).policies(&key.name);
             (!policies.is_empty()).then_some((key, policies))
         });
         let annotations: AnnotationPolicies = annotated.collect();
@@ -63,7 +64,9 @@ impl ClassPolicies {
             return;
         }
         for (key, ingress) in ingresses {
-            let now = ingress.map(|ingress| read_annotations(dialects, ingress).policies(&key.name));
+            let now = ingress.map(|ingress| {
+                read_annotations(dialects, ingress.metadata.annotations.as_ref()).policies(&key.name)
+            });
             let now = now.filter(|now| !now.is_empty());
             if self.annotations.get(&key) == now.as_ref() {
                 continue;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::rules::Section;
 use super::tls::covers;
-use super::{Choices, Conversion};
+use super::{Choices, Conversion, ingress};
 use crate::migrate::report::Place;
 use crate::migrate::source::{SourceKind, Sources};
 
@@ -55,7 +55,9 @@ impl Parent {
     /// The Gateway that the user names, or a new one beside the objects of the input.
     pub(super) fn choose(sources: &Sources, choices: &Choices) -> Self {
         let name = choices.gateway.clone().unwrap_or_else(|| {
-            let namespaces: Vec<String> = sources.namespaces(&KINDS).into_iter().collect();
+            let mut namespaces = sources.namespaces(&KINDS);
+            namespaces.extend(ingress::namespaces(sources));
+            let namespaces: Vec<String> = namespaces.into_iter().collect();
             let [namespace] = namespaces.as_slice() else { return ObjectName::new("default", NAME) };
             ObjectName::new(namespace.as_str(), NAME)
         });
@@ -109,6 +111,11 @@ impl Parent {
     pub(super) fn serves_https(&self, hosts: &[String]) -> bool {
         let is_served = |host: &String| self.https.iter().any(|listener| covers(&listener.host, host));
         self.origin != Origin::Written || (!self.https.is_empty() && hosts.iter().all(is_served))
+    }
+
+    /// Whether the Gateway gets a listener for HTTPS of the host.
+    pub(super) fn has_listener(&self, host: &str) -> bool {
+        self.https.iter().any(|listener| listener.host == host)
     }
 
     /// Notes that the Gateway has policies.

@@ -1,41 +1,91 @@
-//! Ingresses stay as they are. Their annotations are the place for the next conversions: a file per family of
-//! annotations, from an Ingress to policies. Until then, an Ingress with annotations of another controller is withheld.
+//! Ingresses of ingress-nginx become HTTPRoutes with policies, or keep their annotations in a class that reads them.
+//!
+//! ```text
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► tls, services, canary, paths ──► routes
+//!                                                   └─► keep (--keep-ingress)
+//! ```
+//!
+//! Other Ingresses stay as they are, unless an annotation of a controller that is not read here may protect them.
 
-use pingsix_translate::Kind;
-use serde_json::Value;
+mod annotated;
+mod canary;
+mod chosen;
+mod keep;
+mod paths;
+mod precedence;
+mod routes;
+mod services;
+mod tls;
+mod verdicts;
 
+use pingsix_translate::{Kind, ObjectKey};
+use serde_json::{Map, Value};
+
+use self::annotated::Annotated;
+use self::chosen::{Owner, is_foreign, owner};
 use super::Conversion;
 use crate::migrate::report::Place;
 use crate::migrate::source::Sources;
 
-/// Whether the annotation belongs to a controller, by its domain.
-fn is_foreign(annotation: &str) -> bool {
-    let domain = annotation.split_once('/').map_or("", |(domain, _)| domain);
-    domain.ends_with("apisix.apache.org")
-        || domain.ends_with("ingress.kubernetes.io")
-        || domain.ends_with("nginx.org")
-        || domain.ends_with("nginx.com")
+/// The namespaces of the Ingresses that are converted.
+pub(super) fn namespaces(sources: &Sources) -> impl Iterator<Item = String> {
+    let ingresses = sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress);
+    ingresses
+        .filter(|(_, ingress)| owner(ingress, sources) == Owner::IngressNginx)
+        .map(|(key, _)| key.name.namespace.to_string())
 }
 
-/// Withholds Ingresses with annotations of other controllers.
+/// Converts the Ingresses of ingress-nginx, and withholds those with annotations of other controllers.
 pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
+    let mut annotated = Vec::new();
     for (key, ingress) in sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress) {
-        let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
-        let foreign: Vec<&String> =
-            annotations.into_iter().flat_map(serde_json::Map::keys).filter(|name| is_foreign(name)).collect();
-        if foreign.is_empty() {
+        // An Ingress may be withheld already.
+        if !conversion.output.contains(key) {
             continue;
         }
-        let place = Place::object(key.to_string());
-        for name in foreign {
-            let at = place.at(&format!("metadata.annotations[{name}]"));
-            conversion
-                .report
-                .blocking(&at, "Annotations are not converted yet, and this one may protect the Ingress.");
+        match owner(ingress, sources) {
+            Owner::IngressNginx => {
+                conversion.output.remove(key);
+                annotated.push(Annotated::read(key, ingress, sources, conversion));
+            }
+            Owner::Dialect => withhold(key, ingress, |domain| domain != chosen::DOMAIN, conversion),
+            Owner::Other => withhold(key, ingress, |_| true, conversion),
         }
-        if !conversion.is_named(Kind::Ingress.as_str(), &key.name) {
-            conversion.withhold(&place, "The Ingress is not written.");
-            conversion.output.remove(key);
-        }
+    }
+    // ingress-nginx prefers the oldest Ingress.
+    annotated.sort_by(|one, other| one.age().cmp(&other.age()));
+    for ingress in &mut annotated {
+        verdicts::judge(ingress, sources, conversion);
+    }
+    if conversion.choices.keep_ingress {
+        keep::write(&annotated, sources, conversion);
+        return;
+    }
+    tls::convert(&annotated, conversion);
+    services::convert(&mut annotated, sources, conversion);
+    routes::convert(&annotated, sources, conversion);
+}
+
+/// Withholds an Ingress with annotations of other controllers.
+fn withhold(key: &ObjectKey, ingress: &Value, counts: impl Fn(&str) -> bool, conversion: &mut Conversion) {
+    let annotations = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
+    let names = annotations.into_iter().flat_map(Map::keys);
+    let foreign: Vec<&String> = names
+        .filter(|name| is_foreign(name) && counts(name.split_once('/').map_or("", |(domain, _)| domain)))
+        .collect();
+    if foreign.is_empty() {
+        return;
+    }
+    let place = Place::object(key.to_string());
+    for name in foreign {
+        let at = place.at(&format!("metadata.annotations[{name}]"));
+        conversion.report.blocking(
+            &at,
+            "Annotations of this controller are not converted, and this one may protect the Ingress.",
+        );
+    }
+    if !conversion.is_named(Kind::Ingress.as_str(), &key.name) {
+        conversion.withhold(&place, "The Ingress is not written.");
+        conversion.output.remove(key);
     }
 }

@@ -24,6 +24,17 @@ pub(super) struct Matching {
     pub(super) networks: Vec<String>,
 }
 
+/// Whether an HTTPRoute can have the path, and PingSIX takes it for no pattern.
+pub(super) fn is_path(value: &str) -> bool {
+    value.starts_with('/')
+        && value.len() <= 1024
+        && !["//", "/./", "/../", "%2f", "%2F", "#", "?"].iter().any(|part| value.contains(part))
+        && !value.ends_with("/..")
+        && !value.ends_with("/.")
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/._~!$&'()+,;=:@%".contains(&byte))
+        && !value.split('/').any(|element| element.starts_with(':'))
+}
+
 /// The path of an HTTPRoute for one of APISIX.
 fn path(place: &Place, path: &str, report: &mut Report) -> Option<Value> {
     let (value, is_prefix) = match path.strip_suffix("/*") {
@@ -37,13 +48,7 @@ fn path(place: &Place, path: &str, report: &mut Report) -> Option<Value> {
         );
         return None;
     }
-    let is_plain = value.starts_with('/')
-        && value.len() <= 1024
-        && !["//", "/./", "/../", "%2f", "%2F", "#", "?"].iter().any(|part| value.contains(part))
-        && !value.ends_with("/..")
-        && !value.ends_with("/.")
-        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/._~!$&'()+,;=:@%".contains(&byte));
-    if !is_plain || value.split('/').any(|element| element.starts_with(':')) {
+    if !is_path(value) {
         report.blocking(place, "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.");
         return None;
     }

@@ -17,6 +17,9 @@ use crate::migrate::source::{Field, Fields, Source, SourceKind, Sources};
 /// The most matches of all rules, times their hosts, whose order is compared.
 const ENTRIES: usize = 131_072;
 
+/// The status of redirects to HTTPS in APISIX.
+const TO_HTTPS: u16 = 301;
+
 /// The class and the namespace of a rule.
 struct Origin<'a> {
     name: &'a ObjectName,
@@ -52,7 +55,7 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
     rules::compare_priorities(&mut documents, conversion);
     rules::compare_plugins(&mut documents, conversion);
     for document in documents {
-        rules::write(document, conversion);
+        let _ = rules::write(document, conversion);
     }
 }
 
@@ -124,7 +127,7 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
             if https_only {
                 let redirect =
                     conversion.free_route_name(&name.namespace, &format!("{wanted}-redirect"), documents);
-                documents.push(document.redirect_to_https(redirect));
+                documents.push(document.redirect_to_https(redirect, TO_HTTPS));
             }
             documents.push(document);
         }
@@ -133,7 +136,7 @@ fn group(name: &ObjectName, rules: Vec<Rule>, documents: &mut Vec<Document>, con
 
 impl Conversion {
     /// A name for an HTTPRoute that neither the output nor a document has.
-    fn free_route_name(&self, namespace: &str, wanted: &str, documents: &[Document]) -> String {
+    pub(super) fn free_route_name(&self, namespace: &str, wanted: &str, documents: &[Document]) -> String {
         let is_taken = |name: &str| {
             documents.iter().any(|document| document.namespace == namespace && document.name == name)
         };

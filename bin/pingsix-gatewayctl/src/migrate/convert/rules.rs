@@ -53,10 +53,10 @@ pub(super) struct Document {
 
 impl Document {
     /// The HTTPRoute that redirects the requests of this one to HTTPS.
-    pub(super) fn redirect_to_https(&self, name: String) -> Self {
+    pub(super) fn redirect_to_https(&self, name: String, status: u16) -> Self {
         let redirect = |rule: &Rule| Rule {
             effects: Effects {
-                redirect: Some(json!({ "scheme": "https", "statusCode": 301 })),
+                redirect: Some(json!({ "scheme": "https", "statusCode": status })),
                 ..Effects::default()
             },
             backends: Vec::new(),
@@ -318,8 +318,8 @@ struct Piece {
     traffic: Map<String, Value>,
 }
 
-/// Writes an HTTPRoute, or several if it is longer than the API admits, with its filters and policies.
-pub(super) fn write(document: Document, conversion: &mut Conversion) {
+/// Writes an HTTPRoute, or several if it is longer than the API admits, with its filters and policies. Returns their names.
+pub(super) fn write(document: Document, conversion: &mut Conversion) -> Vec<String> {
     let Document { namespace, name, hosts, section, rules, .. } = document;
     let mut pieces: Vec<Piece> = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -362,7 +362,8 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) {
     let mut matches = 0_usize;
     let mut route_name = name.clone();
     let parent = conversion.parent.reference(&namespace, section);
-    let flush = |chunk: &mut Vec<Piece>, conversion: &mut Conversion, route_name: &mut String| {
+    let mut names = Vec::new();
+    let mut flush = |chunk: &mut Vec<Piece>, conversion: &mut Conversion, route_name: &mut String| {
         if chunk.is_empty() {
             return;
         }
@@ -375,6 +376,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) {
         let written = conversion.output.add(Kind::HttpRoute, &namespace, route_name, ("spec", spec));
         policies(&namespace, (Kind::HttpRoute, &written), chunk, conversion);
         conversion.parent.note_route(&namespace);
+        names.push(written);
         chunk.clear();
         *route_name = format!("{name}-more");
     };
@@ -387,6 +389,7 @@ pub(super) fn write(document: Document, conversion: &mut Conversion) {
         chunk.push(piece);
     }
     flush(&mut chunk, conversion, &mut route_name);
+    names
 }
 
 /// The filters of a rule and its backends, which a rule without them does not have. HTTPRouteFilters are written.

@@ -49,6 +49,14 @@ pub(super) fn examples() -> Vec<Case> {
     directories(&testdata("examples")).iter().map(|set| Case::example(set)).collect()
 }
 
+/// The outputs of migrations from ingress-nginx, sorted by name. Requests of others lack credentials, and use limits up.
+pub(super) fn migrations() -> Vec<Case> {
+    let is_of_nginx = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("nginx-"))
+    };
+    directories(&testdata("migrations")).into_iter().filter(is_of_nginx).map(Case::migration).collect()
+}
+
 fn testdata(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)
 }
@@ -96,6 +104,16 @@ impl Case {
         let samples = fs::read_to_string(set.with_extension("requests.yaml")).unwrap();
         let (options, material) = (options(&samples), Material::of(&texts(set)));
         Self { samples: read(&name, &samples), input: name.clone(), name, directory, options, material }
+    }
+
+    /// The flags stand in the input of the migration, and requests are for its output.
+    fn migration(directory: PathBuf) -> Self {
+        let name = directory.file_name().unwrap().to_str().unwrap().to_owned();
+        let read_file = |file: &str| fs::read_to_string(directory.join(file)).unwrap();
+        let samples = read(&name, &read_file("requests.yaml"));
+        let options = options(&read_file("input.yaml"));
+        let material = Material::of(&[read_file("output.yaml")]);
+        Self { samples, name, input: "output.yaml".to_owned(), options, material, directory }
     }
 
     fn run(&self, arguments: &[&str], options: &[String]) -> Vec<u8> {

@@ -1,0 +1,234 @@
+//! An Ingress of ingress-nginx, field by field, with the settings of its annotations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::annotations::IngressAnnotations;
+use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::{Kind, ObjectKey, read_annotations};
+use serde_json::{Map, Value};
+
+use super::chosen::CLASS_ANNOTATION;
+use crate::migrate::convert::Conversion;
+use crate::migrate::report::{Place, Report};
+use crate::migrate::source::{Field, Fields, Sources, is_name};
+
+/// The dialect of the annotations.
+pub(super) const DIALECTS: [AnnotationDialect; 1] = [AnnotationDialect::IngressNginx];
+
+/// An Ingress.
+pub(super) struct Annotated {
+    pub(super) key: ObjectKey,
+    pub(super) place: Place,
+    /// The time of its creation; empty if the input does not have it.
+    created: String,
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) read: IngressAnnotations,
+    pub(super) entries: Vec<Entry>,
+    pub(super) default_backend: Option<Target>,
+    pub(super) tls: Vec<Tls>,
+    pub(super) may_be_weaker: bool,
+    /// Annotations that protect the Ingress, and that cannot be honoured with this input.
+    pub(super) lost: BTreeSet<String>,
+    /// Whether all rules answer 503: the protection of the Ingress cannot be honoured.
+    pub(super) is_closed: bool,
+}
+
+/// An item of `spec.rules`.
+pub(super) struct Entry {
+    /// Empty for all hosts.
+    pub(super) host: String,
+    pub(super) paths: Vec<PathEntry>,
+}
+
+/// An item of `http.paths`.
+pub(super) struct PathEntry {
+    pub(super) place: Place,
+    pub(super) path: String,
+    pub(super) kind: String,
+    /// `None` if the backend is no Service.
+    pub(super) target: Option<Target>,
+}
+
+/// A port of a Service.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) place: Place,
+    pub(super) service: String,
+    /// A number or a name.
+    pub(super) port: String,
+}
+
+/// An item of `spec.tls`.
+pub(super) struct Tls {
+    pub(super) place: Place,
+    pub(super) hosts: Vec<(Place, String)>,
+    pub(super) secret: Option<String>,
+}
+
+impl Annotated {
+    pub(super) fn read(
+        key: &ObjectKey,
+        ingress: &Value,
+        sources: &Sources,
+        conversion: &mut Conversion,
+    ) -> Self {
+        let place = Place::object(key.to_string());
+        let may_be_weaker = conversion.is_named(Kind::Ingress.as_str(), &key.name);
+        let before = conversion.report.losses();
+        let annotations = texts(ingress, &place, &mut conversion.report);
+        let mut spec = match ingress.get("spec") {
+            Some(Value::Object(spec)) => Fields::new(place.at("spec"), spec.clone()),
+            _ => Fields::empty(place.at("spec")),
+        };
+        let gateway = conversion.parent.name.clone();
+        let report = &mut conversion.report;
+        let class = spec.text("ingressClassName", report).map(|(place, _)| place);
+        let of_annotation = annotations.contains_key(CLASS_ANNOTATION);
+        let of_annotation = of_annotation.then(|| place.at(&annotation_field(CLASS_ANNOTATION)));
+        for class in class.into_iter().chain(of_annotation) {
+            let message = if conversion.choices.keep_ingress {
+                format!("IngressClass {} takes the place of the class.", conversion.choices.ingress_class)
+            } else {
+                format!("Gateway {gateway} takes the place of the class.")
+            };
+            report.exact(&class, message);
+        }
+        let entries = spec.list("rules", report);
+        let entries = entries.into_iter().filter_map(|item| entry(item, report)).collect();
+        let default_backend = spec.object("defaultBackend", report).and_then(|fields| target(fields, report));
+        let tls = spec.list("tls", report);
+        let tls = tls.into_iter().filter_map(|item| tls_entry(item, report)).collect();
+        spec.finish(report);
+        let read = read_annotations(&DIALECTS, Some(&annotations));
+        Self {
+            key: key.clone(),
+            created: sources.created.get(key).cloned().unwrap_or_default(),
+            annotations,
+            read,
+            entries,
+            default_backend,
+            tls,
+            may_be_weaker,
+            lost: BTreeSet::new(),
+            is_closed: conversion.report.losses() > before && !may_be_weaker,
+            place,
+        }
+    }
+
+    /// The older Ingress comes first, then the first by name.
+    pub(super) fn age(&self) -> (&str, &ObjectKey) {
+        (&self.created, &self.key)
+    }
+
+    /// The namespace, which is that of the backends.
+    pub(super) fn namespace(&self) -> &str {
+        &self.key.name.namespace
+    }
+
+    /// The place of an annotation.
+    pub(super) fn at(&self, annotation: &str) -> Place {
+        self.place.at(&annotation_field(annotation))
+    }
+
+    /// The backends of all paths.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &Target> {
+        let paths = self.entries.iter().flat_map(|entry| &entry.paths);
+        paths.filter_map(|path| path.target.as_ref()).chain(&self.default_backend)
+    }
+
+    /// Whether the Ingress limits who may send requests.
+    pub(super) fn protects(&self) -> bool {
+        let security = &self.read.security;
+        self.is_closed || security.basic_auth.is_some() || security.authorization.is_some()
+    }
+}
+
+fn annotation_field(name: &str) -> String {
+    format!("metadata.annotations[{name}]")
+}
+
+fn texts(ingress: &Value, place: &Place, report: &mut Report) -> BTreeMap<String, String> {
+    let values = ingress.pointer("/metadata/annotations").and_then(Value::as_object);
+    let mut texts = BTreeMap::new();
+    for (name, value) in values.into_iter().flat_map(Map::iter) {
+        match value.as_str() {
+            Some(text) => {
+                texts.insert(name.clone(), text.to_owned());
+            }
+            None => report.blocking(&place.at(&annotation_field(name)), "The value is not a text."),
+        }
+    }
+    texts
+}
+
+fn entry(item: Field, report: &mut Report) -> Option<Entry> {
+    let mut fields = item.object(report)?;
+    let host = fields.text("host", report).filter(|(_, host)| !host.is_empty());
+    let host = match host {
+        None => String::new(),
+        Some((place, host)) => {
+            let host = host.to_ascii_lowercase();
+            let name = host.strip_prefix("*.").unwrap_or(&host);
+            if !is_name(name) || name.parse::<std::net::IpAddr>().is_ok() {
+                report.blocking(&place, "An HTTPRoute cannot have the host.");
+                return None;
+            }
+            report.exact(&place, format!("The host becomes hostname {host}."));
+            host
+        }
+    };
+    let mut paths = Vec::new();
+    if let Some(mut http) = fields.object("http", report) {
+        for item in http.list("paths", report) {
+            let Some(mut fields) = item.object(report) else { continue };
+            let place = fields.place.clone();
+            let path = fields.text("path", report).map(|(_, path)| path).unwrap_or_default();
+            let kind = fields.text("pathType", report).map(|(_, kind)| kind).unwrap_or_default();
+            let target = fields.object("backend", report).and_then(|fields| target(fields, report));
+            fields.finish(report);
+            let path = if path.is_empty() { "/".to_owned() } else { path };
+            paths.push(PathEntry { place, path, kind, target });
+        }
+        http.finish(report);
+    }
+    fields.finish(report);
+    Some(Entry { host, paths })
+}
+
+fn target(mut fields: Fields, report: &mut Report) -> Option<Target> {
+    let place = fields.place.clone();
+    if let Some(resource) = fields.take("resource") {
+        report.impossible(&resource.place, "A backend has to be a Service; the path answers 503.");
+        return None;
+    }
+    let mut service = fields.object("service", report)?;
+    let name = service.text("name", report).map(|(_, name)| name);
+    let port = service.object("port", report).and_then(|mut port| {
+        let number = port.text("number", report);
+        let name = port.text("name", report);
+        port.finish(report);
+        number.or(name).map(|(_, port)| port)
+    });
+    service.finish(report);
+    fields.finish(report);
+    match (name, port) {
+        (Some(service), Some(port)) if is_name(&service) => Some(Target { place, service, port }),
+        _ => {
+            report.impossible(
+                &place,
+                "The backend lacks the name or the port of a Service; the path answers 503.",
+            );
+            None
+        }
+    }
+}
+
+fn tls_entry(item: Field, report: &mut Report) -> Option<Tls> {
+    let mut fields = item.object(report)?;
+    let place = fields.place.clone();
+    let hosts = fields.texts("hosts", report);
+    let hosts = hosts.into_iter().map(|(place, host)| (place, host.to_ascii_lowercase())).collect();
+    let secret = fields.text("secretName", report).map(|(_, secret)| secret).filter(|secret| is_name(secret));
+    fields.finish(report);
+    Some(Tls { place, hosts, secret })
+}

@@ -1,0 +1,132 @@
+//! Paths of Ingresses as ingress-nginx reads them.
+
+use pingsix_translate::annotations::{PathChange, Rewriting};
+use serde_json::{Value, json};
+
+use super::annotated::PathEntry;
+use crate::migrate::convert::matches::is_path;
+use crate::migrate::report::Report;
+
+/// A path of an HTTPRoute.
+pub(super) struct Matched {
+    /// `matches[].path`.
+    pub(super) path: Value,
+    /// `urlRewrite.path` of an HTTPRoute.
+    pub(super) full: Option<Value>,
+    /// `urlRewrite` of an HTTPRouteFilter.
+    pub(super) regex: Option<Value>,
+}
+
+const WHOLE_ELEMENTS: &str = "ingress-nginx takes longer names at the end of the path, too";
+
+const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
+
+/// Reads a path. `is_regular` says whether another Ingress turns the paths of the host into regular expressions. The
+/// error is the beginning of the path that can be matched.
+pub(super) fn read(
+    entry: &PathEntry,
+    rewriting: Option<&Rewriting>,
+    is_regular: bool,
+    report: &mut Report,
+) -> Result<Matched, Value> {
+    let at = entry.place.at("path");
+    let mut differences: Vec<&str> = Vec::new();
+    let (kind, value, change) = if let Some(rewriting) = rewriting {
+        match rewriting.read(&entry.path) {
+            Ok(pattern) => {
+                let is_literal = pattern.path == entry.path && pattern.path != "/";
+                differences.extend(pattern.limitation);
+                differences.extend(is_literal.then_some(WHOLE_ELEMENTS));
+                ("PathPrefix", pattern.path, pattern.rewrite)
+            }
+            Err(why) => {
+                report.impossible(&at, format!("PingSIX cannot match it: {why}."));
+                return Err(prefix(&stem(&entry.path)));
+            }
+        }
+    } else {
+        differences.extend((is_regular && entry.path != "/").then_some(ALL_REGULAR));
+        let kind = match entry.kind.as_str() {
+            "Exact" => "Exact",
+            "Prefix" => "PathPrefix",
+            "ImplementationSpecific" | "" => {
+                differences.extend((entry.path != "/" && !is_regular).then_some(WHOLE_ELEMENTS));
+                "PathPrefix"
+            }
+            _ => {
+                report.impossible(&entry.place.at("pathType"), "The type of the path is unknown.");
+                return Err(prefix(&stem(&entry.path)));
+            }
+        };
+        (kind, entry.path.clone(), None)
+    };
+    if !is_path(&value) {
+        report.impossible(&at, "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.");
+        return Err(prefix(&stem(&value)));
+    }
+    let becomes = format!("The path becomes {kind} {value}");
+    if differences.is_empty() {
+        report.exact(&at, format!("{becomes}."));
+    } else {
+        report.limited(&at, format!("{becomes}. {}.", sentence(&differences.join(", and "))));
+    }
+    let path = json!({ "type": kind, "value": value });
+    Ok(match change {
+        None => Matched { path, full: None, regex: None },
+        Some(PathChange::Full(full)) => {
+            let full = json!({ "type": "ReplaceFullPath", "replaceFullPath": full });
+            Matched { path, full: Some(full), regex: None }
+        }
+        Some(PathChange::Regex(filter)) => {
+            Matched { path, full: None, regex: Some(json!({ "path": filter })) }
+        }
+    })
+}
+
+fn prefix(path: &str) -> Value {
+    json!({ "type": "PathPrefix", "value": path })
+}
+
+/// The whole elements at the beginning of a path that have no meaning as a regular expression.
+fn stem(path: &str) -> String {
+    let mut stem = String::new();
+    let elements = path.trim_start_matches('^').split('/').skip(1);
+    let is_plain = |element: &&str| {
+        !element.is_empty()
+            && !element.contains(['(', ')', '[', ']', '{', '}', '*', '+', '?', '|', '^', '$', '\\'])
+    };
+    let elements: Vec<&str> = elements.collect();
+    // The last element may go on, as `/v` in `/v[0-9]`.
+    for element in elements.iter().take_while(|element| is_plain(element)) {
+        stem.push('/');
+        stem.push_str(element);
+    }
+    if is_path(&stem) { stem } else { "/".to_owned() }
+}
+
+/// A clause as a sentence, without the full stop. The name of ingress-nginx keeps its letters.
+fn sentence(clause: &str) -> String {
+    if clause.starts_with("ingress-nginx") {
+        return clause.to_owned();
+    }
+    let (first, rest) = clause.split_at_checked(1).unwrap_or((clause, ""));
+    format!("{}{rest}", first.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem;
+
+    #[test]
+    fn the_beginning_of_a_regular_expression_has_whole_elements() {
+        for (path, expected) in [
+            ("/api/v[0-9]+/x", "/api"),
+            ("/(a|b)", "/"),
+            ("^/shop/items/(.*)", "/shop/items"),
+            ("api", "/"),
+            ("/a/%2f/b", "/"),
+        ] {
+            assert_eq!(stem(path), expected, "{path}");
+        }
+    }
+}

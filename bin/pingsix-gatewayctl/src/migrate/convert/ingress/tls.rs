@@ -1,0 +1,60 @@
+//! `spec.tls` of Ingresses: listeners for HTTPS.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::{Kind, ObjectName};
+use serde_json::json;
+
+use super::annotated::Annotated;
+use crate::migrate::convert::Conversion;
+use crate::migrate::convert::gateway::HttpsListener;
+use crate::migrate::source::is_name;
+
+/// Adds listeners for the certificates of all Ingresses.
+pub(super) fn convert(ingresses: &[Annotated], conversion: &mut Conversion) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for ingress in ingresses {
+        for tls in &ingress.tls {
+            let Some(secret) = &tls.secret else {
+                let message = "The entry names no Secret, and the default certificate of ingress-nginx is not in the input. \
+                               Give the hosts a Secret.";
+                conversion.report.impossible(&tls.place, message);
+                continue;
+            };
+            let secret = ObjectName::new(ingress.namespace(), secret.as_str());
+            let hosts = if tls.hosts.is_empty() {
+                let message = "The certificate is shown for the hosts of the rules.";
+                conversion.report.limited(&tls.place, message);
+                let hosts = ingress.entries.iter().map(|entry| entry.host.clone());
+                hosts.filter(|host| !host.is_empty()).map(|host| (tls.place.clone(), host)).collect()
+            } else {
+                tls.hosts.clone()
+            };
+            for (place, host) in hosts {
+                if !is_name(host.strip_prefix("*.").unwrap_or(&host)) {
+                    conversion.report.impossible(&place, "A listener cannot have the host.");
+                } else if conversion.parent.has_listener(&host) && taken.contains(&host) {
+                    conversion.report.exact(&place, "The host has a listener for HTTPS already.");
+                } else if conversion.parent.has_listener(&host) {
+                    let message = "Another object has a certificate for the host; the first one counts.";
+                    conversion.report.limited(&place, message);
+                } else {
+                    conversion.report.exact(&place, "The host has a listener for HTTPS.");
+                    let gateway = conversion.parent.name.clone();
+                    conversion.output.grant((Kind::Gateway, &gateway.namespace), Kind::Secret, &secret);
+                    let mut certificate = json!({ "name": &*secret.name });
+                    if secret.namespace != gateway.namespace {
+                        certificate["namespace"] = json!(&*secret.namespace);
+                    }
+                    taken.insert(host.clone());
+                    conversion.parent.listen_https(HttpsListener { place, host, certificate });
+                }
+            }
+        }
+    }
+}
+
+/// Whether ingress-nginx has a certificate for a host of an Ingress.
+pub(super) fn has_certificate(ingress: &Annotated, host: &str) -> bool {
+    ingress.tls.iter().any(|tls| tls.hosts.is_empty() || tls.hosts.iter().any(|(_, other)| other == host))
+}

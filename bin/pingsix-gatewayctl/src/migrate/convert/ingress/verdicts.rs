@@ -1,0 +1,238 @@
+//! A verdict on each annotation of an Ingress.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::annotations::{self, Fault, IGNORED_ANNOTATIONS, Purpose, Support};
+use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::{Kind, ObjectKey};
+use serde_json::Value;
+
+use super::annotated::Annotated;
+use super::chosen::{CLASS_ANNOTATION, DOMAIN, is_foreign};
+use super::services;
+use crate::migrate::convert::Conversion;
+use crate::migrate::plugin::networks;
+use crate::migrate::report::{Place, Report};
+use crate::migrate::source::Sources;
+
+/// The annotations that a canary has of its own in ingress-nginx.
+const OF_CANARIES: [&str; 2] = ["load-balance", "upstream-hash-by"];
+
+/// The lists of networks. The first two are one list.
+const RANGES: [&str; 3] = ["whitelist-source-range", "allowlist-source-range", "denylist-source-range"];
+
+/// The programs whose annotations count for Ingresses and for Gateways.
+const COMPANIONS: [&str; 2] = ["cert-manager.io", "external-dns.alpha.kubernetes.io"];
+
+/// Reports on each annotation, and closes the Ingress if its protection would be lost.
+pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut Conversion) {
+    let before = conversion.report.losses();
+    let is_canary = ingress.read.canary.is_some();
+    let keeps = conversion.choices.keep_ingress;
+    let given_up = annotations::ignored(&ingress.annotations);
+    let names: Vec<(&String, &String)> = ingress.annotations.iter().collect();
+    for (name, value) in names {
+        let at = ingress.at(name);
+        let report = &mut conversion.report;
+        match name.split_once('/') {
+            Some((domain, short)) if domain == DOMAIN => {
+                if given_up.contains(name.as_str()) || given_up.contains(short) {
+                    report.limited(&at, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
+                } else if is_canary && OF_CANARIES.contains(&short) {
+                    let message = "The canary has the setting of the Ingress whose requests it takes, and ingress-nginx lets \
+                                   it have its own.";
+                    report.limited(&at, message);
+                } else if is_canary && !short.starts_with("canary") {
+                    report.exact(&at, "A canary has the annotations of the Ingress whose requests it takes.");
+                } else {
+                    of_nginx(ingress, (short, value), &at, keeps, report);
+                }
+            }
+            _ if name == CLASS_ANNOTATION => {}
+            _ if name == IGNORED_ANNOTATIONS => report.exact(&at, "The annotations that it names are left out."),
+            _ if is_foreign(name) => report.blocking(
+                &at,
+                "Annotations of this controller are not converted, and this one may protect the Ingress.",
+            ),
+            Some((domain, _)) if COMPANIONS.contains(&domain) && !keeps => report.limited(
+                &at,
+                "The other program reads the annotation from Gateways, too. Give it to the Gateway before the Ingress goes.",
+            ),
+            _ => report.limited(&at, "The annotation is not one of the controller, and no route needs it."),
+        }
+    }
+    if !is_canary {
+        networks_of(ingress, &mut conversion.report);
+        users(ingress, sources, &mut conversion.report);
+        policies(ingress, sources, &mut conversion.report);
+    }
+    if conversion.report.losses() > before && !ingress.may_be_weaker {
+        ingress.is_closed = true;
+    }
+    if ingress.is_closed {
+        let object = ingress.place.object.replacen(' ', "/", 1);
+        let message = if is_canary {
+            "The canary is not understood, so it gets no requests."
+        } else {
+            "The Ingress is protected, or may be, in a way that PingSIX lacks. All of its paths answer 503."
+        };
+        conversion.withhold(
+            &ingress.place,
+            format!("{message} --allow-weaker {object} writes it without the parts that are impossible."),
+        );
+    }
+}
+
+/// Policies of the input for the Ingress would lose their target.
+fn policies(ingress: &Annotated, sources: &Sources, report: &mut Report) {
+    let kinds = [Kind::SecurityPolicy, Kind::TrafficPolicy];
+    for (key, policy) in sources.kept.iter().filter(|(key, _)| kinds.contains(&key.kind)) {
+        let targets = policy.pointer("/spec/targetRefs").and_then(Value::as_array);
+        let is_meant = targets.into_iter().flatten().any(|target| {
+            let text = |field: &str| target.get(field).and_then(Value::as_str).unwrap_or_default();
+            text("kind") == Kind::Ingress.as_str() && text("name") == &*ingress.key.name.name
+        });
+        if is_meant && *key.name.namespace == *ingress.namespace() {
+            report.blocking(
+                &ingress.place,
+                format!("{key} is for the Ingress, and has no target once the Ingress goes."),
+            );
+        }
+    }
+}
+
+/// The verdict on an annotation of ingress-nginx.
+fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps: bool, report: &mut Report) {
+    let whole = format!("{DOMAIN}/{name}");
+    let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
+    let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
+    for Fault { purpose, message, is_honoured, .. } in &faults {
+        match purpose {
+            _ if *is_honoured && services::SETTINGS.contains(&name) && !keeps => {}
+            _ if *is_honoured => report.limited(at, message.as_str()),
+            Purpose::Protects => {
+                report.blocking(at, format!("{message} The annotation protects the Ingress."));
+            }
+            Purpose::Tunes => report.impossible(at, format!("{message} Requests are served without it.")),
+        }
+    }
+    let Some(known) = annotations::annotation(AnnotationDialect::IngressNginx, name) else { return };
+    // Others report on these, because their verdict depends on more than the value.
+    let is_checked = RANGES.contains(&name)
+        || (name == "auth-secret" && ingress.read.security.basic_auth.is_some())
+        || (services::SETTINGS.contains(&name) && !keeps)
+        || (name == "force-ssl-redirect" && ingress.read.https.without_tls && !keeps);
+    if !faults.is_empty() || is_checked {
+        return;
+    }
+    match known.support {
+        Support::NoEffect => report.exact(at, "No answer of PingSIX depends on it."),
+        Support::Impossible { .. } => {
+            report.exact(at, "The value asks for nothing that PingSIX would do otherwise.");
+        }
+        Support::Exact | Support::Limited(_) if keeps => report.exact(at, "The annotation stays."),
+        Support::Exact | Support::Limited(_) => report.exact(at, becomes(ingress, name, value)),
+    }
+}
+
+/// The counterpart of an annotation that is honoured.
+fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
+    match name {
+        "rewrite-target" => "The rules of the paths rewrite the path.",
+        "use-regex" => "The value asks for nothing.",
+        "app-root" => "A rule redirects requests for the root with status 302.",
+        "ssl-redirect" if value == "true" => {
+            "Plaintext is redirected to HTTPS with status 308 for hosts with a certificate."
+        }
+        "ssl-redirect" | "force-ssl-redirect" => "The annotation itself redirects nothing to HTTPS.",
+        "auth-type" | "auth-secret-type" if ingress.read.security.basic_auth.is_some() => {
+            "The annotation becomes basicAuth of a SecurityPolicy."
+        }
+        "auth-type" | "auth-secret" | "auth-secret-type" => "The annotation counts together with others.",
+        "upstream-vhost" => "The annotation becomes urlRewrite.hostname of the rules.",
+        "x-forwarded-prefix" => "The annotation becomes requestHeaderModifier of the rules.",
+        "limit-rps" | "limit-rpm" => "The value is no limit.",
+        _ if name.starts_with("canary") && ingress.read.canary.is_none() => "The Ingress is no canary.",
+        _ if name.starts_with("canary") => "The HTTPRoute of the Ingress with the same paths has the share.",
+        _ if name.ends_with("cors") || name.starts_with("cors-") => {
+            if ingress.read.security.cors.is_some() {
+                "The annotation becomes cors of a SecurityPolicy."
+            } else {
+                "The Ingress allows no scripts of other origins."
+            }
+        }
+        _ if name.ends_with("-redirect-code") => {
+            "The annotation becomes requestRedirect.statusCode of the rules."
+        }
+        _ if name.ends_with("-redirect") => "The annotation becomes requestRedirect of the rules.",
+        _ => "The annotation has a counterpart in the rules or policies.",
+    }
+}
+
+/// Checks the networks of clients. The policy has those that are readable.
+fn networks_of(ingress: &mut Annotated, report: &mut Report) {
+    let Some(mut authorization) = ingress.read.security.authorization.take() else { return };
+    let places: Vec<(&str, Place)> = RANGES
+        .into_iter()
+        .map(|name| (name, ingress.at(&format!("{DOMAIN}/{name}"))))
+        .filter(|(name, _)| ingress.annotations.contains_key(&format!("{DOMAIN}/{name}")))
+        .collect();
+    let of = |is_deny: bool| places.iter().find(|(name, _)| name.starts_with("deny") == is_deny);
+    for (list, is_deny) in [(&mut authorization.allow, false), (&mut authorization.deny, true)] {
+        let Some((_, at)) = of(is_deny) else { continue };
+        let mut checked = Report::default();
+        let texts = list.iter().map(|text| (at.clone(), text.clone())).collect();
+        *list = networks(texts, &mut checked);
+        if checked.losses() > 0 {
+            let message = "An entry is not a network. The annotation protects the Ingress.";
+            ingress.lost.extend(places.iter().map(|(name, _)| format!("{DOMAIN}/{name}")));
+            report.blocking(at, message);
+        } else {
+            report.exact(
+                at,
+                "The annotation becomes authorization of a SecurityPolicy: other clients get 403.",
+            );
+        }
+    }
+    if !authorization.allow.is_empty() || !authorization.deny.is_empty() {
+        ingress.read.security.authorization = Some(authorization);
+    }
+}
+
+/// Checks the Secret with the users: PingSIX knows one user, and no file of htpasswd.
+fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
+    let Some(basic) = &ingress.read.security.basic_auth else { return };
+    let name = basic.secret_ref.name.as_str();
+    let at = ingress.at(&format!("{DOMAIN}/auth-secret"));
+    let key = ObjectKey::new(Kind::Secret, ingress.namespace(), name);
+    let Some(secret) = sources.kept.get(&key) else {
+        report
+            .limited(&at, format!("The input has no {key}. Its type has to be {BASIC_AUTH}, with one user."));
+        return;
+    };
+    if secret.get("type").and_then(Value::as_str) == Some(BASIC_AUTH) {
+        report.exact(&at, "The annotation becomes basicAuth of a SecurityPolicy.");
+        return;
+    }
+    let message = format!(
+        "{key} is a file of htpasswd, and PingSIX compares one user and password, of a Secret of type {BASIC_AUTH}."
+    );
+    report.blocking(&at, format!("{message} The annotation protects the Ingress."));
+    ingress.lost.insert(format!("{DOMAIN}/auth-secret"));
+    ingress.read.security.basic_auth = None;
+}
+
+const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+
+/// The annotations that close an Ingress, as far as giving them up opens the Ingress.
+pub(super) fn closing(ingress: &Annotated) -> BTreeSet<String> {
+    let faults = ingress.read.faults().iter().filter(|fault| fault.purpose == Purpose::Protects);
+    let mut names: BTreeSet<String> = faults.filter_map(|fault| fault.annotation.clone()).collect();
+    names.extend(ingress.lost.iter().cloned());
+    // One of these without the others is a fault.
+    let users = ["auth-type", "auth-secret", "auth-secret-type"].map(|name| format!("{DOMAIN}/{name}"));
+    if users.iter().any(|name| names.contains(name)) {
+        names.extend(users.into_iter().filter(|name| ingress.annotations.contains_key(name)));
+    }
+    names
+}
