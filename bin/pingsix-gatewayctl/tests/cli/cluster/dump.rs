@@ -101,7 +101,7 @@ pub(super) fn normal(output: &str, path: &str) -> String {
         is_finding = place.is_some() || (is_finding && line.starts_with("  "));
         match (place, groups.last_mut()) {
             (Some((_, object)), _) => groups.push(format!("finding about {object}")),
-            (None, Some(group)) if is_finding => group.push_str(&format!("\n{line}")),
+            (None, Some(group)) if is_finding => group.extend(["\n", line]),
             (None, _) => groups.push(line.to_owned()),
         }
     }
