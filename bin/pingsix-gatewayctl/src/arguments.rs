@@ -7,6 +7,8 @@
     reason = "the comments are help texts, not Markdown"
 )]
 
+mod cluster;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -17,12 +19,15 @@ use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Opt
 
 use crate::manifest::SuppliedEndpoints;
 
-/// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX, without a cluster.
+pub(crate) use cluster::{ClusterArguments, DefaultInput, Input};
+
+/// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX.
 ///
 /// Manifests are files, directories (searched for *.yaml, *.yml and *.json), or - for standard input, in the form of
 /// kubectl apply and of kubectl get -o yaml or -o json. Files below a directory with neither kind nor metadata are ignored.
+/// With --cluster, some commands read the objects of a cluster instead.
 ///
-/// Exit codes: 0 without problems, 1 with problems, 2 for unusable arguments or files.
+/// Exit codes: 0 without problems, 1 with problems, 2 for unusable arguments or input.
 #[derive(Debug, Parser)]
 #[command(name = "pingsix-gatewayctl", version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -42,6 +47,8 @@ pub(crate) enum Command {
     /// Print the CustomResourceDefinitions of this project, for kubectl apply -f -.
     Crds,
     Completions(CompletionsArguments),
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArguments),
 }
 
 /// The options of the translation.
@@ -151,23 +158,26 @@ fn parse_root(text: &str) -> Result<String, String> {
 /// -o review is for people and for version control: every document with its rules, the status of every object, and the
 /// findings.
 ///
-/// Exit codes: 0, 1 for a part that is not served as asked, 2 for unusable arguments or files.
+/// Exit codes: 0, 1 for a part that is not served as asked, 2 for unusable arguments or input.
 ///
 /// Examples:
 ///   pingsix-gatewayctl translate manifests/
 ///   pingsix-gatewayctl translate gateway.yaml routes.yaml -o status
-///   kubectl get gatewayclasses,gateways,httproutes,services,endpointslices -A -o yaml | pingsix-gatewayctl translate -
+///   pingsix-gatewayctl translate --cluster -o status
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct TranslateArguments {
-    /// Files, directories, or - for standard input.
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, directories, or - for standard input. Alternative: --cluster.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// The output: PingSIX's static form as one YAML document per data plane, or as JSON, the status of each object, etcd
     /// keys and values, or a review of all these.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: TranslateOutput,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
@@ -188,19 +198,20 @@ pub(crate) enum TranslateOutput {
 /// Findings are grouped by file and object. With an error, a part of the object is not served. With a warning, the object
 /// is served in an unexpected way. An info needs no action. Secrets are never printed.
 ///
-/// Exit codes: 0, 1 with errors, or with --strict also with warnings, 2 for unusable arguments or files.
+/// Exit codes: 0, 1 with errors, or with --strict also with warnings, 2 for unusable arguments or input.
 ///
 /// Examples:
 ///   pingsix-gatewayctl check manifests/ --strict
 ///   pingsix-gatewayctl check manifests/ -o json
+///   pingsix-gatewayctl check --cluster --namespace shop
 ///   kustomize build . | pingsix-gatewayctl check -
 ///   pingsix-gatewayctl check --pingsix config.yaml
 ///   pingsix-gatewayctl translate manifests/ | pingsix-gatewayctl check --pingsix -
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CheckArguments {
-    /// Files, directories, or - for standard input.
-    #[arg(required_unless_present = "pingsix", value_name = "PATH")]
+    /// Files, directories, or - for standard input. Alternatives: --cluster, --pingsix.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// A PingSIX configuration in its static form, one or several YAML documents, or - for standard input. PingSIX's
@@ -215,6 +226,9 @@ pub(crate) struct CheckArguments {
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
@@ -233,19 +247,20 @@ pub(crate) enum ReportOutput {
 /// --stream, by the stream documents.
 ///
 /// Exit codes: 0 for a backend, a redirect or another answer below 400, 1 for other answers, 2 for unusable arguments or
-/// files.
+/// input.
 ///
 /// Examples:
 ///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/cart?page=2
 ///   pingsix-gatewayctl explain manifests/ POST https://shop.example.com/cart -H 'X-Env: canary' --http2
 ///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/ --gateway infra/web --port 8080
+///   pingsix-gatewayctl explain --cluster GET http://shop.example.com/cart
 #[derive(Debug, Args)]
 #[command(
     verbatim_doc_comment,
-    override_usage = "pingsix-gatewayctl explain [OPTIONS] <PATH>... <METHOD> <URL>"
+    override_usage = "pingsix-gatewayctl explain [OPTIONS] [PATH]... <METHOD> <URL>"
 )]
 pub(crate) struct ExplainArguments {
-    /// Manifests (files, directories, or - for standard input), then the method, then the URL.
+    /// Manifests (files, directories, or - for standard input; none with --cluster), then the method, then the URL.
     #[arg(required = true, num_args = 1.., value_name = "PATH... METHOD URL")]
     pub(crate) arguments: Vec<String>,
 
@@ -273,6 +288,9 @@ pub(crate) struct ExplainArguments {
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
@@ -376,17 +394,18 @@ impl TlsArguments {
 /// A URL names secrets: password-env=NAME or password-file=FILE for etcd (default: $ETCD_PASSWORD), key-env=NAME or
 /// key-file=FILE for the Admin API (default: $PINGSIX_ADMIN_KEY).
 ///
-/// Exit codes: 0 without changes, 1 with changes, 2 for unusable arguments, files or targets.
+/// Exit codes: 0 without changes, 1 with changes, 2 for unusable arguments, input or targets.
 ///
 /// Examples:
 ///   pingsix-gatewayctl diff manifests/ --target embedded:
 ///   pingsix-gatewayctl diff manifests/ --target etcd://127.0.0.1:2379 -o json
+///   pingsix-gatewayctl diff --cluster --target etcd://127.0.0.1:2379
 ///   pingsix-gatewayctl diff manifests/ --target 'file:/etc/pingsix/config.yaml?base=/etc/pingsix/base.yaml'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DiffArguments {
-    /// Files, directories, or - for standard input.
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, directories, or - for standard input. Alternative: --cluster.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// The target to compare with.
@@ -401,6 +420,9 @@ pub(crate) struct DiffArguments {
     /// The format of the output.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
@@ -494,6 +516,8 @@ pub(crate) struct EtcdArguments {
 /// with annotations of nginx.ingress.kubernetes.io. With --keep-ingress, copies of them keep the annotations, in a class that
 /// reads them.
 ///
+/// From a cluster, the Services, Secrets and ConfigMaps are those to which the other objects refer.
+///
 /// The manifests contain secrets, the report contains none. The report goes to standard error.
 ///
 /// Without --gateway, the routes get a Gateway "pingsix" with a listener for HTTP and one for each host of an ApisixTls or
@@ -503,18 +527,19 @@ pub(crate) struct EtcdArguments {
 /// A part whose protection or conditions would be lost is not written. Where other rules might take the requests of a
 /// protected rule, a rule in its place answers 503.
 ///
-/// Exit codes: 0, 1 for something impossible or withheld, 2 for unusable arguments or files.
+/// Exit codes: 0, 1 for something impossible or withheld, 2 for unusable arguments or input.
 ///
 /// Examples:
 ///   pingsix-gatewayctl migrate apisix/ > gateway-api.yaml
 ///   pingsix-gatewayctl migrate apisix/ --report markdown --report-file migration.md --output-dir manifests/
+///   pingsix-gatewayctl migrate --from-cluster --only-converted > gateway-api.yaml
 ///   kubectl get apisixroutes,apisixconsumers,services,secrets -A -o yaml | pingsix-gatewayctl migrate -
 ///   pingsix-gatewayctl migrate ingresses.yaml --keep-ingress > kept.yaml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct MigrateArguments {
-    /// Files, directories, or - for standard input.
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, directories, or - for standard input. Alternative: --cluster.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// The Gateway of the routes that become HTTPRoutes. Default: a new Gateway "pingsix".
@@ -552,6 +577,9 @@ pub(crate) struct MigrateArguments {
     /// A file for the report, instead of standard error; - for standard output, with --output-dir.
     #[arg(long, value_name = "FILE")]
     pub(crate) report_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -583,10 +611,35 @@ impl std::str::FromStr for NamedObject {
     }
 }
 
-/// Prints a completion script for a shell.
+/// Prints a completion script for a shell, or for kubectl.
+///
+/// kubectl runs the executable kubectl_complete-pingsix, for the plugin kubectl-pingsix:
+///   pingsix-gatewayctl completions kubectl > ~/.local/bin/kubectl_complete-pingsix
+///   chmod +x ~/.local/bin/kubectl_complete-pingsix
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArguments {
     /// The shell.
     #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+    pub(crate) shell: CompletionTarget,
+}
+
+/// The programs that complete command lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompletionTarget {
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+    Kubectl,
+}
+
+/// Prints the candidates for the last word of a command line, as kubectl asks for them.
+#[derive(Debug, Args)]
+pub(crate) struct CompleteArguments {
+    /// The words after the name of the program. The last one is incomplete.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    pub(crate) words: Vec<String>,
 }

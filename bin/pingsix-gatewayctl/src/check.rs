@@ -10,17 +10,23 @@ use pingsix_translate::pingsix::validate::{
 use pingsix_translate::stream::StreamKind;
 use serde_json::{Value, json};
 
-use crate::arguments::{CheckArguments, ReportOutput};
+use crate::arguments::{CheckArguments, DefaultInput, Input, ReportOutput};
 use crate::finding::{DocumentLocation, Finding, Level, Tally, counted, print_grouped, reason};
 use crate::manifest::{self, read_all};
 use crate::plane::Translated;
 use crate::{Exit, Streams, yaml};
 
-pub(crate) fn run(arguments: &CheckArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(crate) fn run(
+    arguments: &CheckArguments,
+    default: DefaultInput,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
     let mut findings = Vec::new();
     let mut subjects = Vec::new();
-    if !arguments.paths.is_empty() {
-        let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+    // A PingSIX configuration needs no other input.
+    if arguments.pingsix.is_empty() || !arguments.paths.is_empty() || arguments.cluster.cluster {
+        let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
+        let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
         let translated = Translated::new(&manifests, &arguments.translation.options());
         subjects.push(format!(
             "{}, {}",

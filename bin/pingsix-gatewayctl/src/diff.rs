@@ -6,7 +6,7 @@ use pingsix_sink::{Desired, Key, Owner};
 use pingsix_translate::DataPlaneKey;
 use serde_json::{Value, json};
 
-use crate::arguments::{DiffArguments, ReportOutput};
+use crate::arguments::{DefaultInput, DiffArguments, Input, ReportOutput};
 use crate::finding::{Tally, counted, print_grouped};
 use crate::plane::Translated;
 use crate::readable::write_field;
@@ -28,8 +28,13 @@ impl Compared<'_> {
     }
 }
 
-pub(crate) fn run(arguments: &DiffArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+pub(crate) fn run(
+    arguments: &DiffArguments,
+    default: DefaultInput,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
+    let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
     let tally = Tally::of(&translated.findings);
     if tally != Tally::default() {

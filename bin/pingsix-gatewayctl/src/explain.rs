@@ -10,21 +10,23 @@ use pingsix_gateway_api::explain::{
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
-use crate::arguments::{ExplainArguments, ReportOutput};
+use crate::arguments::{DefaultInput, ExplainArguments, Input, ReportOutput};
 use crate::finding::{Level, print_grouped};
 use crate::plane::{ServedPlane, Translated};
 use crate::{Exit, Streams, manifest};
 
-pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+pub(crate) fn run(
+    arguments: &ExplainArguments,
+    default: DefaultInput,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
     let [paths @ .., method, url] = arguments.arguments.as_slice() else {
-        bail!("expected manifests, a method and a URL");
+        bail!("expected manifests or --cluster, then a method and a URL");
     };
-    if paths.is_empty() {
-        bail!("expected manifests before the method and the URL");
-    }
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+    let input = Input::choose(&paths, &arguments.cluster, default)?;
     let inquiry = inquiry(method, url, arguments)?;
-    let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;
+    let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
     let explanations = inquiry.answer(&translated)?;
     match arguments.output {

@@ -12,10 +12,18 @@ use serde::Serialize;
 pub(crate) struct DocumentLocation {
     /// The file as it was named, or found below what was named.
     pub(crate) file: String,
-    /// The document in the file, from 1.
+    /// The document in the file, from 1; 0 for an object that is in no file.
+    #[serde(skip_serializing_if = "is_zero")]
     pub(crate) document: usize,
-    /// The line it starts at, from 1; for a fault in the text, the line of the fault.
+    /// The line it starts at, from 1; for a fault in the text, the line of the fault; 0 for an object
+    /// that is in no file.
+    #[serde(skip_serializing_if = "is_zero")]
     pub(crate) line: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl fmt::Display for DocumentLocation {
@@ -123,6 +131,7 @@ impl Finding {
     /// The subject of the finding, for a heading.
     fn subject(&self) -> String {
         printable(match (&self.place, self.object.is_empty()) {
+            (Some(place), true) if place.document == 0 => place.to_string(),
             (Some(place), true) => format!("{place} (document {})", place.document),
             (Some(place), false) => format!("{place} {}", self.object),
             (None, true) => "input".to_owned(),

@@ -1,7 +1,8 @@
-//! A tool for laptops and pipelines: manifests in, PingSIX configuration and explanations out, without a cluster.
+//! A tool for laptops and pipelines: manifests or the objects of a cluster in, PingSIX configuration and explanations out.
 //!
 //! ```text
 //! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve | diff
+//! cluster (list, get) ──► manifest, migrate
 //! files ──► migrate (convert objects of other controllers) ──► manifests, report
 //! ```
 //!
@@ -10,6 +11,8 @@
 
 mod arguments;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod completions;
 mod crds;
 mod diff;
@@ -19,6 +22,7 @@ mod manifest;
 mod migrate;
 mod pingsix_config;
 mod plane;
+mod program;
 mod readable;
 mod related;
 mod review;
@@ -30,10 +34,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Error;
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
 
 use arguments::{Arguments, Command};
+pub use program::Program;
 
 /// The outcome of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +57,21 @@ struct Streams<'a> {
 
 /// Runs the program with the arguments of the process.
 ///
-/// Exit codes: 0 when all is well, 1 when there are problems, 2 when the arguments or files cannot be used.
-pub fn main() -> ExitCode {
+/// Exit codes: 0 when all is well, 1 when there are problems, 2 when the arguments or input cannot be used.
+pub fn main(program: Program) -> ExitCode {
     let mut err = io::stderr();
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Standard error is closed, so a failure cannot be reported.
-            let _ = error.print();
-            return ExitCode::from(if asked_for { 0 } else { 2 });
-        }
-    };
+    let arguments =
+        match program.command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches)) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+                // Standard error is closed, so a failure cannot be reported.
+                let _ = error.print();
+                return ExitCode::from(if asked_for { 0 } else { 2 });
+            }
+        };
     let mut out = io::BufWriter::new(io::stdout());
-    let result = run(arguments.command, &mut Streams { out: &mut out, err: &mut err });
+    let result = run(arguments.command, program, &mut Streams { out: &mut out, err: &mut err });
     match result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::from)) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Problems) => ExitCode::FAILURE,
@@ -78,17 +84,19 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+fn run(command: Command, program: Program, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let default = program.default_input();
     match command {
-        Command::Translate(arguments) => translate::run(&arguments, streams),
-        Command::Check(arguments) => check::run(&arguments, streams),
-        Command::Explain(arguments) => explain::run(&arguments, streams),
+        Command::Translate(arguments) => translate::run(&arguments, default, streams),
+        Command::Check(arguments) => check::run(&arguments, default, streams),
+        Command::Explain(arguments) => explain::run(&arguments, default, streams),
         Command::Serve(arguments) => serve::run(&arguments),
-        Command::Diff(arguments) => diff::run(&arguments, streams),
+        Command::Diff(arguments) => diff::run(&arguments, default, streams),
         Command::PingsixConfig(arguments) => pingsix_config::run(&arguments, streams),
-        Command::Migrate(arguments) => migrate::run(&arguments, streams),
+        Command::Migrate(arguments) => migrate::run(&arguments, default, streams),
         Command::Crds => crds::run(streams),
-        Command::Completions(arguments) => completions::run(&arguments, streams),
+        Command::Complete(arguments) => completions::complete(&arguments, program, streams),
+        Command::Completions(arguments) => completions::run(&arguments, program, streams),
     }
 }
 

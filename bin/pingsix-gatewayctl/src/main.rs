@@ -1,7 +1,9 @@
-//! Translate, check, explain and serve Gateway API manifests for PingSIX, without a cluster.
+//! Translate, check, explain and serve Gateway API manifests for PingSIX.
 
 use std::process::ExitCode;
 
+use pingsix_gatewayctl::Program;
+
 fn main() -> ExitCode {
-    pingsix_gatewayctl::main()
+    pingsix_gatewayctl::main(Program::Gatewayctl)
 }

@@ -5,6 +5,7 @@ mod endpoints;
 mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use anyhow::bail;
 use pingsix_translate::snapshot::{self, Object, Objects};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
+use crate::arguments::Input;
 use crate::finding::{DocumentLocation, Finding, Level, reason};
 use crate::yaml::Chunk;
 use decode::{Decoded, decode};
@@ -74,6 +76,28 @@ impl FileObjects {
             decoded.leave_alone(documents);
         }
         decoded
+    }
+
+    /// Decodes objects that are in no file.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of_values(name: &str, values: Vec<serde_json::Value>) -> Self {
+        let place = DocumentLocation { file: name.to_owned(), document: 0, line: 0 };
+        let mut decoded = Self::default();
+        for value in values {
+            decoded.add(&place, decode(value));
+        }
+        decoded
+    }
+
+    /// Adds the content of another file.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.undecodable.extend(other.undecodable);
+        self.findings.extend(other.findings);
+        for (kind, (place, count)) in other.unknown_kinds {
+            self.unknown_kinds.entry(kind).or_insert((place, 0)).1 += count;
+        }
     }
 
     fn add_document(&mut self, place: &DocumentLocation, value: serde_json::Value, chunk: &Chunk<'_>) {
@@ -226,6 +250,24 @@ impl Manifests {
 
     fn add_endpoint_slice(&mut self, slice: snapshot::EndpointSlice) {
         self.objects.insert(Object::EndpointSlice(Arc::new(slice)));
+    }
+}
+
+/// Reads the input of a command once.
+///
+/// # Errors
+///
+/// When a path cannot be read, or a cluster does not answer, or there is no manifest at all.
+pub(crate) fn load_input(
+    input: &Input,
+    supplied: &[SuppliedEndpoints],
+    #[cfg_attr(not(feature = "cluster"), expect(unused_variables, reason = "files need no notes"))]
+    notes: &mut dyn Write,
+) -> anyhow::Result<Manifests> {
+    match input {
+        Input::Files(paths) => load(paths, supplied),
+        #[cfg(feature = "cluster")]
+        Input::Cluster(arguments) => crate::cluster::load(arguments, supplied, notes),
     }
 }
 

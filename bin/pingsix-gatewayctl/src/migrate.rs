@@ -10,6 +10,8 @@
 
 mod consumer;
 mod convert;
+#[cfg(feature = "cluster")]
+mod from_cluster;
 mod output;
 mod plugin;
 mod report;
@@ -21,15 +23,20 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::arguments::MigrateArguments;
+use crate::arguments::{DefaultInput, Input, MigrateArguments};
 use crate::{Exit, Streams};
 use convert::Choices;
 use report::Report;
+#[cfg(feature = "cluster")]
+pub(crate) use source::APISIX_GROUP;
 use source::Sources;
 
-pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let mut report = Report::default();
-    let sources = Sources::read(&arguments.paths, &mut report)?;
+pub(crate) fn run(
+    arguments: &MigrateArguments,
+    default: DefaultInput,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
     let choices = Choices {
         gateway: arguments.gateway.clone(),
         gateway_class: arguments.gateway_class.clone(),
@@ -40,6 +47,12 @@ pub(crate) fn run(arguments: &MigrateArguments, streams: &mut Streams<'_>) -> an
             .iter()
             .map(|object| (object.kind.clone(), object.name.clone()))
             .collect(),
+    };
+    let mut report = Report::default();
+    let sources = match &input {
+        Input::Files(paths) => Sources::read(paths, &mut report)?,
+        #[cfg(feature = "cluster")]
+        Input::Cluster(cluster) => from_cluster::read(cluster, &choices, &mut report, streams.err)?,
     };
     let unchanged = if arguments.only_converted { sources.kept.clone() } else { BTreeMap::new() };
     let (mut objects, report) = convert::convert(sources, choices, report);

@@ -5,14 +5,19 @@ use pingsix_translate::status::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{TranslateArguments, TranslateOutput};
+use crate::arguments::{DefaultInput, Input, TranslateArguments, TranslateOutput};
 use crate::finding::{Tally, print_grouped};
 use crate::plane::Translated;
 use crate::review::review;
 use crate::{Exit, Streams, manifest, yaml};
 
-pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+pub(crate) fn run(
+    arguments: &TranslateArguments,
+    default: DefaultInput,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let input = Input::choose(&arguments.paths, &arguments.cluster, default)?;
+    let manifests = manifest::load_input(&input, &arguments.translation.endpoints, streams.err)?;
     let options = arguments.translation.options();
     let translated = Translated::new(&manifests, &options);
     match arguments.output {

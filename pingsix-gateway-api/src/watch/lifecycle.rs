@@ -217,7 +217,7 @@ fn overall(availabilities: &BTreeMap<usize, Availability>, parts: usize) -> Opti
 fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
     let (labels, fields) = match (kind, &options.secrets) {
         (Kind::Secret, SecretWatch::All { labels, fields }) => (labels.clone(), fields.clone()),
-        _ if is_selected_by_label(kind) => (options.labels.clone(), None),
+        _ if kind.is_selected_by_label() => (options.labels.clone(), None),
         _ => (None, None),
     };
     let whole = Selection { namespace: None, labels, fields };
@@ -228,9 +228,4 @@ fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
             .collect(),
         Namespaces::Only(_) | Namespaces::All => vec![whole],
     }
-}
-
-/// Whether the label selector of the options applies to a kind. A hidden object of these kinds weakens no other object.
-const fn is_selected_by_label(kind: Kind) -> bool {
-    kind.is_route() || matches!(kind, Kind::Gateway | Kind::ListenerSet | Kind::Ingress)
 }

@@ -181,6 +181,12 @@ impl Kind {
         matches!(self.facts().role, Role::InheritedPolicy)
     }
 
+    /// Whether a label selector of a controller applies to objects of this kind. A hidden object of these kinds weakens
+    /// no other object.
+    pub const fn is_selected_by_label(self) -> bool {
+        self.is_route() || matches!(self, Self::Gateway | Self::ListenerSet | Self::Ingress)
+    }
+
     /// Every kind of route, in the order of the table.
     pub fn routes() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.is_route())

@@ -2,8 +2,10 @@
 
 mod fields;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
@@ -67,6 +69,9 @@ pub(crate) struct Source {
     pub(crate) spec: Fields,
 }
 
+/// Objects by name.
+pub(super) type Asked = Rc<RefCell<BTreeSet<ObjectKey>>>;
+
 /// All objects of the input.
 #[derive(Default)]
 pub(crate) struct Sources {
@@ -75,6 +80,7 @@ pub(crate) struct Sources {
     pub(crate) kept: BTreeMap<ObjectKey, Value>,
     /// The times at which these were created, as far as the input has them.
     pub(crate) created: BTreeMap<ObjectKey, String>,
+    asked: Asked,
 }
 
 impl Sources {
@@ -104,6 +110,26 @@ impl Sources {
             bail!("no object in the input");
         }
         Ok(sources)
+    }
+
+    /// Takes objects that are in no file.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is no object.
+    #[cfg(feature = "cluster")]
+    pub(super) fn of_values(values: Vec<Value>, report: &mut Report) -> anyhow::Result<Self> {
+        let mut sources = Self::default();
+        for value in values {
+            sources.add(value, LIST_DEPTH, report)?;
+        }
+        Ok(sources)
+    }
+
+    /// The objects that a conversion asks for by name, existing or not. A copy sees later questions, too.
+    #[cfg(feature = "cluster")]
+    pub(super) fn asked(&self) -> Asked {
+        Rc::clone(&self.asked)
     }
 
     fn add(&mut self, value: Value, depth: usize, report: &mut Report) -> anyhow::Result<usize> {
@@ -216,7 +242,7 @@ impl Sources {
     }
 
     /// The namespaces of the objects of some kinds.
-    pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> std::collections::BTreeSet<String> {
+    pub(crate) fn namespaces(&self, kinds: &[SourceKind]) -> BTreeSet<String> {
         let keys = self.predecessors.keys().filter(|(kind, _)| kinds.contains(kind));
         keys.map(|(_, name)| name.namespace.to_string()).collect()
     }
@@ -227,7 +253,7 @@ impl Sources {
     }
 
     /// The values of `spec.ingressClassName`.
-    pub(crate) fn class_names(&self) -> std::collections::BTreeSet<String> {
+    pub(crate) fn class_names(&self) -> BTreeSet<String> {
         let specs = self.predecessors.values().map(|source| source.spec.clone());
         let mut ignored = Report::default();
         specs
@@ -240,6 +266,7 @@ impl Sources {
     /// The port of a Service of the input: its name, by number or name.
     pub(crate) fn service_port(&self, service: &ObjectName, port: &str) -> ServicePort {
         let key = ObjectKey { kind: Kind::Service, name: service.clone() };
+        self.asked.borrow_mut().insert(key.clone());
         let Some(service) = self.kept.get(&key) else { return ServicePort::NoService };
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);
         let found = ports.into_iter().flatten().find(|candidate| {
@@ -259,7 +286,9 @@ impl Sources {
 
     /// The entries of a Secret of the input.
     pub(crate) fn secret(&self, name: &ObjectName) -> Option<BTreeMap<String, Vec<u8>>> {
-        let secret = self.kept.get(&ObjectKey { kind: Kind::Secret, name: name.clone() })?;
+        let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+        self.asked.borrow_mut().insert(key.clone());
+        let secret = self.kept.get(&key)?;
         let mut entries = BTreeMap::new();
         for (entry, value) in secret.get("data").and_then(Value::as_object).into_iter().flatten() {
             let decoded = value.as_str().and_then(|text| STANDARD.decode(text).ok());

@@ -205,7 +205,7 @@ fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
     run(["check", "/no/such/file.yaml"]).exits(2).prints_error("cannot read /no/such/file.yaml");
     let empty = Manifests::new(&[("notes.txt", "nothing"), (".hidden.yaml", GATEWAY)]);
     empty.check().exits(2).prints_error("no manifests");
-    run(["check"]).exits(2).prints_error("Usage");
+    run(["check"]).exits(2).prints_error("no input; name files or directories");
     // The output of a program that failed before the pipe.
     for nothing in ["", "\n", "# only a comment\n---\n"] {
         run_with(nothing, ["check", "-"]).exits(2).prints_error("no file holds a manifest in -");

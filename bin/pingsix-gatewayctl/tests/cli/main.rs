@@ -11,6 +11,8 @@
 #[path = "../../../../pingsix-gateway-api/tests/contract/authority.rs"]
 mod authority;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod crds;
 mod diff;
 mod examples;

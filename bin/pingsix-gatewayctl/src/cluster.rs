@@ -1,0 +1,145 @@
+//! Objects of a cluster, in the form of manifests: lists of kinds, and the named Secrets and ConfigMaps.
+//!
+//! ```text
+//! kubeconfig ──► connection ──► discovery (served kinds) ──► reader (lists, objects by name) ──► values
+//! ```
+//!
+//! The values are decoded as files are, so the result is that of a dump of the same objects. The requests only read. The
+//! lists are not of one moment: the objects may change between two requests.
+
+mod connection;
+mod discovery;
+mod fault;
+mod reader;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use anyhow::{Context as _, bail};
+use pingsix_translate::{Kind, ObjectKey};
+use serde_json::Value;
+
+use crate::arguments::ClusterArguments;
+use crate::manifest::{FileObjects, Manifests, SuppliedEndpoints};
+use discovery::{Resource, Served};
+use reader::Reader;
+
+/// The name of the input in messages.
+pub(crate) const NAME: &str = "<cluster>";
+
+/// A connection to a cluster, for commands that do nothing else meanwhile.
+pub(crate) struct Cluster {
+    runtime: tokio::runtime::Runtime,
+    reader: Reader,
+    served: Served,
+    selector: Option<String>,
+}
+
+/// Reads everything that translation needs.
+///
+/// # Errors
+///
+/// When the API server does not answer, or refuses an answer.
+pub(crate) fn load(
+    arguments: &ClusterArguments,
+    supplied: &[SuppliedEndpoints],
+    notes: &mut dyn Write,
+) -> anyhow::Result<Manifests> {
+    let cluster = Cluster::connect(arguments)?;
+    let listed: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| !is_read_by_name(*kind)).collect();
+    let values = cluster.list(&listed, notes)?;
+    cluster.check_namespaces(&values)?;
+    let mut objects = FileObjects::of_values(NAME, values);
+    // Secrets and ConfigMaps refer to nothing, so one round is enough.
+    let named = Manifests::collect([&objects], &[]).objects.referents_by_name();
+    let named: BTreeSet<ObjectKey> = named.into_iter().filter(|key| is_read_by_name(key.kind)).collect();
+    objects.extend(FileObjects::of_values(NAME, cluster.get(&named)?));
+    Ok(Manifests::collect([&objects], supplied))
+}
+
+/// Whether objects of the kind are read only if another object refers to them.
+pub(crate) const fn is_read_by_name(kind: Kind) -> bool {
+    matches!(kind, Kind::Secret | Kind::ConfigMap)
+}
+
+impl Cluster {
+    /// Connects, and asks the API server which kinds it serves.
+    pub(crate) fn connect(arguments: &ClusterArguments) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (reader, served) = runtime.block_on(async {
+            let connection = connection::connect(arguments).await?;
+            let address = connection.server.clone();
+            let reader = Reader::new(connection, arguments);
+            let served =
+                discovery::discover(&reader).await.with_context(|| format!("cannot use {address}"))?;
+            anyhow::Ok((reader, served))
+        })?;
+        Ok(Self { runtime, reader, served, selector: arguments.selector.clone() })
+    }
+
+    /// Every object of these kinds. A note names the kinds that the API server does not serve.
+    pub(crate) fn list(&self, kinds: &[Kind], notes: &mut dyn Write) -> anyhow::Result<Vec<Value>> {
+        let mut absent = Vec::new();
+        let mut resources = Vec::new();
+        for kind in kinds {
+            match self.served.resource(*kind) {
+                Some(resource) => {
+                    let selector = self.selector.as_deref().filter(|_| kind.is_selected_by_label());
+                    resources.push((resource, selector));
+                }
+                None => absent.push(kind.as_str()),
+            }
+        }
+        if !absent.is_empty() {
+            let absent = absent.join(", ");
+            writeln!(
+                notes,
+                "note: the API server does not serve these kinds, so they count as absent: {absent}"
+            )?;
+        }
+        self.list_resources(resources)
+    }
+
+    /// Every object of the other kinds of a group, in these versions.
+    pub(crate) fn list_group(
+        &self,
+        group: &str,
+        versions: &[&str],
+        notes: &mut dyn Write,
+    ) -> anyhow::Result<Vec<Value>> {
+        let resources = self.served.of_group(group, versions);
+        if resources.is_empty() {
+            writeln!(notes, "note: the API server serves no kind of {group}, so they count as absent")?;
+        }
+        let of_routes = |resource: &Resource| resource.kind == "ApisixRoute";
+        let selector = |resource: &Resource| self.selector.as_deref().filter(|_| of_routes(resource));
+        self.list_resources(resources.into_iter().map(|resource| (resource, selector(resource))).collect())
+    }
+
+    /// Refuses a chosen namespace that does not exist: without objects, all would seem well.
+    ///
+    /// # Errors
+    ///
+    /// When a Namespace is missing in these objects.
+    pub(crate) fn check_namespaces(&self, objects: &[Value]) -> anyhow::Result<()> {
+        let is_namespace = |object: &&Value| object["kind"] == Kind::Namespace.as_str();
+        let names =
+            objects.iter().filter(is_namespace).filter_map(|object| object["metadata"]["name"].as_str());
+        let names: BTreeSet<&str> = names.collect();
+        match self.reader.namespaces().iter().find(|chosen| !names.contains(chosen.as_str())) {
+            Some(missing) => bail!("--namespace {missing}: the cluster has no such namespace"),
+            None => Ok(()),
+        }
+    }
+
+    fn list_resources(&self, resources: Vec<(&Resource, Option<&str>)>) -> anyhow::Result<Vec<Value>> {
+        self.runtime.block_on(self.reader.list(resources))
+    }
+
+    /// The existing ones of these objects.
+    pub(crate) fn get(&self, keys: &BTreeSet<ObjectKey>) -> anyhow::Result<Vec<Value>> {
+        let wanted: Vec<(&Resource, &ObjectKey)> =
+            keys.iter().filter_map(|key| Some((self.served.resource(key.kind)?, key))).collect();
+        self.runtime.block_on(self.reader.get(wanted))
+    }
+}

@@ -1,0 +1,118 @@
+//! The kinds that an API server serves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::Kind;
+use serde::Deserialize;
+
+use super::reader::Reader;
+use crate::migrate::APISIX_GROUP;
+
+/// A kind in one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resource {
+    pub(super) kind: String,
+    /// `v1`, or group and version.
+    pub(super) api_version: String,
+    /// The path of its version: `/api/v1` or `/apis/GROUP/VERSION`.
+    pub(super) root: String,
+    /// The plural, for example `httproutes`.
+    pub(super) plural: String,
+    pub(super) is_namespaced: bool,
+}
+
+/// The served kinds of the groups that matter, by group and version.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    resources: BTreeMap<(String, String), Vec<Resource>>,
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    name: String,
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    resources: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    kind: String,
+    namespaced: bool,
+    verbs: Vec<String>,
+}
+
+/// Asks which kinds there are. A 404 for a list proves nothing, because proxies answer so, too.
+pub(super) async fn discover(reader: &Reader) -> anyhow::Result<Served> {
+    let about = |fault: super::fault::Fault| fault.about("discover", "the kinds of the API server");
+    let mut wanted: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.group()).collect();
+    wanted.insert(APISIX_GROUP);
+    let groups: Groups = reader.read("/apis").await.map_err(about)?;
+    let mut versions = vec![(String::new(), "v1".to_owned())];
+    for group in groups.groups.into_iter().filter(|group| wanted.contains(group.name.as_str())) {
+        let names = group.versions.into_iter().map(|version| version.version);
+        versions.extend(names.map(|version| (group.name.clone(), version)));
+    }
+    let mut served = Served::default();
+    for (group, version) in versions {
+        let (root, api_version) = if group.is_empty() {
+            (format!("/api/{version}"), version.clone())
+        } else {
+            (format!("/apis/{group}/{version}"), format!("{group}/{version}"))
+        };
+        let found: Resources = reader.read(&root).await.map_err(about)?;
+        // A name with a slash is a part of an object, such as its status.
+        let entries = found
+            .resources
+            .into_iter()
+            .filter(|entry| !entry.name.contains('/') && entry.verbs.iter().any(|verb| verb == "list"));
+        let resources = entries.map(|entry| Resource {
+            kind: entry.kind,
+            api_version: api_version.clone(),
+            root: root.clone(),
+            plural: entry.name,
+            is_namespaced: entry.namespaced,
+        });
+        served.resources.insert((group, version), resources.collect());
+    }
+    Ok(served)
+}
+
+impl Served {
+    /// The kind in the best version that decodes; `None` if there is none.
+    pub(super) fn resource(&self, kind: Kind) -> Option<&Resource> {
+        kind.versions().iter().find_map(|version| {
+            let resources = self.resources.get(&(kind.group().to_owned(), (*version).to_owned()))?;
+            resources.iter().find(|resource| resource.kind == kind.as_str())
+        })
+    }
+
+    /// The kinds of a group in these versions.
+    pub(super) fn of_group(&self, group: &str, versions: &[&str]) -> Vec<&Resource> {
+        let of_version = |version: &&str| self.resources.get(&(group.to_owned(), (*version).to_owned()));
+        versions.iter().filter_map(of_version).flatten().collect()
+    }
+}
+
+impl Resource {
+    /// The path of a list, or of an object.
+    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+        let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+        let name = name.map(|name| format!("/{name}")).unwrap_or_default();
+        format!("{}{namespace}/{}{name}", self.root, self.plural)
+    }
+}

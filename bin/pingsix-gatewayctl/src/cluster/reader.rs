@@ -1,0 +1,244 @@
+//! Requests for lists and objects, each bounded in time and in bytes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::bail;
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kube::Client;
+use kube::client::Body;
+use pingsix_translate::ObjectKey;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::connection::Connection;
+use super::discovery::Resource;
+use super::fault::{Fault, in_words};
+use crate::arguments::ClusterArguments;
+
+/// The most objects in a page.
+const PAGE: usize = 500;
+/// The most bytes of a page. A page that has more is requested again with half of the objects; one object never has as
+/// much, because etcd stores at most some MiB.
+const PAGE_BYTES: usize = 64 << 20;
+/// The most objects of all lists.
+const OBJECTS: usize = 1_000_000;
+/// The most bytes of all answers.
+const BYTES: usize = 1 << 30;
+/// The most bytes of an error.
+const ERROR_BYTES: usize = 1 << 20;
+/// The most attempts at a list whose next page expires.
+const ATTEMPTS: usize = 3;
+/// Requests at the same time.
+const CONCURRENCY: usize = 8;
+
+/// Reads from an API server.
+pub(super) struct Reader {
+    client: Client,
+    limit: Duration,
+    /// Empty for all namespaces.
+    namespaces: Vec<String>,
+    objects: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMetadata,
+    #[serde(default)]
+    items: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListMetadata {
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(connection: Connection, arguments: &ClusterArguments) -> Self {
+        let mut namespaces = arguments.namespaces.clone();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        Self {
+            client: connection.client,
+            limit: arguments.timeout(),
+            namespaces,
+            objects: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// The chosen namespaces; empty for all.
+    pub(super) fn namespaces(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    /// The objects of these kinds in the chosen namespaces, each kind with its label selector.
+    pub(super) async fn list(&self, resources: Vec<(&Resource, Option<&str>)>) -> anyhow::Result<Vec<Value>> {
+        let mut lists = Vec::new();
+        for (resource, selector) in resources {
+            if resource.is_namespaced && !self.namespaces.is_empty() {
+                let namespaces = self.namespaces.iter();
+                lists.extend(namespaces.map(|namespace| (resource, Some(namespace.as_str()), selector)));
+            } else {
+                lists.push((resource, None, selector));
+            }
+        }
+        let lists = stream::iter(lists)
+            .map(|(resource, namespace, selector)| self.list_one(resource, namespace, selector));
+        let lists: Vec<Vec<Value>> = lists.buffered(CONCURRENCY).try_collect().await?;
+        Ok(lists.into_iter().flatten().collect())
+    }
+
+    /// The existing ones of these objects. An object of another namespace than the chosen ones counts as absent.
+    pub(super) async fn get(&self, wanted: Vec<(&Resource, &ObjectKey)>) -> anyhow::Result<Vec<Value>> {
+        let is_chosen = |key: &ObjectKey| {
+            let chosen = self.namespaces.iter().any(|namespace| **namespace == *key.name.namespace);
+            (self.namespaces.is_empty() || chosen)
+                && is_path_segment(&key.name.namespace)
+                && is_path_segment(&key.name.name)
+        };
+        let wanted = wanted.into_iter().filter(|(_, key)| is_chosen(key));
+        let objects = stream::iter(wanted).map(|(resource, key)| self.get_one(resource, key));
+        let objects: Vec<Option<Value>> = objects.buffered(CONCURRENCY).try_collect().await?;
+        Ok(objects.into_iter().flatten().collect())
+    }
+
+    async fn list_one(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selector: Option<&str>,
+    ) -> anyhow::Result<Vec<Value>> {
+        let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+        let what = format!("{}{place}", resource.kind);
+        for _ in 0..ATTEMPTS {
+            match self.pages(resource, namespace, selector).await {
+                Ok(objects) => {
+                    if self.objects.fetch_add(objects.len(), Ordering::Relaxed) + objects.len() > OBJECTS {
+                        bail!(
+                            "the cluster has more than {OBJECTS} objects; choose some by --namespace or --selector"
+                        );
+                    }
+                    return Ok(objects);
+                }
+                Err(fault) if fault.is(StatusCode::GONE) => {}
+                Err(fault) => return Err(fault.about("list", &what)),
+            }
+        }
+        bail!("cannot list {what}: the pages of the list expire before they are read")
+    }
+
+    /// All pages of a list.
+    async fn pages(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selector: Option<&str>,
+    ) -> Result<Vec<Value>, Fault> {
+        let path = resource.path(namespace, None);
+        let (mut objects, mut page, mut next) = (Vec::new(), PAGE, None::<String>);
+        loop {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("limit", &page.to_string());
+            if let Some(selector) = selector {
+                query.append_pair("labelSelector", selector);
+            }
+            if let Some(token) = &next {
+                query.append_pair("continue", token);
+            }
+            let list: List = match self.read(&format!("{path}?{}", query.finish())).await {
+                Err(Fault::TooLong) if page > 1 => {
+                    page /= 2;
+                    continue;
+                }
+                answer => answer?,
+            };
+            let items = list.items.unwrap_or_default();
+            objects.extend(items.into_iter().map(|item| as_manifest(resource, item)));
+            next = list.metadata.next.filter(|token| !token.is_empty());
+            // The bound of all lists is a bound of this one, too.
+            if next.is_none() || objects.len() > OBJECTS {
+                return Ok(objects);
+            }
+        }
+    }
+
+    async fn get_one(&self, resource: &Resource, key: &ObjectKey) -> anyhow::Result<Option<Value>> {
+        let path = resource.path(Some(&*key.name.namespace), Some(&*key.name.name));
+        match self.read::<Map<String, Value>>(&path).await {
+            Ok(object) => Ok(Some(as_manifest(resource, object))),
+            Err(fault) if fault.is(StatusCode::NOT_FOUND) => Ok(None),
+            Err(fault) => Err(fault.about("get", &key.to_string())),
+        }
+    }
+
+    /// The answer to a GET request.
+    pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
+        let body =
+            timeout(self.limit, self.request(path)).await.map_err(|_| Fault::Timeout(self.limit))??;
+        if self.bytes.fetch_add(body.len(), Ordering::Relaxed) + body.len() > BYTES {
+            let message = "the objects have too many bytes; choose some by --namespace or --selector";
+            return Err(Fault::Broken(message.to_owned()));
+        }
+        // The error of the decoder may quote the answer, which may be a Secret.
+        serde_json::from_slice(&body)
+            .map_err(|_| Fault::Broken("the answer is not of an API server".to_owned()))
+    }
+
+    async fn request(&self, path: &str) -> Result<Bytes, Fault> {
+        let broken = |error: &kube::Error| Fault::Broken(in_words(error));
+        let request = Request::get(path)
+            .header(http::header::ACCEPT, "application/json")
+            .body(Body::empty())
+            .map_err(|error| broken(&kube::Error::HttpError(error)))?;
+        let (head, body) = self.client.send(request).await.map_err(|error| broken(&error))?.into_parts();
+        let limit = if head.status.is_success() { PAGE_BYTES } else { ERROR_BYTES };
+        let body = Limited::new(body, limit).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return Fault::TooLong;
+            }
+            Fault::Broken("the connection broke during the answer".to_owned())
+        })?;
+        let body = body.to_bytes();
+        if head.status.is_success() { Ok(body) } else { Err(Fault::of_answer(head.status, &body)) }
+    }
+}
+
+/// Whether the text is one segment of a path, as names of Kubernetes are. A reference may have any text.
+fn is_path_segment(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(is_plain) && !matches!(text, "." | "..")
+}
+
+/// Adds the type, which items of a list may lack, and drops the largest unused field.
+fn as_manifest(resource: &Resource, mut object: Map<String, Value>) -> Value {
+    object.insert("apiVersion".to_owned(), json!(resource.api_version));
+    object.insert("kind".to_owned(), json!(resource.kind));
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_become_paths() {
+        for name in ["cart", "cart.v1", "a-b"] {
+            assert!(is_path_segment(name), "{name}");
+        }
+        for text in ["", ".", "..", "a/b", "a?b", "a%2fb", "a b", "ü"] {
+            assert!(!is_path_segment(text), "{text}");
+        }
+    }
+}
