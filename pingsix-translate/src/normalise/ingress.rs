@@ -255,15 +255,11 @@ impl Reader<'_> {
             return vec![rule];
         };
         let with = |methods: &[&'static str]| -> Arc<[Match]> {
-            let matches = rule.matches.iter();
             let of = |matched: &Match| {
-                let matched = matched.clone();
-                methods
-                    .iter()
-                    .map(move |method| Match { method: Some(method), ..matched.clone() })
-                    .collect::<Vec<_>>()
+                let of_method = |method: &&'static str| Match { method: Some(method), ..matched.clone() };
+                methods.iter().map(of_method).collect::<Vec<_>>()
             };
-            matches.flat_map(of).collect()
+            rule.matches.iter().flat_map(of).collect()
         };
         let response = Some(Arc::new(DirectResponse::status(METHOD_NOT_ALLOWED)));
         let filters = Filters { response, ..Filters::default() };
