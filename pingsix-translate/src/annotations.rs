@@ -206,7 +206,7 @@ pub struct Fault {
     pub purpose: Purpose,
     /// A sentence about the fault.
     pub message: String,
-    /// Whether the annotation is honoured, but for the difference that the message names.
+    /// True if PingSIX honours the annotation, with the difference that the message names.
     pub is_honoured: bool,
 }
 

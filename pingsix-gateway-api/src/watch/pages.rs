@@ -82,7 +82,7 @@ fn next_request(uri: &Uri, token: &str) -> Request<Body> {
     query.append_pair(CONTINUE, token);
     let next = format!("{}?{}", uri.path(), query.finish());
     let mut request = Request::new(Body::empty());
-    // Encoded parameters are valid in a URI. Any other page would be refused, as its token is not the requested one.
+    // Encoded parameters are always valid in a URI.
     *request.uri_mut() = next.parse().unwrap_or_else(|_| uri.clone());
     request
 }

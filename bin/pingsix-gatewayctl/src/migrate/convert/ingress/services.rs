@@ -58,7 +58,7 @@ pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion
     }
 }
 
-/// Whether an Ingress has settings: a canary has those of the Ingress whose requests it takes.
+/// Whether the settings of an Ingress count. A canary has the settings of the Ingress whose requests it takes.
 fn serves(ingress: &Annotated) -> bool {
     !ingress.is_closed && ingress.read.canary.is_none()
 }
