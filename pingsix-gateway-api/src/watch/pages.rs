@@ -56,8 +56,10 @@ impl Pages {
             Some(next) => next.response.await.map_err(|ended| kube::Error::Service(ended.into()))?,
             None => read(&self.client, request).await,
         }?;
-        if let Some(token) = next_token(response.body()) {
-            let (client, request) = (self.client.clone(), next_request(&uri, &token));
+        if let Some(token) = next_token(response.body())
+            && let Some(request) = next_request(&uri, &token)
+        {
+            let client = self.client.clone();
             let response = AbortOnDropHandle::new(tokio::spawn(async move { read(&client, request).await }));
             *self.next.lock() = Some(NextPage { token, response });
         }
@@ -76,15 +78,14 @@ fn next_token(body: &[u8]) -> Option<String> {
 }
 
 /// The request for the page with a token, with the other parameters of the page before.
-fn next_request(uri: &Uri, token: &str) -> Request<Body> {
+fn next_request(uri: &Uri, token: &str) -> Option<Request<Body>> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(parameters(uri).filter(|(name, _)| name != CONTINUE));
     query.append_pair(CONTINUE, token);
     let next = format!("{}?{}", uri.path(), query.finish());
     let mut request = Request::new(Body::empty());
-    // Encoded parameters are always valid in a URI.
-    *request.uri_mut() = next.parse().unwrap_or_else(|_| uri.clone());
-    request
+    *request.uri_mut() = next.parse().ok()?;
+    Some(request)
 }
 
 async fn read(client: &Client, request: Request<Body>) -> Result<Response<Bytes>, kube::Error> {
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn the_next_request_differs_in_its_token_alone() {
         let uri: Uri = "/api/v1/services?&labelSelector=a%3Db&limit=500&continue=old".parse().unwrap();
-        let request = next_request(&uri, TOKEN);
+        let request = next_request(&uri, TOKEN).unwrap();
         assert_eq!(request.uri().path(), "/api/v1/services");
         let pairs: Vec<_> = parameters(request.uri()).collect();
         let wanted = [("labelSelector", "a=b"), ("limit", "500"), ("continue", TOKEN)];
