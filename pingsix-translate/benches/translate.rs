@@ -99,6 +99,26 @@ fn change(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A change of one object of a data plane that refuses its youngest rules.
+fn change_over_budget(criterion: &mut Criterion) {
+    for (name, other) in [
+        ("one route changed, over the budget", with_other_route as fn(&Snapshot) -> Snapshot),
+        ("one endpoint changed, over the budget", with_other_endpoint),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(20);
+        for routes in SIZES {
+            let one = snapshot(Shape::FlatHosts, routes);
+            let size = translate(&one, &options()).data_planes.values().next().map(|plane| plane.size);
+            let bytes = size.map_or(0, |size| size.bytes);
+            let options = Options { budget: Budget { bytes, ..options().budget }, ..options() };
+            let id = BenchmarkId::new(Shape::FlatHosts.name(), routes);
+            back_and_forth_with(options, &mut group, id, Translator::translate, &[other(&one), one]);
+        }
+        group.finish();
+    }
+}
+
 /// A change of a policy of the Gateway, or of its Secret, and the reversal.
 fn change_of_policy(criterion: &mut Criterion) {
     for (name, one, other) in [
@@ -151,7 +171,17 @@ fn back_and_forth<S>(
     translate: fn(&mut Translator, &S) -> Translation,
     snapshots: &[S; 2],
 ) {
-    let mut translator = Translator::new(options());
+    back_and_forth_with(options(), group, id, translate, snapshots);
+}
+
+fn back_and_forth_with<S>(
+    options: Options,
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    id: BenchmarkId,
+    translate: fn(&mut Translator, &S) -> Translation,
+    snapshots: &[S; 2],
+) {
+    let mut translator = Translator::new(options);
     translate(&mut translator, &snapshots[1]);
     let mut turn = 0;
     group.bench_function(id, |bencher| {
@@ -181,5 +211,13 @@ fn acceptance(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, full_translation, change, change_of_policy, change_of_ingress_class, acceptance);
+criterion_group!(
+    benches,
+    full_translation,
+    change,
+    change_over_budget,
+    change_of_policy,
+    change_of_ingress_class,
+    acceptance
+);
 criterion_main!(benches);

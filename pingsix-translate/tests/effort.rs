@@ -7,6 +7,8 @@ mod hostile;
 mod ingress;
 #[path = "effort/ingress_policies.rs"]
 mod ingress_policies;
+#[path = "effort/over_budget.rs"]
+mod over_budget;
 #[path = "effort/security.rs"]
 mod security;
 

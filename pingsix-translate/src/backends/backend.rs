@@ -158,6 +158,12 @@ pub(crate) struct ResolvedRule {
 }
 
 impl ResolvedRule {
+    /// Whether the rule has the same targets and chains as another one. Weights may differ.
+    pub(crate) fn is_charged_like(&self, other: &Self) -> bool {
+        let targets = self.action.targets.iter().map(|(target, _)| target);
+        targets.eq(other.action.targets.iter().map(|(target, _)| target)) && self.chains == other.chains
+    }
+
     /// References to backends that a policy forbids; their share answers like a reference that leads nowhere.
     pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
         self.policies.iter().filter_map(|used| used.outcome.as_ref().err())

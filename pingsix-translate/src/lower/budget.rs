@@ -2,7 +2,7 @@
 //!
 //! [`mod@admit`] decides, by the upper bounds of documents in [`table`], [`patterns`] and [`certificates`];
 //! [`guards`] keeps the requests of refused rules from other rules. [`admission`] is the result, [`ledger`] the rest
-//! of a budget, and [`share`] the limit of one namespace.
+//! of a budget, [`share`] the limit of one namespace, and [`shared`] what documents of several rules are charged.
 
 mod admission;
 mod admit;
@@ -11,6 +11,7 @@ mod guards;
 mod ledger;
 mod patterns;
 mod share;
+mod shared;
 mod table;
 
 use std::collections::BTreeSet;

@@ -12,7 +12,7 @@ use crate::backends::ResolvedRule;
 #[cfg(doc)]
 use crate::infrastructure::INGRESS_PORTS;
 use crate::model::{Hostname, hostname_precedence};
-use crate::normalise::{Match, Route};
+use crate::normalise::{Match, Route, Rule};
 use crate::small_set::SmallSet;
 
 /// A route with the results of the earlier stages.
@@ -55,6 +55,20 @@ impl Attachments {
 impl RouteInput {
     pub(crate) const fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
         Self { route, rules, attached, is_gone: false }
+    }
+
+    /// Whether the route has the same places and charges as another version of it. Weights may differ.
+    pub(super) fn is_charged_like(&self, other: &Self) -> bool {
+        let (one, two) = (&self.route, &other.route);
+        let is_alike = |(one, two): (&Rule, &Rule)| one.matches == two.matches && one.filters == two.filters;
+        one.key == two.key
+            && one.place() == two.place()
+            && one.age == two.age
+            && one.hostnames == two.hostnames
+            && self.attached == other.attached
+            && one.rules.len() == two.rules.len()
+            && one.rules.iter().zip(&two.rules).all(is_alike)
+            && self.rules.iter().zip(&other.rules).all(|(one, two)| one.is_charged_like(two))
     }
 
     /// In the place of a route that is not there any more: nothing comes of it.

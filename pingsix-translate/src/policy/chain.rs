@@ -3,6 +3,7 @@
 //! The plugins of a chain become one service of PingSIX. The Routes of all rules with this chain refer to that service. A
 //! chain excludes the contents of policies, so a change of the contents changes that service alone.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,13 @@ pub(crate) struct ChainFacts {
     pub(crate) may_answer: bool,
     /// The plugins that no filter of a rule may replace. PingSIX prefers the plugin of a Route to the one of a service.
     pub(crate) exclusive: Vec<&'static str>,
+}
+
+impl PolicyChain {
+    /// Whether the chain contains any of some policies.
+    pub(crate) fn has_any(&self, policies: &BTreeSet<Arc<ObjectKey>>) -> bool {
+        self.policies.iter().any(|policy| policies.contains(policy))
+    }
 }
 
 impl fmt::Display for PolicyChain {

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use super::admit::room;
 use super::ledger::Ledger;
 use super::share::Share;
+use super::shared::SharedCharges;
 use super::table::Group;
 use super::{OlderRules, refusal};
 use crate::attach::ServerName;
@@ -38,6 +39,8 @@ pub(crate) struct Admission {
     pub(super) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
     /// The charge of admitted objects.
     pub(super) charged: Size,
+    /// The part of it for shared documents, if not everything is admitted.
+    pub(super) shared: SharedCharges,
     /// The share of each namespace, and the largest use.
     pub(super) share: Option<Share>,
     pub(super) most_of_share: Size,
@@ -99,6 +102,11 @@ impl Admission {
     /// Whether everything is admitted.
     pub(crate) fn is_all(&self) -> bool {
         self.refused.is_empty() && self.certificate_refusals.is_empty() && self.unguarded.is_empty()
+    }
+
+    /// The charges of shared documents, if not everything is admitted.
+    pub(crate) const fn shared(&self) -> &SharedCharges {
+        &self.shared
     }
 
     /// Whether namespaces have shares.

@@ -64,6 +64,10 @@ pub(in crate::lower) fn admit<'a>(
     if !admitting.admission.refused.is_empty() || !admitting.admission.unguarded.is_empty() {
         admitting.guard(divided(budget, GUARDS));
     }
+    if !admitting.admission.is_all() {
+        admitting.add_shared_of_refused();
+        admitting.admission.shared = admitting.table.take_shared();
+    }
     admitting.admission
 }
 
@@ -140,6 +144,17 @@ impl<'a> Admitting<'a> {
         let fits = self.add(item, &mut ledger).is_some();
         self.table.roll_back();
         fits
+    }
+
+    /// Adds the upstreams and services that refused rules would need, without a charge.
+    fn add_shared_of_refused(&mut self) {
+        let mut unlimited = Ledger::new(Size { bytes: usize::MAX, matcher_entries: usize::MAX });
+        for &rule in self.admission.refused.keys() {
+            for placement in self.places.get(&rule.route).into_iter().flatten() {
+                let sizes = RuleSizes::new(&self.lowering, rule, placement);
+                self.table.add_shared(&sizes, &mut unlimited).unwrap_or_default();
+            }
+        }
     }
 
     /// The object that an item is charged to.
@@ -292,10 +307,7 @@ fn add_rows<'a>(
 ) -> Option<()> {
     let (_, content) = lowering.rule(rule);
     let sizes = RuleSizes::new(lowering, rule, placement);
-    table.add_upstreams(&sizes.action, ledger)?;
-    if let Some(chain) = sizes.chain {
-        table.add_service(chain, ledger)?;
-    }
+    table.add_shared(&sizes, ledger)?;
     let scheme = placement.scheme.unwrap_or(RequestScheme::Any);
     for (matched, name, bytes) in sizes.rows(&content.matches, &placement.names) {
         let row = SizedRow {

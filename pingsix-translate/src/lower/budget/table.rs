@@ -5,11 +5,14 @@
 //! another cell that may be in its lists is charged to it too, for each of its **regions**, the Routes that continue
 //! it. Each pair is charged once, to the later of the two. The sum is never less than the compiled table.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::admit::RuleSizes;
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
+use super::shared::SharedCharges;
 use crate::backends::{Action, Target};
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathEntry, PathMap};
@@ -65,8 +68,7 @@ pub(super) struct TableSizes<'a> {
     patterns: PatternSizes,
     /// By zone.
     zones: Vec<Zone<'a>>,
-    upstreams: BTreeSet<UpstreamKey>,
-    services: BTreeSet<Arc<PolicyChain>>,
+    shared: SharedCharges,
     journal: Vec<Added<'a>>,
 }
 
@@ -140,8 +142,7 @@ impl<'a> TableSizes<'a> {
             prefix,
             patterns: PatternSizes::default(),
             zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
-            upstreams: BTreeSet::new(),
-            services: BTreeSet::new(),
+            shared: SharedCharges::default(),
             journal: Vec::new(),
         }
     }
@@ -286,6 +287,12 @@ impl<'a> TableSizes<'a> {
         Some(())
     }
 
+    /// Charges the upstreams and the service of a rule that are not there yet.
+    pub(super) fn add_shared(&mut self, sizes: &RuleSizes<'a>, ledger: &mut Ledger) -> Option<()> {
+        self.add_upstreams(&sizes.action, ledger)?;
+        sizes.chain.map_or(Some(()), |chain| self.add_service(chain, ledger))
+    }
+
     /// Charges the upstreams that an action takes and that are not there yet.
     pub(super) fn add_upstreams(&mut self, action: &Action, ledger: &mut Ledger) -> Option<()> {
         for (target, _) in &action.targets {
@@ -299,20 +306,23 @@ impl<'a> TableSizes<'a> {
 
     /// Charges an upstream, unless it is there.
     pub(super) fn add_upstream(&mut self, upstream: UpstreamKey, ledger: &mut Ledger) -> Option<()> {
-        if !self.upstreams.insert(upstream) {
-            return Some(());
-        }
+        let Entry::Vacant(entry) = self.shared.upstreams.entry(upstream) else { return Some(()) };
+        let bytes = *entry.insert(upstream_bytes(&self.lowering, self.prefix, upstream));
         self.journal.push(Added::Upstream(upstream));
-        ledger.take(upstream_bytes(&self.lowering, self.prefix, upstream), 0)
+        ledger.take(bytes, 0)
     }
 
     /// Charges the service of a chain, unless it is there.
-    pub(super) fn add_service(&mut self, chain: &Arc<PolicyChain>, ledger: &mut Ledger) -> Option<()> {
-        if !self.services.insert(chain.clone()) {
-            return Some(());
-        }
+    fn add_service(&mut self, chain: &Arc<PolicyChain>, ledger: &mut Ledger) -> Option<()> {
+        let Entry::Vacant(entry) = self.shared.services.entry(chain.clone()) else { return Some(()) };
+        let bytes = *entry.insert(service_bytes(chain, self.lowering.policies, self.prefix));
         self.journal.push(Added::Service(chain.clone()));
-        ledger.take(service_bytes(chain, self.lowering.policies, self.prefix), 0)
+        ledger.take(bytes, 0)
+    }
+
+    /// Takes the charges of upstreams and services.
+    pub(super) fn take_shared(&mut self) -> SharedCharges {
+        std::mem::take(&mut self.shared)
     }
 
     /// Keeps the additions.
@@ -344,10 +354,10 @@ impl<'a> TableSizes<'a> {
                     }
                 }
                 Added::Upstream(upstream) => {
-                    self.upstreams.remove(&upstream);
+                    self.shared.upstreams.remove(&upstream);
                 }
                 Added::Service(chain) => {
-                    self.services.remove(&chain);
+                    self.shared.services.remove(&chain);
                 }
             }
         }
@@ -371,7 +381,10 @@ pub(super) fn telemetry_bytes(lowering: &Lowering<'_>) -> usize {
     canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len() + listed_bytes(&key, &document)
 }
 
-/// Bytes of the document of an upstream; `None` for a target that needs a responder when there is none.
+/// The step of the charges of upstreams, in bytes. So most changes of a few endpoints change no charge.
+const UPSTREAM_STEP: usize = 64;
+
+/// Bytes of the document of an upstream at most; 0 for a target that needs a responder when there is none.
 pub(in crate::lower) fn upstream_bytes(
     lowering: &Lowering<'_>,
     prefix: usize,
@@ -380,7 +393,7 @@ pub(in crate::lower) fn upstream_bytes(
     let written = upstream.write(lowering.options.responder, lowering.backends);
     written.map_or(0, |(document, _)| {
         let key = DocumentKey { kind: ResourceKind::Upstream, id: "u".repeat(13) };
-        prefix + listed_bytes(&key, &Document::Upstream(document).into())
+        (prefix + listed_bytes(&key, &Document::Upstream(document).into())).next_multiple_of(UPSTREAM_STEP)
     })
 }
 

@@ -33,6 +33,9 @@ impl LoweredPlane {
         if !self.is_recertified && !self.concerns(lowering, changed) {
             return Ok(());
         }
+        if self.has_charges_as_before(lowering, changed) {
+            return Ok(());
+        }
         if let Some(growth) = self.growth(lowering, changed)
             && self.admission.grow(growth)
         {
@@ -58,6 +61,26 @@ impl LoweredPlane {
                 let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
                 change.before.iter().chain(now).any(|input| is_placed(input))
             })
+    }
+
+    /// Whether nothing has another charge than in an admission that refuses something. Then it refuses the same again.
+    fn has_charges_as_before(&self, lowering: &Lowering<'_>, changed: LoweringDiff<'_>) -> bool {
+        if self.admission.is_all() || self.is_recertified {
+            return false;
+        }
+        let prefix = self.documents.prefix();
+        let shared = self.admission.shared();
+        let mut backends = changed.backends.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
+        let mut services = shared.services().filter(|(chain, _)| chain.has_any(changed.policies));
+        changed.routes.iter().all(|(&route, change)| {
+            change.is_there
+                && change
+                    .before
+                    .as_ref()
+                    .is_some_and(|before| before.is_charged_like(&lowering.routes[route]))
+        }) && backends
+            .all(|upstream| shared.is_upstream_alike(upstream, || upstream_bytes(lowering, prefix, upstream)))
+            && services.all(|(chain, bytes)| service_bytes(chain, lowering.policies, prefix) == bytes)
     }
 
     /// Finds the parts with other rows because of the admission.

@@ -155,8 +155,7 @@ impl LoweredPlane {
         &'s self,
         policies: &'s BTreeSet<Arc<ObjectKey>>,
     ) -> impl Iterator<Item = &'s Arc<PolicyChain>> {
-        let chains = self.naming.services.keys().filter(|_| !policies.is_empty());
-        chains.filter(|chain| chain.policies.iter().any(|policy| policies.contains(policy)))
+        self.naming.services.keys().filter(|chain| chain.has_any(policies))
     }
 
     /// Writes services that are new or whose policies have other contents, and removes unused ones.
