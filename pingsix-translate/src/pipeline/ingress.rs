@@ -66,7 +66,8 @@ pub(super) struct IngressClassOwner {
     context: ClassContext,
     planes: Vec<Plane>,
     hosts: Hosts,
-    fallbacks: HostFallbacks,
+    /// `None` if no host needs one.
+    fallbacks: Option<HostFallbacks>,
     /// The Ingresses with `spec.tls`.
     with_tls: BTreeSet<IngressByAge>,
     certificate_problems: Vec<Problem>,
@@ -188,6 +189,7 @@ impl Owner for IngressClassOwner {
         let annotated = served().map(|(name, ingress)| (ingress_key(name), &**ingress));
         let policies = ClassPolicies::new(snapshot, &context.dialects, annotated, references);
         let canaries = Canaries::new(&context.dialects, served());
+        let fallbacks = hosts.need_fallbacks().then(|| HostFallbacks::new(context.ownership));
         let mut certificate_problems = Vec::new();
         let certificates =
             certificates(snapshot, (with_tls.iter(), &hosts), references, &mut certificate_problems);
@@ -199,7 +201,7 @@ impl Owner for IngressClassOwner {
             planes: context.planes(&certificates),
             context,
             hosts,
-            fallbacks: HostFallbacks::default(),
+            fallbacks,
             with_tls,
             certificate_problems,
             ingress_problems: BTreeMap::new(),
@@ -219,8 +221,8 @@ impl Owner for IngressClassOwner {
         let keys: Vec<Arc<ObjectKey>> = self.ingresses.keys().cloned().collect();
         for (key, ingress) in keys.iter().zip(snapshot.ingresses.values()) {
             let routes = self.read(key, ingress, &snapshot.referents.quarantine);
-            if self.context.ownership == HostOwnership::OldestNamespace {
-                self.fallbacks.replace(std::iter::empty(), &routes);
+            if let Some(fallbacks) = &mut self.fallbacks {
+                fallbacks.replace(std::iter::empty(), &routes);
             }
             for route in routes {
                 take(self, route);
@@ -363,6 +365,9 @@ impl Owner for IngressClassOwner {
             read.insert(name);
         }
         has_other_tls |= self.hosts.refresh_overlaps(former, limit, &mut read)?;
+        if self.fallbacks.is_none() && self.hosts.need_fallbacks() {
+            return Err(FullTranslationNeeded);
+        }
         for key in diff.quarantined.iter().filter(|key| key.kind == Kind::Ingress) {
             has_other_tls = true;
             read.insert(key.name.clone());
@@ -377,8 +382,8 @@ impl Owner for IngressClassOwner {
                 Vec::new()
             };
             let source = Source::Object(key);
-            if self.context.ownership == HostOwnership::OldestNamespace {
-                self.fallbacks.replace(slab.of_source(&source), &now);
+            if let Some(fallbacks) = &mut self.fallbacks {
+                fallbacks.replace(slab.of_source(&source), &now);
             }
             routes.push((source, now));
         }
@@ -447,7 +452,8 @@ impl IngressClassOwner {
 
     /// The fallback routes that may have changed.
     fn take_fallbacks(&mut self, snapshot: &IngressSnapshot) -> Vec<(Hostname, Option<Route>)> {
-        self.fallbacks.take(|key| {
+        let Some(fallbacks) = &mut self.fallbacks else { return Vec::new() };
+        fallbacks.take(|key| {
             let ingress = snapshot.ingresses.get(&key.name)?;
             let annotations = annotations_of(&self.context, &self.policies, key, ingress);
             let routes = normalise_ingress(key, ingress, &annotations, &[], &mut Vec::new());

@@ -230,6 +230,13 @@ impl Hosts {
         (owner.namespace() != namespace).then_some(&owner.key)
     }
 
+    /// Whether hosts may need fallback routes ([`super::fallbacks`]): hosts that are owned, or below wildcards.
+    pub(super) fn need_fallbacks(&self) -> bool {
+        // Wildcards sort first.
+        let first = self.named.keys().flatten().next();
+        self.ownership == HostOwnership::OldestNamespace || first.is_some_and(Hostname::is_wildcard)
+    }
+
     /// Whether the host of a route belongs to another namespace.
     pub(super) fn is_refused(&self, route: &Route) -> bool {
         let host = match &route.hostnames {
