@@ -36,6 +36,8 @@ pub(super) struct Sample {
     backends: BTreeMap<String, u64>,
     endpoints: Option<BTreeSet<String>>,
     status: Option<u16>,
+    /// The status with which a policy refuses the request on its way to the backends.
+    refused: Option<u16>,
     location: Option<String>,
     preflight: Option<bool>,
     /// The request has no listener. Its other expectations are for a PingSIX with the port open.
@@ -107,6 +109,9 @@ impl Sample {
 
     /// The number of requests over each protocol.
     pub(super) fn repeats(&self) -> usize {
+        if self.refused.is_some() {
+            return REPEATS;
+        }
         let weights = || self.backends.values().copied().filter(|weight| *weight > 0);
         if weights().count() > 1 {
             let (total, least) = (weights().sum::<u64>(), weights().min().unwrap());
@@ -123,6 +128,9 @@ impl Sample {
         if let Some(Answered { reply, certificate }) = wrong {
             let shown = certificate.as_deref().map(|shown| material.secret_of(shown));
             return Some(format!("status {}, certificate {shown:?}, {:?}", reply.status, reply.headers));
+        }
+        if self.refused.is_some() {
+            return None;
         }
         self.share_fault(answers, material).or_else(|| {
             let seen: BTreeSet<&str> =
@@ -171,6 +179,9 @@ impl Sample {
             return backend.is_none()
                 && without_positions == allowed
                 && (reply.status < 300 || !allowed && reply.status == 403);
+        }
+        if let Some(wanted) = self.refused {
+            return backend.is_none() && reply.status == wanted;
         }
         if let Some(wanted) = self.status {
             let location = self.location.as_deref().map(|location| self.absolute(location));
