@@ -550,7 +550,8 @@ pub(crate) struct MigrateArguments {
     #[arg(long, value_name = "NAME", default_value = "pingsix")]
     pub(crate) gateway_class: String,
 
-    /// Write Ingresses of ingress-nginx with their annotations, in a class that reads them, instead of HTTPRoutes.
+    /// Write Ingresses of ingress-nginx and of APISIX with their annotations, in a class that reads them, instead of
+    /// HTTPRoutes.
     #[arg(long)]
     pub(crate) keep_ingress: bool,
 

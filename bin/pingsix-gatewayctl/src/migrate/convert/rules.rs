@@ -174,6 +174,12 @@ fn comes_first(documents: &[Document], first: &MatchPlace, second: &MatchPlace) 
     key(first) < key(second)
 }
 
+/// Whether a match has conditions beside path and method.
+fn is_conditional(documents: &[Document], place: &MatchPlace) -> bool {
+    let matched = rule_at(documents, place).and_then(|rule| rule.matches.get(place.2));
+    matched.is_some_and(|one| one.get("headers").is_some() || one.get("queryParams").is_some())
+}
+
 /// The number of pairs of matches that belong to different rules.
 fn pairs(places: &[MatchPlace]) -> usize {
     let mut own: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -265,7 +271,9 @@ pub(super) fn compare_plugins(documents: &mut [Document], conversion: &mut Conve
         |first, second| {
             let rules = [first, second].map(|place| rule_at(documents, place).map(plugins));
             let differ = rules.first() != rules.last();
-            (differ && comes_first(documents, first, second)).then_some(*first)
+            // Without conditions, the first rule takes all requests of its path and method.
+            (differ && is_conditional(documents, first) && comes_first(documents, first, second))
+                .then_some(*first)
         },
     );
     let why = "has the same path and other plugins, and PingSIX runs the same plugins for all rules of one path and method.";

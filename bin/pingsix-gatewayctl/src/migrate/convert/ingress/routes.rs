@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::{GATEWAY_GROUP, Kind};
+use pingsix_translate::annotations::AllowedMethods;
+use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectName};
 use serde_json::{Map, Value, json};
 
 use super::annotated::{Annotated, Entry, PathEntry, Target};
-use super::chosen::DOMAIN;
 use super::precedence::{Candidate, Rank, prefer};
 use super::{canary, paths, services, tls};
 use crate::migrate::convert::Conversion;
@@ -15,8 +16,11 @@ use crate::migrate::output::label;
 use crate::migrate::plugin::Effects;
 use crate::migrate::source::Sources;
 
-/// The status of redirects to HTTPS in ingress-nginx.
+/// The status of redirects to HTTPS. APISIX has 301 for methods without a body.
 const TO_HTTPS: u16 = 308;
+
+/// The answer to methods that the annotations do not admit.
+const METHOD_NOT_ALLOWED: u16 = 405;
 
 /// The most targets of a policy.
 const TARGETS: usize = 16;
@@ -28,7 +32,8 @@ const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
 pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conversion) {
     // Once an Ingress of a host asks for it, all paths of the host are regular expressions.
     let mut regular: BTreeSet<&str> = BTreeSet::new();
-    for ingress in ingresses.iter().filter(|ingress| ingress.read.rewriting.is_some()) {
+    let of_nginx = |one: &&Annotated| one.dialect.annotations == AnnotationDialect::IngressNginx;
+    for ingress in ingresses.iter().filter(of_nginx).filter(|one| one.read.rewriting.is_some()) {
         regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
     }
     let mut candidates = Vec::new();
@@ -60,8 +65,16 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
     rules::compare_plugins(&mut documents, conversion);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (mut document, owner) in documents.into_iter().zip(owners) {
-        let has_backends = document.rules.iter().any(|rule| {
-            rule.effects.response.is_none() && rule.effects.redirect.is_none() && !rule.matches.is_empty()
+        // ingress-nginx redirects before it looks at the client.
+        let is_of_nginx = ingresses
+            .get(owner)
+            .is_some_and(|one| one.dialect.annotations == AnnotationDialect::IngressNginx);
+        let without_redirects = is_of_nginx || document.section == Section::Http;
+        let has_policies = document.rules.iter().any(|rule| {
+            let Effects { response, redirect, security, .. } = &rule.effects;
+            !rule.matches.is_empty()
+                && (redirect.is_none() || !without_redirects)
+                && (response.is_none() || !security.is_empty())
         });
         for rule in &mut document.rules {
             // The policies are those of the Ingress, so that its paths share the counts of a limit.
@@ -69,7 +82,7 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
             rule.effects.traffic.clear();
         }
         let written = rules::write(document, conversion);
-        if has_backends {
+        if has_policies {
             routes.entry(owner).or_default().extend(written);
         }
     }
@@ -111,8 +124,15 @@ impl Reader<'_> {
     /// The rules for a path, with those of a canary.
     fn path(&self, entry: &Entry, path: &PathEntry, conversion: &mut Conversion) -> Option<Candidate> {
         let Annotated { read, is_closed, .. } = self.ingress;
-        let is_regular = read.rewriting.is_none() && self.regular.contains(entry.host.as_str());
-        let matched = paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report);
+        let is_regular = read.rewriting.is_none() && self.is_regular(&entry.host);
+        let matched = match self.ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => {
+                paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report)
+            }
+            AnnotationDialect::Apisix => {
+                paths::read_apisix(path, read.rewriting.as_ref(), &mut conversion.report)
+            }
+        };
         let matched = match matched {
             Ok(matched) => matched,
             Err(stem) => {
@@ -133,14 +153,16 @@ impl Reader<'_> {
             }
         };
         let mut rule = self.rule(&entry.host, path, &matched.path);
-        rule.effects.path = matched.full;
-        rule.effects.regex = matched.regex;
+        if matched.full.is_some() || matched.regex.is_some() {
+            rule.effects.path = matched.full;
+            rule.effects.regex = matched.regex;
+        }
         if *is_closed {
             rule.refuse();
             return Some(self.candidate(entry, path, matched.path, vec![rule]));
         }
-        if rule.effects.redirect.is_some() {
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
+        if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
+            return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
         }
         let Some(own) =
             path.target.as_ref().and_then(|target| self.backend(self.ingress, target, conversion))
@@ -168,11 +190,51 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(self.candidate(entry, path, matched.path, rules))
+        Some(self.candidate(entry, path, matched.path, self.with_methods(rules)))
+    }
+
+    /// Whether an Ingress of the host turns its paths into regular expressions.
+    fn is_regular(&self, host: &str) -> bool {
+        self.ingress.dialect.annotations == AnnotationDialect::IngressNginx && self.regular.contains(host)
+    }
+
+    /// The rules for the methods that the annotations admit, and one that answers 405 to others.
+    fn with_methods(&self, rules: Vec<Rule>) -> Vec<Rule> {
+        let (Some(methods), Some(first)) = (&self.ingress.read.methods, rules.first()) else { return rules };
+        let with = |rule: &Rule, methods: &[&'static str]| -> Vec<Value> {
+            let of = |matched: &Value| {
+                let of_method = |method: &&'static str| {
+                    let mut one = matched.clone();
+                    one["method"] = json!(method);
+                    one
+                };
+                methods.iter().map(of_method).collect::<Vec<_>>()
+            };
+            rule.matches.iter().flat_map(of).collect()
+        };
+        let Effects { security, traffic, .. } = &first.effects;
+        let (security, traffic) = (security.clone(), traffic.clone());
+        let response = Some(json!({ "statusCode": METHOD_NOT_ALLOWED }));
+        let refused = Rule {
+            name: format!("{}-methods", first.name),
+            effects: Effects { response, security, traffic, protects: true, ..Effects::default() },
+            backends: Vec::new(),
+            ..first.clone()
+        };
+        match methods {
+            AllowedMethods::Only(methods) => {
+                let admitted = rules.iter().map(|rule| Rule { matches: with(rule, methods), ..rule.clone() });
+                admitted.chain(std::iter::once(refused.clone())).collect()
+            }
+            AllowedMethods::AllBut(methods) => {
+                let refused = Rule { matches: with(&refused, methods), ..refused.clone() };
+                std::iter::once(refused).chain(rules.iter().cloned()).collect()
+            }
+        }
     }
 
     fn candidate(&self, entry: &Entry, path: &PathEntry, matched: Value, rules: Vec<Rule>) -> Candidate {
-        let length = if self.regular.contains(entry.host.as_str()) { path.path.len() } else { 0 };
+        let length = if self.is_regular(&entry.host) { path.path.len() } else { 0 };
         let host = entry.host.clone();
         Candidate { ingress: self.index, host, length, rank: Rank::Path, matched, rules }
     }
@@ -220,7 +282,7 @@ impl Reader<'_> {
     fn root(&self, host: &str, target: &str) -> Candidate {
         let matched = json!({ "type": "Exact", "value": "/" });
         let path = PathEntry {
-            place: self.ingress.at(&format!("{DOMAIN}/app-root")),
+            place: self.ingress.at_own("app-root"),
             path: "/".to_owned(),
             kind: "Exact".to_owned(),
             target: None,
@@ -244,11 +306,15 @@ impl Reader<'_> {
     fn backend(&self, ingress: &Annotated, target: &Target, conversion: &mut Conversion) -> Option<Value> {
         match services::number(ingress, target, self.sources) {
             Ok(number) => {
-                let service = &target.service;
-                let message =
-                    format!("The backend becomes Service {}/{service} port {number}.", ingress.namespace());
+                let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
+                let message = format!("The backend becomes Service {service} port {number}.");
                 conversion.report.exact(&target.place, message);
-                Some(json!({ "name": service, "port": number }))
+                let mut backend = json!({ "name": &*service.name, "port": number });
+                if &*service.namespace != ingress.namespace() {
+                    conversion.output.grant((Kind::HttpRoute, ingress.namespace()), Kind::Service, &service);
+                    backend["namespace"] = json!(&*service.namespace);
+                }
+                Some(backend)
             }
             Err(why) => {
                 conversion.report.impossible(&target.place, format!("{why} The path answers 503."));
@@ -262,15 +328,17 @@ fn hosts(host: &str) -> Vec<String> {
     if host.is_empty() { Vec::new() } else { vec![host.to_owned()] }
 }
 
-/// The effects of the annotations on every path.
-fn effects(ingress: &Annotated) -> Effects {
-    let mut effects = Effects {
-        hostname: ingress.read.host.as_ref().map(ToString::to_string),
-        security: fields(&ingress.read.security),
-        traffic: fields(&ingress.read.traffic),
-        protects: ingress.protects(),
-        ..Effects::default()
-    };
+/// The effects of the annotations on every path, and of the plugins that they name.
+pub(super) fn effects(ingress: &Annotated) -> Effects {
+    let mut effects = Effects { protects: ingress.protects(), ..ingress.plugins.clone() };
+    effects.security.extend(fields(&ingress.read.security));
+    effects.traffic.extend(fields(&ingress.read.traffic));
+    if let Some(host) = &ingress.read.host {
+        effects.hostname = Some(host.to_string());
+    }
+    if let Some(change) = &ingress.read.path_change {
+        (effects.path, effects.regex) = paths::change(change);
+    }
     for filter in &ingress.read.filters {
         let Ok(value) = serde_json::to_value(filter) else { continue };
         match value.get("requestRedirect") {
@@ -342,29 +410,36 @@ fn of_host(
     let name = format!("{}-redirect", document.name);
     let name = conversion.free_route_name(&document.namespace, &name, documents);
     let mut redirect = document.redirect_to_https(name, TO_HTTPS);
-    // The rules for a header of a canary have the path of the rule for the rest.
-    redirect.rules.retain(|rule| rule.matches.iter().all(|one| one.get("headers").is_none()));
+    // The rules for a header of a canary, or for methods, have the path of the rule for the rest.
+    redirect.rules.retain(|rule| {
+        let is_conditional = |one: &Value| one.get("headers").is_some() || one.get("method").is_some();
+        !rule.matches.iter().any(is_conditional)
+    });
     vec![redirect, document]
 }
 
-/// Whether requests in plaintext for a host are redirected. ingress-nginx does that by default for hosts with a
+/// Whether requests in plaintext for a host are redirected. Some controllers do that by default for hosts with a
 /// certificate.
 fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bool {
-    let forced = ingress.at(&format!("{DOMAIN}/force-ssl-redirect"));
+    let forced = ingress.at_own(ingress.dialect.to_https);
+    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
     if ingress.is_closed {
         if ingress.read.https.without_tls {
             conversion.report.limited(&forced, "All paths of the Ingress answer 503, in plaintext, too.");
         }
         return false;
     }
-    let name = format!("{DOMAIN}/ssl-redirect");
-    let https = ingress.read.https;
-    let by_default = !ingress.annotations.contains_key(&name);
+    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    let by_default = name.is_some_and(|name| !ingress.annotations.contains_key(&name));
     let has_certificate = tls::has_certificate(ingress, host);
-    if !https.without_tls && !(has_certificate && (https.with_tls || by_default)) {
+    if !without_tls && !(has_certificate && (ingress.read.https.with_tls || by_default)) {
         return false;
     }
-    let at = if https.without_tls { forced } else { ingress.place.at("spec.tls") };
+    let at = match (without_tls, ingress.read.https.without_tls) {
+        (true, true) => forced,
+        (true, false) => ingress.at_own("plugin-config-name"),
+        (false, _) => ingress.place.at("spec.tls"),
+    };
     if !conversion.parent.serves_https(&hosts(host)) || host.is_empty() {
         let message = format!(
             "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served.",
@@ -373,8 +448,15 @@ fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bo
         conversion.report.impossible(&at, message);
         return false;
     }
-    if https.without_tls {
-        conversion.report.exact(&at, "An HTTPRoute redirects plaintext to HTTPS with status 308.");
+    if without_tls {
+        let message = "An HTTPRoute redirects plaintext to HTTPS with status 308.";
+        match ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => conversion.report.exact(&at, message),
+            AnnotationDialect::Apisix => {
+                let message = format!("{message} APISIX has status 301 for GET and HEAD.");
+                conversion.report.limited(&at, message);
+            }
+        }
     } else if by_default {
         let message = "ingress-nginx redirects hosts with a certificate by default, so an HTTPRoute redirects plaintext to \
                        HTTPS with status 308.";
@@ -385,9 +467,8 @@ fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bo
 
 /// Writes the policies of an Ingress for its routes.
 fn write_policies(ingress: &Annotated, routes: &[String], conversion: &mut Conversion) {
-    let read = &ingress.read;
-    let specs =
-        [(Kind::SecurityPolicy, fields(&read.security)), (Kind::TrafficPolicy, fields(&read.traffic))];
+    let Effects { security, traffic, .. } = effects(ingress);
+    let specs = [(Kind::SecurityPolicy, security), (Kind::TrafficPolicy, traffic)];
     for (kind, fields) in specs {
         if fields.is_empty() {
             continue;
