@@ -45,6 +45,9 @@ struct Sample {
     /// The status with which a policy refuses the request on its way to the backends, likewise.
     #[serde(default, rename = "refused")]
     _refused: Option<u64>,
+    /// The number of requests that a limit admits before it refuses one, likewise.
+    #[serde(default, rename = "after")]
+    _after: usize,
     /// The Secret whose certificate is shown, likewise.
     #[serde(default, rename = "certificate")]
     _certificate: Option<String>,
