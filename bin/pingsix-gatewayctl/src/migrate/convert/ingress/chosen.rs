@@ -44,7 +44,7 @@ pub(super) fn owner(ingress: &Value, sources: &Sources) -> Owner {
     let is_annotated = |dialect: &&'static Dialect| {
         let domain =
             |name: &String| name.split_once('/').is_some_and(|(domain, _)| domain == dialect.domain());
-        annotations.into_iter().flat_map(Map::keys).any(|name| domain(name))
+        annotations.into_iter().flat_map(Map::keys).any(domain)
     };
     let otherwise = || DIALECTS.into_iter().find(is_annotated).map_or(Owner::Other, Owner::Of);
     let name = class_name(ingress);

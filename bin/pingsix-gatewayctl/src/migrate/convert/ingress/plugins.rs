@@ -103,7 +103,7 @@ fn one(
     ingress: &Annotated,
     annotation: &str,
     name: &str,
-    config: Value,
+    config: &Value,
     conversion: &mut Conversion,
 ) -> Vec<PluginUse> {
     let place = ingress.at_own(annotation);
@@ -138,7 +138,7 @@ fn authentication(ingress: &Annotated, consumers: &mut Pool, conversion: &mut Co
                     conversion.report.exact(&ingress.at_own(annotation), message);
                 }
             }
-            one(ingress, AUTH_TYPE, "key-auth", Value::Object(config), conversion)
+            one(ingress, AUTH_TYPE, "key-auth", &Value::Object(config), conversion)
         }
         "basicAuth" => {
             let user = value(ingress, "basic-auth-username").zip(value(ingress, "basic-auth-password"));
@@ -155,7 +155,7 @@ fn authentication(ingress: &Annotated, consumers: &mut Pool, conversion: &mut Co
                 let credential = Credential { consumer: ingress.place.object.clone(), value };
                 *consumers = Pool { basic: vec![credential], ..Pool::default() };
             }
-            one(ingress, AUTH_TYPE, "basic-auth", json!({}), conversion)
+            one(ingress, AUTH_TYPE, "basic-auth", &json!({}), conversion)
         }
         _ => {
             let message = "APISIX has keyAuth and basicAuth, and ignores other values. The annotation may be meant to protect.";
@@ -178,7 +178,7 @@ fn csrf(ingress: &Annotated, conversion: &mut Conversion) -> Vec<PluginUse> {
         return Vec::new();
     };
     conversion.report.exact(&ingress.at_own("csrf-key"), MOVED);
-    one(ingress, "enable-csrf", "csrf", json!({ "key": key }), conversion)
+    one(ingress, "enable-csrf", "csrf", &json!({ "key": key }), conversion)
 }
 
 /// The plugins of the ApisixPluginConfig, without those that annotations replace.
