@@ -1,6 +1,7 @@
 //! The conversion: objects of the predecessors in, objects of Gateway API and a report out. It does no I/O.
 
 mod backend;
+mod competition;
 mod conditions;
 mod copies;
 mod gateway;

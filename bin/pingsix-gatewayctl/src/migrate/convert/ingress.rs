@@ -2,7 +2,7 @@
 //! reads them.
 //!
 //! ```text
-//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► plugins, tls, services, canary, paths ──► routes
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► plugins, tls, services, canary, paths ──► rules ──► routes
 //!               dialect                             └─► keep (--keep-ingress)
 //! ```
 //!
@@ -17,6 +17,7 @@ mod paths;
 mod plugins;
 mod precedence;
 mod routes;
+mod rules;
 mod services;
 mod tls;
 mod verdicts;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::matches::{self, Matching};
 use super::rules::{self, Document, Rule, Section};
-use super::{Conversion, backend, layer4, plugin_config, tls};
+use super::{Conversion, backend, competition, layer4, plugin_config, tls};
 use crate::migrate::consumer::Owner;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -52,8 +52,8 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
         }
     }
     documents.extend(guards(conversion));
-    rules::compare_priorities(&mut documents, conversion);
-    rules::compare_plugins(&mut documents, conversion);
+    competition::compare_priorities(&mut documents, conversion);
+    competition::compare_plugins(&mut documents, conversion);
     for document in documents {
         let _ = rules::write(document, conversion);
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::annotated::Annotated;
 use super::dialect::Dialect;
-use super::routes;
+use super::rules;
 use crate::migrate::consumer::{Credential, Owner, Pool};
 use crate::migrate::convert::{Conversion, plugin_config};
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -81,7 +81,7 @@ pub(super) fn convert(ingress: &mut Annotated, conversion: &mut Conversion) {
     conversion.keep_telemetry(&mut effects);
     ingress.plugins = effects;
     // What protects all requests of the class, or its hosts, protects the Ingress, too.
-    let mut all = routes::effects(ingress);
+    let mut all = rules::effects(ingress);
     let gateways = [conversion.parent.name.clone()];
     conversion.refuse_second_protection(&mut all, &gateways, &ingress.place);
     let hosts: Vec<String> = ingress.entries.iter().map(|entry| entry.host.clone()).collect();
