@@ -13,6 +13,7 @@ mod matches;
 mod plugin_config;
 mod route;
 mod rules;
+mod settings;
 mod tls;
 mod upstream;
 
