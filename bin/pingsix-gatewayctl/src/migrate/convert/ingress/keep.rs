@@ -33,7 +33,7 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
         spec["ingressClassName"] = json!(conversion.choices.ingress_class);
         match ingress.dialect.annotations {
             AnnotationDialect::IngressNginx => {}
-            AnnotationDialect::Apisix => standard_paths(ingress, &mut spec, conversion),
+            AnnotationDialect::Apisix => standardise(ingress, &mut spec, conversion),
         }
         let wanted = format!("{}-pingsix", ingress.key.name.name);
         let name = conversion.output.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
@@ -52,8 +52,11 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
     }
 }
 
-/// Replaces the paths whose meaning is that of APISIX: the class reads them in another way.
-fn standard_paths(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversion) {
+/// Replaces the parts of an Ingress of APISIX that the class reads in another way: paths, and a default backend.
+fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversion) {
+    if let Some(spec) = spec.as_object_mut().filter(|_| !ingress.entries.is_empty()) {
+        spec.remove("defaultBackend");
+    }
     if ingress.read.rewriting.is_some() {
         return;
     }
