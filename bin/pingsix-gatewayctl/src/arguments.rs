@@ -546,11 +546,19 @@ pub(crate) struct MigrateArguments {
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) gateway: Option<ObjectName>,
 
-    /// The class of a new Gateway.
+    /// The class of a new Gateway, and of copies.
     #[arg(long, value_name = "NAME", default_value = "pingsix")]
     pub(crate) gateway_class: String,
 
-    /// Write Ingresses of ingress-nginx with their annotations, in a class that reads them, instead of HTTPRoutes.
+    /// Write copies of the Gateways of other controllers and of their routes, with this suffix to their names, instead of
+    /// changes to them. The originals stay as they are.
+    ///
+    /// Example: --name-suffix -pingsix
+    #[arg(long, value_name = "SUFFIX", value_parser = parse_suffix, allow_hyphen_values = true)]
+    pub(crate) name_suffix: Option<String>,
+
+    /// Write Ingresses of ingress-nginx and of APISIX with their annotations, in a class that reads them, instead of
+    /// HTTPRoutes.
     #[arg(long)]
     pub(crate) keep_ingress: bool,
 
@@ -588,6 +596,21 @@ pub(crate) enum MigrationReport {
     Text,
     Markdown,
     Json,
+}
+
+/// The most letters of a suffix.
+const SUFFIX: usize = 32;
+
+fn parse_suffix(text: &str) -> Result<String, String> {
+    let is_name = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && text.ends_with(|letter: char| letter.is_ascii_alphanumeric());
+    if is_name && text.len() <= SUFFIX {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "expected at most {SUFFIX} lower-case letters, digits and dashes, and no dash at the end"
+        ))
+    }
 }
 
 /// An object by its kind, namespace and name.

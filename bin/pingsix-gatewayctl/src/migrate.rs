@@ -40,6 +40,7 @@ pub(crate) fn run(
     let choices = Choices {
         gateway: arguments.gateway.clone(),
         gateway_class: arguments.gateway_class.clone(),
+        name_suffix: arguments.name_suffix.clone(),
         keep_ingress: arguments.keep_ingress,
         ingress_class: arguments.ingress_class.clone(),
         allow_weaker: arguments

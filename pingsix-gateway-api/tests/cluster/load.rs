@@ -14,6 +14,7 @@ mod environment;
 #[path = "../contract/expectations.rs"]
 mod expectations;
 mod fixtures;
+mod migration;
 mod namespace;
 mod objects;
 mod policies;

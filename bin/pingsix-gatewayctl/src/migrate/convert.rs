@@ -1,7 +1,9 @@
 //! The conversion: objects of the predecessors in, objects of Gateway API and a report out. It does no I/O.
 
 mod backend;
+mod competition;
 mod conditions;
+mod copies;
 mod gateway;
 mod gateway_api;
 mod global;
@@ -11,6 +13,7 @@ mod matches;
 mod plugin_config;
 mod route;
 mod rules;
+mod settings;
 mod tls;
 mod upstream;
 
@@ -33,6 +36,8 @@ pub(crate) struct Choices {
     /// The Gateway of all routes that name none.
     pub(crate) gateway: Option<ObjectName>,
     pub(crate) gateway_class: String,
+    /// The end of the names of copies, if Gateways of other controllers and their routes are copied.
+    pub(crate) name_suffix: Option<String>,
     /// Whether Ingresses keep their annotations.
     pub(crate) keep_ingress: bool,
     /// The class of Ingresses that keep their annotations.
@@ -112,6 +117,7 @@ pub(crate) fn convert(
     layer4::refuse_policies(&mut sources, &mut conversion);
     plugin_config::note_unused(&mut conversion);
     gateway::finish(&mut conversion);
+    copies::write(&sources, &mut conversion);
     conversion.note_weaker();
     let Conversion { output, report, .. } = conversion;
     (output.finish(), report)

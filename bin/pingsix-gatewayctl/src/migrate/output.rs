@@ -46,6 +46,10 @@ impl Output {
         self.objects.get_mut(key)
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Value)> {
+        self.objects.iter_mut()
+    }
+
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.objects.contains_key(key)
     }

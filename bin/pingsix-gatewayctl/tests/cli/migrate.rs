@@ -454,6 +454,73 @@ fn the_output_of_a_migration_stays_as_it_is() {
     assert_eq!(first.out, second.out);
 }
 
+/// A Gateway and an HTTPRoute of another controller, and objects of this one.
+const OTHERS: &str = r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: web, namespace: shop }
+spec: { gatewayClassName: apisix, listeners: [{ name: http, port: 80, protocol: HTTP }] }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: own, namespace: shop }
+spec: { gatewayClassName: pingsix, listeners: [{ name: http, port: 80, protocol: HTTP }] }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: both, namespace: shop }
+spec: { parentRefs: [{ name: web }, { name: own }], rules: [{ backendRefs: [{ name: site, port: 80 }] }] }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: own, namespace: shop }
+spec: { parentRefs: [{ name: own }], rules: [{ backendRefs: [{ name: site, port: 80 }] }] }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: both-next, namespace: shop }
+spec: { parentRefs: [{ name: own }], rules: [{ backendRefs: [{ name: site, port: 80 }] }] }
+";
+
+#[test]
+fn copies_have_new_names_and_parents_and_replace_nothing() {
+    let arguments = ["migrate", "-", "--only-converted", "--name-suffix", "-next"];
+    let run = run_with(OTHERS, arguments).exits(0);
+    let documents = serde_saphyr::from_multiple::<Value>(&run.out).unwrap();
+    let names: Vec<&str> =
+        documents.iter().map(|document| document["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["web-next", "both-next-2"]);
+    assert_eq!(documents[0]["spec"]["gatewayClassName"], "pingsix");
+    assert_eq!(documents[1]["spec"]["parentRefs"], serde_json::json!([{ "name": "web-next" }]));
+    for wrong in ["", "-", "Next", "-next.", "../x"] {
+        run_with(OTHERS, ["migrate", "-", "--name-suffix", wrong]).exits(2);
+    }
+}
+
+#[test]
+fn routes_of_a_gateway_that_is_withheld_stay_as_they_are() {
+    let proxy = "---\napiVersion: apisix.apache.org/v1alpha1\nkind: GatewayProxy\nmetadata: { name: proxy, namespace: shop }\n\
+                 spec: { plugins: [{ name: openid-connect, enabled: true, config: {} }] }\n";
+    let web = "spec: { gatewayClassName: apisix, ";
+    let parameters =
+        "infrastructure: { parametersRef: { group: apisix.apache.org, kind: GatewayProxy, name: proxy } }, ";
+    let input = OTHERS.replace(web, &format!("{web}{parameters}"));
+    let arguments = ["migrate", "-", "--only-converted", "--name-suffix", "-next"];
+    let run = run_with(&format!("{input}{proxy}"), arguments).exits(1);
+    assert!(run.out.is_empty(), "{}", run.out);
+    run.prints_error("The object has no copy, because its parents have none.");
+}
+
+#[test]
+fn a_policy_of_the_input_is_not_for_a_copy_by_itself() {
+    let policy = "---\napiVersion: pingsix.io/v1alpha1\nkind: SecurityPolicy\nmetadata: { name: keys, namespace: shop }\n\
+                  spec:\n  targetRefs: [{ group: gateway.networking.k8s.io, kind: HTTPRoute, name: both }]\n  \
+                  authorization: { allow: [192.0.2.0/24] }\n";
+    run_with(&format!("{OTHERS}{policy}"), ["migrate", "-", "--name-suffix", "-copy"])
+        .exits(1)
+        .prints_error("The policy is for HTTPRoute shop/both. Add its copy both-copy to the targets.");
+}
+
 #[test]
 fn objects_that_stay_as_they_are_can_be_left_out() {
     let input = fs::read_to_string(root().join("keys/input.yaml")).unwrap();

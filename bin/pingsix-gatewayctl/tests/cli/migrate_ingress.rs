@@ -1,4 +1,4 @@
-//! `migrate` of Ingresses of ingress-nginx, beyond the goldens.
+//! `migrate` of Ingresses with annotations, beyond the goldens.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,9 +8,18 @@ use crate::support::run_with;
 
 /// An Ingress with an annotation of ingress-nginx.
 fn ingress(annotation: &str, value: &str) -> String {
+    ingress_of(("nginx", "nginx.ingress.kubernetes.io"), annotation, value)
+}
+
+/// An Ingress with an annotation of APISIX.
+fn apisix_ingress(annotation: &str, value: &str) -> String {
+    ingress_of(("apisix", "k8s.apisix.apache.org"), annotation, value)
+}
+
+fn ingress_of((class, domain): (&str, &str), annotation: &str, value: &str) -> String {
     format!(
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: cart\n  namespace: shop\n  annotations:\n    \
-         nginx.ingress.kubernetes.io/{annotation}: {value}\nspec:\n  ingressClassName: nginx\n  rules:\n  - host: a.example\n    \
+         {domain}/{annotation}: {value}\nspec:\n  ingressClassName: {class}\n  rules:\n  - host: a.example\n    \
          http: {{ paths: [{{ path: /cart, pathType: Prefix, backend: {{ service: {{ name: cart, port: {{ number: 80 }} }} }} }}] }}\n"
     )
 }
@@ -81,6 +90,73 @@ fn another_class_can_keep_ingresses() {
 }
 
 #[test]
+fn a_policy_for_an_ingress_that_would_not_hold_for_its_copy_keeps_it_from_being_copied() {
+    let policy = "---\napiVersion: pingsix.io/v1alpha1\nkind: SecurityPolicy\nmetadata: { name: keys, namespace: shop }\n\
+                  spec:\n  targetRefs: [{ group: networking.k8s.io, kind: Ingress, name: cart }]\n  \
+                  authorization: { allow: [192.0.2.0/24] }\n";
+    for ingress in [ingress("rewrite-target", "/"), apisix_ingress("rewrite-target", "/")] {
+        let run = run_with(&format!("{ingress}{policy}"), ["migrate", "-", "--keep-ingress"]).exits(1);
+        assert!(!run.out.contains("name: cart-pingsix"), "{}", run.out);
+        run.prints_error("The Ingress is not copied, because the class would serve it.");
+    }
+}
+
+#[test]
+fn an_ingress_of_apisix_is_closed_until_it_is_named() {
+    for (annotation, value) in [
+        ("auth-uri", "http://auth.example"),
+        ("auth-type", "keyAuth"),
+        ("plugin-config-name", "nowhere"),
+        ("enable-csrf", "\"true\""),
+        ("svc-namespace", "../x"),
+    ] {
+        let input = apisix_ingress(annotation, value);
+        let closed = run_with(&input, ["migrate", "-"]).exits(1).prints("statusCode: 503\n");
+        assert!(!closed.out.contains("backendRefs"), "{annotation}: {}", closed.out);
+        run_with(&input, ["migrate", "-", "--allow-weaker", "Ingress/shop/cart"])
+            .exits(1)
+            .prints("backendRefs")
+            .prints_error("  weaker      ");
+    }
+}
+
+#[test]
+fn annotations_of_apisix_that_are_given_up_ask_for_nothing() {
+    let input = apisix_ingress(
+        "auth-uri",
+        "http://auth.example\n    k8s.apisix.apache.org/auth-type: keyAuth\n    \
+         pingsix.io/ignored-annotations: auth-uri,auth-type",
+    );
+    run_with(&input, ["migrate", "-"]).exits(0).prints("backendRefs");
+}
+
+#[test]
+fn keys_in_annotations_are_in_secrets_alone() {
+    for (annotation, value) in [
+        ("csrf-key", "hunter2\n    k8s.apisix.apache.org/enable-csrf: \"true\""),
+        ("key-auth-key", "hunter2\n    k8s.apisix.apache.org/auth-type: keyAuth"),
+        (
+            "basic-auth-password",
+            "hunter2\n    k8s.apisix.apache.org/basic-auth-username: a\n    k8s.apisix.apache.org/auth-type: basicAuth",
+        ),
+    ] {
+        let run = run_with(&apisix_ingress(annotation, value), ["migrate", "-"]).exits(0);
+        assert!(!run.err.contains("hunter2") && !run.out.contains("hunter2"), "{annotation}: {}", run.err);
+        run.prints("kind: Secret\n").prints("aHVudGVyMg==");
+    }
+}
+
+#[test]
+fn a_certificate_that_clients_need_closes_an_ingress_of_the_host() {
+    let tls = "---\napiVersion: apisix.apache.org/v2\nkind: ApisixTls\nmetadata: { name: a, namespace: shop }\nspec:\n  \
+               hosts: [a.example]\n  secret: { name: a, namespace: shop }\n  client: { caSecret: { name: ca, namespace: shop } }\n";
+    let input = format!("{}{tls}", apisix_ingress("rewrite-target", "/"));
+    let run = run_with(&input, ["migrate", "-"]).exits(1);
+    assert!(!run.out.contains("backendRefs"), "{}", run.out);
+    run.prints_error("The clients of a host need certificates");
+}
+
+#[test]
 fn values_of_annotations_do_no_harm() {
     let names = [
         "rewrite-target",
@@ -107,6 +183,27 @@ fn values_of_annotations_do_no_harm() {
         "force-ssl-redirect",
         "configuration-snippet",
     ];
+    let of_apisix = [
+        "use-regex",
+        "rewrite-target",
+        "rewrite-target-regex",
+        "http-allow-methods",
+        "http-redirect",
+        "http-to-https",
+        "enable-response-rewrite",
+        "response-rewrite-set-header",
+        "allowlist-source-range",
+        "upstream-scheme",
+        "upstream-retries",
+        "upstream-read-timeout",
+        "auth-type",
+        "enable-csrf",
+        "plugin-config-name",
+        "svc-namespace",
+    ];
+    let names = names.into_iter().map(|name| ("nginx", "nginx.ingress.kubernetes.io", name));
+    let of_apisix = of_apisix.into_iter().map(|name| ("apisix", "k8s.apisix.apache.org", name));
+    let names: Vec<_> = names.chain(of_apisix).collect();
     let values = [
         "\"\"",
         "\"true\"",
@@ -127,8 +224,12 @@ fn values_of_annotations_do_no_harm() {
     ];
     for value in values {
         // An Ingress for each annotation: a value that is refused costs its own Ingress.
-        let documents = names.into_iter().enumerate().map(|(index, name)| {
-            ingress(name, value).replacen("name: cart\n", &format!("name: cart-{index}\n"), 1)
+        let documents = names.iter().enumerate().map(|(index, (class, domain, name))| {
+            ingress_of((class, domain), name, value).replacen(
+                "name: cart\n",
+                &format!("name: cart-{index}\n"),
+                1,
+            )
         });
         let input = documents.collect::<Vec<_>>().join("---\n");
         for keep in [None, Some("--keep-ingress")] {

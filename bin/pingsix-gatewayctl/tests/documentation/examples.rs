@@ -34,7 +34,7 @@ fn words(command: &str) -> Vec<String> {
 fn commands_print_what_the_pages_show() {
     let mut shown = 0;
     // A page writes files there, and those of an earlier run may have other names.
-    for directory in ["target/migration", "target/migration-nginx"] {
+    for directory in ["target/migration", "target/migration-nginx", "target/migration-go"] {
         let _ = fs::remove_dir_all(root().join(directory));
     }
     let pages = [
@@ -43,6 +43,7 @@ fn commands_print_what_the_pages_show() {
         "docs/how-to/protect-a-route.md",
         "docs/how-to/from-apisix.md",
         "docs/how-to/from-ingress-nginx.md",
+        "docs/how-to/from-the-go-controller.md",
     ];
     for page in pages {
         let text = fs::read_to_string(root().join(page)).unwrap();
@@ -53,7 +54,7 @@ fn commands_print_what_the_pages_show() {
             shown += 1;
         }
     }
-    assert_eq!(shown, 10);
+    assert_eq!(shown, 13);
 }
 
 #[test]

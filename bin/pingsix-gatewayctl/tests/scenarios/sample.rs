@@ -42,6 +42,12 @@ struct Sample {
     /// Response headers the client gets, likewise.
     #[serde(default, rename = "gets")]
     _gets: BTreeMap<String, String>,
+    /// The status with which a policy refuses the request on its way to the backends, likewise.
+    #[serde(default, rename = "refused")]
+    _refused: Option<u64>,
+    /// The number of requests that a limit admits before it refuses one, likewise.
+    #[serde(default, rename = "after")]
+    _after: usize,
     /// The Secret whose certificate is shown, likewise.
     #[serde(default, rename = "certificate")]
     _certificate: Option<String>,

@@ -64,19 +64,19 @@ async fn apply(env: &TestEnv, kind: Kind, object: &Value) {
     env.objects(kind, "default").patch(&name, &params, &Patch::Apply(&object)).await.unwrap();
 }
 
-/// The PingSIX of the class.
-struct Proxy {
-    addresses: Addresses,
-    log: std::path::PathBuf,
+/// A PingSIX, and its log.
+pub(super) struct Proxy {
+    pub(super) addresses: Addresses,
+    pub(super) log: std::path::PathBuf,
 }
 
 impl Proxy {
-    async fn ask(&self, client: Ipv4Addr, request: &Request) -> Answer {
+    pub(super) async fn ask(&self, client: Ipv4Addr, request: &Request) -> Answer {
         ask_from(client, &self.addresses, request).await.unwrap()
     }
 
     /// Waits until a request has this status, and returns the answer.
-    async fn until(&self, client: Ipv4Addr, path: &str, status: u16) -> Answer {
+    pub(super) async fn until(&self, client: Ipv4Addr, path: &str, status: u16) -> Answer {
         let started = Instant::now();
         loop {
             if let Ok(answer) = ask_from(client, &self.addresses, &get(path)).await {

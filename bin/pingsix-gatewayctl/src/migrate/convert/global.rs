@@ -189,11 +189,20 @@ fn refer_to_no_proxy(sources: &Sources, conversion: &mut Conversion) {
         if let Some(Value::Object(parent)) = object.pointer_mut(pointer) {
             parent.remove(field);
         }
+        let is_copied = conversion.choices.name_suffix.is_some();
+        if is_copied && key.kind == Kind::IngressClass {
+            continue;
+        }
         let at = Place::object(key.to_string())
             .at(&format!("{}.{field}", pointer.trim_start_matches('/').replace('/', ".")));
-        conversion.report.limited(
-            &at,
-            "The reference is removed. The class is still that of the other controller: change it when the traffic moves.",
-        );
+        if is_copied {
+            conversion.report.exact(&at, "The copy has no reference to the object.");
+        } else {
+            conversion.report.limited(
+                &at,
+                "The reference is removed. The class is still that of the other controller: change it when the traffic \
+                 moves, or write copies with --name-suffix.",
+            );
+        }
     }
 }

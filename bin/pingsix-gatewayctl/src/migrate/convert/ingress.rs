@@ -1,8 +1,9 @@
-//! Ingresses of ingress-nginx become HTTPRoutes with policies, or keep their annotations in a class that reads them.
+//! Ingresses of ingress-nginx and of APISIX become HTTPRoutes with policies, or keep their annotations in a class that
+//! reads them.
 //!
 //! ```text
-//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► tls, services, canary, paths ──► routes
-//!                                                   └─► keep (--keep-ingress)
+//! Ingresses ──► chosen ──► annotated ──► verdicts ──┬─► plugins, tls, services, canary, paths ──► rules ──► routes
+//!               dialect                             └─► keep (--keep-ingress)
 //! ```
 //!
 //! Other Ingresses stay as they are, unless an annotation of a controller that is not read here may protect them.
@@ -10,10 +11,13 @@
 mod annotated;
 mod canary;
 mod chosen;
+mod dialect;
 mod keep;
 mod paths;
+mod plugins;
 mod precedence;
 mod routes;
+mod rules;
 mod services;
 mod tls;
 mod verdicts;
@@ -31,11 +35,11 @@ use crate::migrate::source::Sources;
 pub(super) fn namespaces(sources: &Sources) -> impl Iterator<Item = String> {
     let ingresses = sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress);
     ingresses
-        .filter(|(_, ingress)| owner(ingress, sources) == Owner::IngressNginx)
+        .filter(|(_, ingress)| matches!(owner(ingress, sources), Owner::Of(_)))
         .map(|(key, _)| key.name.namespace.to_string())
 }
 
-/// Converts the Ingresses of ingress-nginx, and withholds those with annotations of other controllers.
+/// Converts the Ingresses of known controllers, and withholds those with annotations of others.
 pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
     let mut annotated = Vec::new();
     for (key, ingress) in sources.kept.iter().filter(|(key, _)| key.kind == Kind::Ingress) {
@@ -44,15 +48,18 @@ pub(super) fn convert(conversion: &mut Conversion, sources: &Sources) {
             continue;
         }
         match owner(ingress, sources) {
-            Owner::IngressNginx => {
+            Owner::Of(dialect) => {
                 conversion.output.remove(key);
-                annotated.push(Annotated::read(key, ingress, sources, conversion));
+                annotated.push(Annotated::read((key, ingress), dialect, sources, conversion));
             }
-            Owner::Dialect => withhold(key, ingress, |domain| domain != chosen::DOMAIN, conversion),
+            Owner::Own(read) => {
+                let counts = |domain: &str| !read.iter().any(|known| known == domain);
+                withhold(key, ingress, counts, conversion);
+            }
             Owner::Other => withhold(key, ingress, |_| true, conversion),
         }
     }
-    // ingress-nginx prefers the oldest Ingress.
+    // The oldest Ingress is preferred, as in ingress-nginx.
     annotated.sort_by(|one, other| one.age().cmp(&other.age()));
     for ingress in &mut annotated {
         verdicts::judge(ingress, sources, conversion);

@@ -36,7 +36,7 @@ pub(super) fn is_path(value: &str) -> bool {
 }
 
 /// The path of an HTTPRoute for one of APISIX.
-fn path(place: &Place, path: &str, report: &mut Report) -> Option<Value> {
+pub(super) fn path(place: &Place, path: &str, report: &mut Report) -> Option<Value> {
     let (value, is_prefix) = match path.strip_suffix("/*") {
         Some(prefix) => (if prefix.is_empty() { "/" } else { prefix }, true),
         None => (path, false),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::matches::{self, Matching};
 use super::rules::{self, Document, Rule, Section};
-use super::{Conversion, backend, layer4, plugin_config, tls};
+use super::{Conversion, backend, competition, layer4, plugin_config, tls};
 use crate::migrate::consumer::Owner;
 use crate::migrate::output::label;
 use crate::migrate::plugin::{self, Effects, Level, PluginUse, Scope, Switch};
@@ -52,8 +52,8 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
         }
     }
     documents.extend(guards(conversion));
-    rules::compare_priorities(&mut documents, conversion);
-    rules::compare_plugins(&mut documents, conversion);
+    competition::compare_priorities(&mut documents, conversion);
+    competition::compare_plugins(&mut documents, conversion);
     for document in documents {
         let _ = rules::write(document, conversion);
     }
@@ -63,7 +63,7 @@ pub(super) fn convert(routes: Vec<Source>, sources: &Sources, conversion: &mut C
 /// that no route of a wider hostname takes these requests.
 fn guards(conversion: &mut Conversion) -> Vec<Document> {
     let mut guards = Vec::new();
-    for (name, hosts) in std::mem::take(&mut conversion.refused_hosts) {
+    for (name, hosts) in conversion.refused_hosts.clone() {
         for hosts in hosts.chunks(16) {
             let mut rule = Rule {
                 place: Place::object(format!("{} {name}", SourceKind::ApisixTls.as_str())),
@@ -148,6 +148,19 @@ impl Conversion {
             number += 1;
         }
         name
+    }
+}
+
+impl Conversion {
+    /// Refuses hosts whose clients need certificates in the original. Returns whether there are any.
+    pub(super) fn refuse_certificates(&mut self, hosts: &[String], place: &Place) -> bool {
+        let mut refused = self.refused_hosts.iter().flat_map(|(_, refused)| refused);
+        let is_refused = refused.any(|other| hosts.iter().any(|host| tls::covers(other, host)));
+        if is_refused {
+            let message = "The clients of a host need certificates, and PingSIX asks for none.";
+            self.report.blocking(place, message);
+        }
+        is_refused
     }
 }
 
@@ -264,17 +277,7 @@ fn rule(item: Field, origin: &Origin<'_>, sources: &Sources, conversion: &mut Co
     }
     let gateways = [conversion.parent.name.clone()];
     conversion.refuse_second_protection(&mut effects, &gateways, &place);
-    let needs_certificates = hosts.iter().any(|host| {
-        conversion
-            .refused_hosts
-            .iter()
-            .any(|(_, refused)| refused.iter().any(|other| tls::covers(other, host)))
-    });
-    if needs_certificates {
-        effects.protects = true;
-        let message = "The clients of a host need certificates, and PingSIX asks for none.";
-        conversion.report.blocking(&place.at("match.hosts"), message);
-    }
+    effects.protects |= conversion.refuse_certificates(&hosts, &place.at("match.hosts"));
     let mut rule = Rule {
         place,
         name,

@@ -20,35 +20,31 @@ fn reference(secret: &ObjectName, namespace: &str, output: &mut Output) -> Value
     }
 }
 
-/// Fields that all these plugins have on routes.
-fn common(config: &mut Fields, report: &mut Report) {
+/// Reads the fields that all these plugins have on routes. Returns whether credentials are removed from requests, and the
+/// consumers.
+fn common<'a>(mut config: Fields, scope: Scope<'a>, report: &mut Report) -> Option<(bool, &'a Pool)> {
+    let hides = config.truth("hide_credentials", report);
+    if let Some((place, hides)) = &hides {
+        report
+            .exact(place, if *hides { "The field becomes sanitize." } else { "Credentials are passed on." });
+    }
     config.drop("realm", report, "PingSIX has a realm of its own.");
-    if let Some((place, name)) =
-        config.text("anonymous_consumer", report).filter(|(_, name)| !name.is_empty())
-    {
-        let _ = name;
+    let anonymous = config.text("anonymous_consumer", report).filter(|(_, name)| !name.is_empty());
+    if let Some((place, _)) = anonymous {
         report.blocking(
             &place,
             "PingSIX has no consumers, so requests without credentials cannot be told from others.",
         );
     }
-}
-
-fn consumers<'a>(scope: Scope<'a>, place: &Place, report: &mut Report) -> Option<&'a Pool> {
+    let place = config.place.clone();
+    config.finish(report);
     if scope.consumers.is_none() {
         report.blocking(
-            place,
+            &place,
             "The consumers of the rule are unknown, because its Gateways have different ones.",
         );
     }
-    scope.consumers
-}
-
-/// Removal of the credentials from requests, as a verdict and a value.
-fn sanitize(config: &mut Fields, report: &mut Report) -> bool {
-    let Some((place, hides)) = config.truth("hide_credentials", report) else { return false };
-    report.exact(&place, if hides { "The field becomes sanitize." } else { "Credentials are passed on." });
-    hides
+    Some((hides.is_some_and(|(_, hides)| hides), scope.consumers?))
 }
 
 pub(super) fn key_auth(
@@ -69,10 +65,7 @@ pub(super) fn key_auth(
         given.map_or_else(|| "apikey".to_owned(), |(_, name)| name)
     };
     let (header, parameter) = (name("header", report), name("query", report));
-    let hides = sanitize(&mut config, report);
-    common(&mut config, report);
-    config.finish(report);
-    let Some(pool) = consumers(scope, &place, report) else { return };
+    let Some((hides, pool)) = common(config, scope, report) else { return };
     if pool.keys.is_empty() {
         report.blocking(&place, "The input has no consumer with a key, so no request could be admitted.");
         return;
@@ -123,7 +116,7 @@ fn single<'a, T>(
 }
 
 pub(super) fn basic_auth(
-    mut config: Fields,
+    config: Fields,
     scope: Scope<'_>,
     effects: &mut Effects,
     conversion: &mut Conversion,
@@ -131,10 +124,7 @@ pub(super) fn basic_auth(
     effects.protects = true;
     let Conversion { report, output, .. } = conversion;
     let place = config.place.clone();
-    let hides = sanitize(&mut config, report);
-    common(&mut config, report);
-    config.finish(report);
-    let Some(pool) = consumers(scope, &place, report) else { return };
+    let Some((hides, pool)) = common(config, scope, report) else { return };
     let Some(secret) = single(&pool.basic, "a password", &place, report) else { return };
     let mut value = json!({ "secretRef": reference(secret, scope.namespace, output) });
     if hides {
@@ -167,10 +157,7 @@ pub(super) fn jwt_auth(
     if let Some(claims) = config.take("claims_to_verify") {
         report.limited(&claims.place, "PingSIX always checks exp.");
     }
-    let hides = sanitize(&mut config, report);
-    common(&mut config, report);
-    config.finish(report);
-    let Some(pool) = consumers(scope, &place, report) else { return };
+    let Some((hides, pool)) = common(config, scope, report) else { return };
     let Some(jwt) = single(&pool.jwt, "a token", &place, report) else { return };
     let mut value = json!({
         "algorithm": jwt.algorithm, "extractFrom": { "headers": [header], "params": [parameter] },

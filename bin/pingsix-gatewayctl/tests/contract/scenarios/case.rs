@@ -49,12 +49,9 @@ pub(super) fn examples() -> Vec<Case> {
     directories(&testdata("examples")).iter().map(|set| Case::example(set)).collect()
 }
 
-/// The outputs of migrations from ingress-nginx, sorted by name. Requests of others lack credentials, and use limits up.
+/// The outputs of all migrations, sorted by name.
 pub(super) fn migrations() -> Vec<Case> {
-    let is_of_nginx = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("nginx-"))
-    };
-    directories(&testdata("migrations")).into_iter().filter(is_of_nginx).map(Case::migration).collect()
+    directories(&testdata("migrations")).into_iter().map(Case::migration).collect()
 }
 
 fn testdata(folder: &str) -> PathBuf {

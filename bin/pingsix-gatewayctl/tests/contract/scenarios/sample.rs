@@ -36,6 +36,11 @@ pub(super) struct Sample {
     backends: BTreeMap<String, u64>,
     endpoints: Option<BTreeSet<String>>,
     status: Option<u16>,
+    /// The status with which a policy refuses the request on its way to the backends.
+    refused: Option<u16>,
+    /// The number of requests that a limit admits before.
+    #[serde(default)]
+    after: usize,
     location: Option<String>,
     preflight: Option<bool>,
     /// The request has no listener. Its other expectations are for a PingSIX with the port open.
@@ -95,6 +100,9 @@ impl Sample {
     /// The protocols that can carry the request.
     pub(super) fn protocols(&self) -> Vec<Protocol> {
         let request = self.request();
+        if self.is_counted() {
+            return vec![Protocol::of(&request)];
+        }
         let mut all = Vec::new();
         if !self.http2 {
             all.push(Protocol::of(&request));
@@ -105,8 +113,16 @@ impl Sample {
         all
     }
 
+    /// Whether a limit counts the request. Counts outlive publications, and all protocols share them.
+    pub(super) fn is_counted(&self) -> bool {
+        self.after > 0
+    }
+
     /// The number of requests over each protocol.
     pub(super) fn repeats(&self) -> usize {
+        if self.refused.is_some() {
+            return self.after + REPEATS;
+        }
         let weights = || self.backends.values().copied().filter(|weight| *weight > 0);
         if weights().count() > 1 {
             let (total, least) = (weights().sum::<u64>(), weights().min().unwrap());
@@ -119,10 +135,15 @@ impl Sample {
 
     /// The fault of the answers over one protocol.
     pub(super) fn fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
-        let wrong = answers.iter().find(|answered| !self.allows(answered, material));
-        if let Some(Answered { reply, certificate }) = wrong {
+        let mut numbered = answers.iter().enumerate();
+        let wrong = numbered.find(|(number, answered)| !self.allows(*number, answered, material));
+        if let Some((number, Answered { reply, certificate })) = wrong {
             let shown = certificate.as_deref().map(|shown| material.secret_of(shown));
-            return Some(format!("status {}, certificate {shown:?}, {:?}", reply.status, reply.headers));
+            let Reply { status, headers, .. } = reply;
+            return Some(format!("answer {number}: status {status}, certificate {shown:?}, {headers:?}"));
+        }
+        if self.refused.is_some() {
+            return None;
         }
         self.share_fault(answers, material).or_else(|| {
             let seen: BTreeSet<&str> =
@@ -149,7 +170,7 @@ impl Sample {
         (!names.is_empty()).then(|| format!("the share of {names:?} in {count} answers is not its own"))
     }
 
-    fn allows(&self, answered: &Answered, material: &Material) -> bool {
+    fn allows(&self, number: usize, answered: &Answered, material: &Material) -> bool {
         let reply = &answered.reply;
         let has = |name: &str, wanted: &str| reply.header(name).unwrap_or_default() == wanted;
         let sees = self.sees.iter().all(|(name, wanted)| match name.as_str() {
@@ -161,16 +182,19 @@ impl Sample {
             let shown = answered.certificate.as_deref().map(|shown| material.secret_of(shown));
             shown.is_some_and(|shown| shown.unwrap_or_default() == wanted)
         });
-        sees && gets && shows && self.allows_answer(reply, material)
+        sees && gets && shows && self.allows_answer(number, reply, material)
     }
 
-    fn allows_answer(&self, reply: &Reply, material: &Material) -> bool {
+    fn allows_answer(&self, number: usize, reply: &Reply, material: &Material) -> bool {
         let backend = reply.header(BACKEND);
         if let Some(allowed) = self.preflight {
             let without_positions = reply.header("access-control-allow-origin").is_some();
             return backend.is_none()
                 && without_positions == allowed
                 && (reply.status < 300 || !allowed && reply.status == 403);
+        }
+        if let Some(wanted) = self.refused.filter(|_| number >= self.after) {
+            return backend.is_none() && reply.status == wanted;
         }
         if let Some(wanted) = self.status {
             let location = self.location.as_deref().map(|location| self.absolute(location));

@@ -1,4 +1,4 @@
-//! An Ingress of ingress-nginx, field by field, with the settings of its annotations.
+//! An Ingress, field by field, with the settings of its annotations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,29 @@ use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey, read_annotations};
 use serde_json::{Map, Value};
 
-use super::chosen::CLASS_ANNOTATION;
+use super::chosen::{CLASS_ANNOTATION, class_name, default_class};
+use super::dialect::Dialect;
+use super::plugins;
 use crate::migrate::convert::Conversion;
+use crate::migrate::plugin::Effects;
 use crate::migrate::report::{Place, Report};
 use crate::migrate::source::{Field, Fields, Sources, is_name};
-
-/// The dialect of the annotations.
-pub(super) const DIALECTS: [AnnotationDialect; 1] = [AnnotationDialect::IngressNginx];
 
 /// An Ingress.
 pub(super) struct Annotated {
     pub(super) key: ObjectKey,
     pub(super) place: Place,
+    pub(super) dialect: &'static Dialect,
+    /// The name of its class; empty if that is unknown.
+    pub(super) class: String,
     /// The time of its creation; empty if the input does not have it.
     created: String,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) read: IngressAnnotations,
+    /// The effects of plugins that annotations name.
+    pub(super) plugins: Effects,
+    /// The namespace of the backends.
+    pub(super) service_namespace: String,
     pub(super) entries: Vec<Entry>,
     pub(super) default_backend: Option<Target>,
     pub(super) tls: Vec<Tls>,
@@ -67,8 +74,8 @@ pub(super) struct Tls {
 
 impl Annotated {
     pub(super) fn read(
-        key: &ObjectKey,
-        ingress: &Value,
+        (key, ingress): (&ObjectKey, &Value),
+        dialect: &'static Dialect,
         sources: &Sources,
         conversion: &mut Conversion,
     ) -> Self {
@@ -95,13 +102,27 @@ impl Annotated {
         }
         let entries = spec.list("rules", report);
         let entries = entries.into_iter().filter_map(|item| entry(item, report)).collect();
-        let default_backend = spec.object("defaultBackend", report).and_then(|fields| target(fields, report));
+        let default_backend = match (dialect.annotations, spec.object("defaultBackend", report)) {
+            (AnnotationDialect::IngressNginx, Some(fields)) => target(fields, report),
+            (AnnotationDialect::Apisix, Some(fields)) => {
+                report.exact(&fields.place, "APISIX does not serve a default backend, either.");
+                None
+            }
+            (_, None) => None,
+        };
         let tls = spec.list("tls", report);
         let tls = tls.into_iter().filter_map(|item| tls_entry(item, report)).collect();
         spec.finish(report);
-        let read = read_annotations(&DIALECTS, Some(&annotations));
+        let read = read_annotations(&[dialect.annotations], Some(&annotations));
+        let class = class_name(ingress).map(str::to_owned);
+        let class = class.or_else(|| Some(default_class(sources)?.0.name.name.to_string()));
+        let service_namespace = plugins::service_namespace(dialect, &annotations);
         Self {
             key: key.clone(),
+            dialect,
+            class: class.unwrap_or_default(),
+            plugins: Effects::default(),
+            service_namespace: service_namespace.unwrap_or_else(|| key.name.namespace.to_string()),
             created: sources.created.get(key).cloned().unwrap_or_default(),
             annotations,
             read,
@@ -120,14 +141,25 @@ impl Annotated {
         (&self.created, &self.key)
     }
 
-    /// The namespace, which is that of the backends.
+    /// The namespace.
     pub(super) fn namespace(&self) -> &str {
         &self.key.name.namespace
     }
 
-    /// The place of an annotation.
+    /// The place of an annotation, by its whole name.
     pub(super) fn at(&self, annotation: &str) -> Place {
         self.place.at(&annotation_field(annotation))
+    }
+
+    /// The place of an annotation of the dialect.
+    pub(super) fn at_own(&self, name: &str) -> Place {
+        self.at(&self.dialect.whole_name(name))
+    }
+
+    /// The value of an annotation of the dialect, unless it is empty.
+    pub(super) fn own(&self, name: &str) -> Option<&str> {
+        let value = self.annotations.get(&self.dialect.whole_name(name));
+        value.map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
     /// The backends of all paths.
@@ -139,7 +171,11 @@ impl Annotated {
     /// Whether the Ingress limits who may send requests.
     pub(super) fn protects(&self) -> bool {
         let security = &self.read.security;
-        self.is_closed || security.basic_auth.is_some() || security.authorization.is_some()
+        self.is_closed
+            || self.plugins.protects
+            || self.read.methods.is_some()
+            || security.basic_auth.is_some()
+            || security.authorization.is_some()
     }
 }
 

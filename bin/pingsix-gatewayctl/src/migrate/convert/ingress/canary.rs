@@ -4,6 +4,7 @@ use pingsix_translate::annotations::CanaryShare;
 use serde_json::{Value, json};
 
 use super::annotated::{Annotated, PathEntry, Target};
+use crate::migrate::convert::Conversion;
 
 /// A canary for a path.
 pub(super) struct Canary<'a> {
@@ -22,10 +23,34 @@ pub(super) fn find<'a>(
     let canaries = ingresses.iter().filter(|other| !other.is_closed && other.namespace() == main.namespace());
     canaries.into_iter().find_map(|ingress| {
         let share = ingress.read.canary.as_ref()?;
-        let paths = ingress.entries.iter().filter(|entry| entry.host == host).flat_map(|entry| &entry.paths);
-        let same = paths.into_iter().find(|own| own.path == path.path && own.kind == path.kind)?;
-        Some(Canary { ingress, share, target: same.target.as_ref()? })
+        let own = like(ingress, host, path)?;
+        Some(Canary { ingress, share, target: own.target.as_ref()? })
     })
+}
+
+/// The path of an Ingress with the host, path and type of another one.
+fn like<'a>(ingress: &'a Annotated, host: &str, path: &PathEntry) -> Option<&'a PathEntry> {
+    let mut paths = ingress.entries.iter().filter(|entry| entry.host == host).flat_map(|entry| &entry.paths);
+    paths.find(|own| own.path == path.path && own.kind == path.kind)
+}
+
+/// Reports the paths of a canary that take no requests.
+pub(super) fn note_unused(canary: &Annotated, ingresses: &[Annotated], conversion: &mut Conversion) {
+    for entry in &canary.entries {
+        for path in &entry.paths {
+            let mut mains = ingresses.iter().filter(|one| one.read.canary.is_none());
+            let is_taken = mains.any(|one| {
+                like(one, &entry.host, path).is_some()
+                    && find(ingresses, one, &entry.host, path)
+                        .is_some_and(|found| found.ingress.key == canary.key)
+            });
+            if !is_taken {
+                let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes the \
+                               requests, so this one gets none, as before.";
+                conversion.report.limited(&path.place, message);
+            }
+        }
+    }
 }
 
 /// The rules for one path: items of `headers` of the match, and the backends. The rule for the rest comes last.

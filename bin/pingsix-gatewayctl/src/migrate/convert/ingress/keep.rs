@@ -1,18 +1,18 @@
 //! `--keep-ingress`: Ingresses keep their annotations, and move to a class that reads them.
 
 use pingsix_translate::annotations::IGNORED_ANNOTATIONS;
+use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind, ObjectKey, PINGSIX_GROUP};
 use serde_json::{Map, Value, json};
 
 use super::annotated::Annotated;
-use super::chosen::{CLASS_ANNOTATION, DOMAIN};
-use super::verdicts;
-use crate::migrate::convert::Conversion;
+use super::chosen::CLASS_ANNOTATION;
+use super::dialect::DIALECTS;
+use super::{paths, verdicts};
+use crate::migrate::convert::{Conversion, matches};
+use crate::migrate::output::label;
 use crate::migrate::report::Place;
 use crate::migrate::source::Sources;
-
-/// The name of the parameters of the class.
-const PROXY: &str = "ingress-nginx";
 
 /// Writes copies of the Ingresses, and their class. The names are others, because the old controller still serves the
 /// Ingresses of the input.
@@ -20,11 +20,21 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
     if ingresses.is_empty() {
         return;
     }
-    write_class(sources, conversion);
+    write_class(ingresses, sources, conversion);
     for ingress in ingresses {
         let Some(original) = sources.kept.get(&ingress.key) else { continue };
+        // The class closes an Ingress for its annotations alone.
+        if ingress.is_closed && verdicts::closing(ingress).is_empty() {
+            conversion
+                .withhold(&ingress.place, "The Ingress is not copied, because the class would serve it.");
+            continue;
+        }
         let mut spec = original.get("spec").cloned().unwrap_or_else(|| json!({}));
         spec["ingressClassName"] = json!(conversion.choices.ingress_class);
+        match ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => {}
+            AnnotationDialect::Apisix => standardise(ingress, &mut spec, conversion),
+        }
         let wanted = format!("{}-pingsix", ingress.key.name.name);
         let name = conversion.output.add(Kind::Ingress, ingress.namespace(), &wanted, ("spec", spec));
         let key = ObjectKey::new(Kind::Ingress, ingress.namespace(), name.as_str());
@@ -37,13 +47,39 @@ pub(super) fn write(ingresses: &[Annotated], sources: &Sources, conversion: &mut
                 metadata["annotations"] = Value::Object(annotations);
             }
         }
-        paths(ingress, conversion);
+        expressions(ingress, conversion);
         conversion.report.exact(&ingress.place, format!("The copy {key} has the new class."));
     }
 }
 
-/// Reports the paths that the class cannot match.
-fn paths(ingress: &Annotated, conversion: &mut Conversion) {
+/// Replaces the parts of an Ingress of APISIX that the class reads in another way: paths, and a default backend.
+fn standardise(ingress: &Annotated, spec: &mut Value, conversion: &mut Conversion) {
+    if let Some(spec) = spec.as_object_mut().filter(|_| !ingress.entries.is_empty()) {
+        spec.remove("defaultBackend");
+    }
+    if ingress.read.rewriting.is_some() {
+        return;
+    }
+    let entries = spec.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten().enumerate();
+    for (rule, entry) in entries {
+        let items = entry.pointer_mut("/http/paths").and_then(Value::as_array_mut).into_iter().flatten();
+        for (index, item) in items.enumerate() {
+            let text = |field: &str| item.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (written, kind) = (text("path"), text("pathType"));
+            if !paths::is_implementation_specific(&kind) {
+                continue;
+            }
+            let at = ingress.place.at(&format!("spec.rules[{rule}].http.paths[{index}].path"));
+            let Some(path) = matches::path(&at, &written, &mut conversion.report) else { continue };
+            let kind = if path["type"] == "Exact" { "Exact" } else { "Prefix" };
+            item["path"] = path["value"].clone();
+            item["pathType"] = json!(kind);
+        }
+    }
+}
+
+/// Reports the regular expressions that the class cannot match.
+fn expressions(ingress: &Annotated, conversion: &mut Conversion) {
     let Some(rewriting) = &ingress.read.rewriting else { return };
     for path in ingress.entries.iter().flat_map(|entry| &entry.paths) {
         if let Err(why) = rewriting.read(&path.path) {
@@ -61,8 +97,11 @@ fn annotations(ingress: &Annotated, conversion: &mut Conversion) -> Map<String, 
         }
     }
     // The class redirects Ingresses that have an annotation of the dialect.
-    let redirect = format!("{DOMAIN}/ssl-redirect");
-    if !ingress.tls.is_empty() && ingress.read.canary.is_none() && !kept.contains_key(&redirect) {
+    let redirect = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    if let Some(redirect) = redirect.filter(|name| !kept.contains_key(name))
+        && !ingress.tls.is_empty()
+        && ingress.read.canary.is_none()
+    {
         let message = "ingress-nginx redirects hosts with a certificate by default, so the copy says ssl-redirect \"true\".";
         conversion.report.exact(&ingress.place.at("spec.tls"), message);
         kept.insert(redirect, json!("true"));
@@ -77,21 +116,28 @@ fn annotations(ingress: &Annotated, conversion: &mut Conversion) -> Map<String, 
 }
 
 /// Writes the class and its parameters, unless the input has the class.
-fn write_class(sources: &Sources, conversion: &mut Conversion) {
+fn write_class(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conversion) {
+    let is_used = |domain: &&str| ingresses.iter().any(|ingress| ingress.dialect.domain() == *domain);
+    let domains: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.domain()).filter(is_used).collect();
     let class = conversion.choices.ingress_class.clone();
     let key = ObjectKey::new(Kind::IngressClass, "", class.as_str());
     if sources.kept.contains_key(&key) {
         let message = format!(
-            "The input has the class already. Its parameters have to switch the annotations of {DOMAIN} on, and redirects to \
-             HTTPS need the layout PerPort."
+            "The input has the class already. Its parameters have to switch the annotations of {} on, and redirects to HTTPS \
+             need the layout PerPort.",
+            domains.join(" and ")
         );
         conversion.report.limited(&Place::object(key.to_string()), message);
         return;
     }
     let namespace = conversion.parent.name.namespace.to_string();
     // Redirects to HTTPS need a data plane for each port.
-    let spec = json!({ "attached": { "layout": "PerPort" }, "ingress": { "annotations": [DOMAIN] } });
-    let proxy = conversion.output.add(Kind::PingsixProxy, &namespace, PROXY, ("spec", spec));
+    let spec = json!({ "attached": { "layout": "PerPort" }, "ingress": { "annotations": domains } });
+    let proxy = match ingresses.first() {
+        Some(ingress) if domains.len() == 1 => label(ingress.dialect.name, "ingresses"),
+        _ => "ingresses".to_owned(),
+    };
+    let proxy = conversion.output.add(Kind::PingsixProxy, &namespace, &proxy, ("spec", spec));
     let parameters = json!({
         "apiGroup": PINGSIX_GROUP, "kind": Kind::PingsixProxy.as_str(), "name": proxy,
         "scope": "Namespace", "namespace": namespace,

@@ -1,10 +1,10 @@
-//! Paths of Ingresses as ingress-nginx reads them.
+//! Paths of Ingresses as their controllers read them.
 
 use pingsix_translate::annotations::{PathChange, Rewriting};
 use serde_json::{Value, json};
 
 use super::annotated::PathEntry;
-use crate::migrate::convert::matches::is_path;
+use crate::migrate::convert::matches::{self, is_path};
 use crate::migrate::report::Report;
 
 /// A path of an HTTPRoute.
@@ -21,7 +21,7 @@ const WHOLE_ELEMENTS: &str = "ingress-nginx takes longer names at the end of the
 
 const ALL_REGULAR: &str = "ingress-nginx reads all paths of the host as regular expressions, because an Ingress of the host asks for it";
 
-/// Reads a path. `is_regular` says whether another Ingress turns the paths of the host into regular expressions. The
+/// Reads a path of ingress-nginx. `is_regular` says whether another Ingress turns the paths of the host into regular expressions. The
 /// error is the beginning of the path that can be matched.
 pub(super) fn read(
     entry: &PathEntry,
@@ -71,16 +71,71 @@ pub(super) fn read(
         report.limited(&at, format!("{becomes}. {}.", sentence(&differences.join(", and "))));
     }
     let path = json!({ "type": kind, "value": value });
-    Ok(match change {
-        None => Matched { path, full: None, regex: None },
-        Some(PathChange::Full(full)) => {
-            let full = json!({ "type": "ReplaceFullPath", "replaceFullPath": full });
-            Matched { path, full: Some(full), regex: None }
+    let (full, regex) = change.as_ref().map(self::change).unwrap_or_default();
+    Ok(Matched { path, full, regex })
+}
+
+/// Reads a path of APISIX. Paths that are no prefixes of elements may end with an asterisk, and with `use-regex` those of
+/// the type `ImplementationSpecific` are regular expressions.
+pub(super) fn read_apisix(
+    entry: &PathEntry,
+    rewriting: Option<&Rewriting>,
+    report: &mut Report,
+) -> Result<Matched, Value> {
+    let at = entry.place.at("path");
+    let matched = |path: Value| Matched { path, full: None, regex: None };
+    if entry.kind == "Prefix" && is_path(&entry.path) {
+        report.exact(&at, format!("The path becomes PathPrefix {}.", entry.path));
+        return Ok(matched(json!({ "type": "PathPrefix", "value": entry.path })));
+    }
+    let Some(rewriting) = rewriting.filter(|_| is_implementation_specific(&entry.kind)) else {
+        let path = matches::path(&at, &entry.path, report);
+        return path.map(matched).ok_or_else(|| prefix(&stem(&entry.path)));
+    };
+    match rewriting.read(&entry.path) {
+        Ok(pattern) if is_path(&pattern.path) => {
+            let mut differences: Vec<&str> = pattern.limitation.into_iter().collect();
+            if !entry.path.starts_with('^') {
+                differences.push(ANYWHERE);
+            } else if entry.path.strip_prefix('^') == Some(&pattern.path) {
+                differences.push(LONGER);
+            }
+            differences.push(LAST);
+            let message = format!("The path becomes PathPrefix {}. ", pattern.path);
+            report.limited(&at, format!("{message}{}.", sentence(&differences.join(", and "))));
+            Ok(matched(json!({ "type": "PathPrefix", "value": pattern.path })))
         }
-        Some(PathChange::Regex(filter)) => {
-            Matched { path, full: None, regex: Some(json!({ "path": filter })) }
+        Ok(_) => {
+            report.impossible(
+                &at,
+                "An HTTPRoute cannot have the path, or PingSIX would take it for a pattern.",
+            );
+            Err(prefix(&stem(&entry.path)))
         }
-    })
+        Err(why) => {
+            report.impossible(&at, format!("PingSIX cannot match it: {why}."));
+            Err(prefix(&stem(&entry.path)))
+        }
+    }
+}
+
+const ANYWHERE: &str = "APISIX finds the expression anywhere in a path";
+
+const LONGER: &str = "APISIX takes longer names at the end of the path, too";
+
+const LAST: &str = "APISIX prefers paths that are no expressions";
+
+/// Whether the controller decides about the meaning of a path of this type.
+pub(super) fn is_implementation_specific(kind: &str) -> bool {
+    matches!(kind, "" | "ImplementationSpecific")
+}
+
+/// A change of the path: `urlRewrite.path` of an HTTPRoute, or `urlRewrite` of an HTTPRouteFilter.
+pub(super) fn change(change: &PathChange) -> (Option<Value>, Option<Value>) {
+    match change {
+        PathChange::Full(full) => (Some(json!({ "type": "ReplaceFullPath", "replaceFullPath": full })), None),
+        PathChange::Regex(filter) => (None, Some(json!({ "path": filter }))),
+    }
 }
 
 fn prefix(path: &str) -> Value {

@@ -1,4 +1,4 @@
-//! Of several rules with one host and path, the one that ingress-nginx serves.
+//! Of several rules with one host and path, the one that is served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,8 +66,8 @@ pub(super) fn prefer(
                 );
                 conversion.withhold(&rule.place, message);
             } else {
-                let message =
-                    format!("{other} has the host and path, too, and takes the requests as before.");
+                let precedence = ingresses.get(one.ingress).map_or("", |own| own.dialect.precedence);
+                let message = format!("{other} has the host and path, too, and {precedence}.");
                 conversion.report.limited(&rule.place, message);
             }
             continue;

@@ -2,33 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{GATEWAY_GROUP, Kind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::annotated::{Annotated, Entry, PathEntry, Target};
-use super::chosen::DOMAIN;
-use super::precedence::{Candidate, Rank, prefer};
-use super::{canary, paths, services, tls};
-use crate::migrate::convert::Conversion;
+use super::annotated::Annotated;
+use super::precedence::prefer;
+use super::rules::{Reader, effects, hosts};
+use super::{canary, tls};
 use crate::migrate::convert::rules::{self, Document, Rule, Section};
-use crate::migrate::output::label;
+use crate::migrate::convert::{Conversion, competition};
 use crate::migrate::plugin::Effects;
 use crate::migrate::source::Sources;
 
-/// The status of redirects to HTTPS in ingress-nginx.
+/// The status of redirects to HTTPS. APISIX has 301 for methods without a body.
 const TO_HTTPS: u16 = 308;
 
 /// The most targets of a policy.
 const TARGETS: usize = 16;
 
-/// The statuses of redirects in Gateway API.
-const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
-
 /// Writes the HTTPRoutes of all Ingresses and their policies.
 pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &mut Conversion) {
     // Once an Ingress of a host asks for it, all paths of the host are regular expressions.
     let mut regular: BTreeSet<&str> = BTreeSet::new();
-    for ingress in ingresses.iter().filter(|ingress| ingress.read.rewriting.is_some()) {
+    let of_nginx = |one: &&Annotated| one.dialect.annotations == AnnotationDialect::IngressNginx;
+    for ingress in ingresses.iter().filter(of_nginx).filter(|one| one.read.rewriting.is_some()) {
         regular.extend(ingress.entries.iter().map(|entry| entry.host.as_str()));
     }
     let mut candidates = Vec::new();
@@ -37,7 +35,7 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
         reader.read(&mut candidates, conversion);
     }
     for ingress in ingresses.iter().filter(|ingress| ingress.read.canary.is_some()) {
-        note_unused(ingress, ingresses, conversion);
+        canary::note_unused(ingress, ingresses, conversion);
     }
     let served = prefer(candidates, ingresses, &regular, conversion);
     let mut documents: Vec<Document> = Vec::new();
@@ -57,11 +55,19 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
             owners.push(index);
         }
     }
-    rules::compare_plugins(&mut documents, conversion);
+    competition::compare_plugins(&mut documents, conversion);
     let mut routes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (mut document, owner) in documents.into_iter().zip(owners) {
-        let has_backends = document.rules.iter().any(|rule| {
-            rule.effects.response.is_none() && rule.effects.redirect.is_none() && !rule.matches.is_empty()
+        // ingress-nginx redirects before it looks at the client.
+        let is_of_nginx = ingresses
+            .get(owner)
+            .is_some_and(|one| one.dialect.annotations == AnnotationDialect::IngressNginx);
+        let without_redirects = is_of_nginx || document.section == Section::Http;
+        let has_policies = document.rules.iter().any(|rule| {
+            let Effects { response, redirect, security, .. } = &rule.effects;
+            !rule.matches.is_empty()
+                && (redirect.is_none() || !without_redirects)
+                && (response.is_none() || !security.is_empty())
         });
         for rule in &mut document.rules {
             // The policies are those of the Ingress, so that its paths share the counts of a limit.
@@ -69,257 +75,13 @@ pub(super) fn convert(ingresses: &[Annotated], sources: &Sources, conversion: &m
             rule.effects.traffic.clear();
         }
         let written = rules::write(document, conversion);
-        if has_backends {
+        if has_policies {
             routes.entry(owner).or_default().extend(written);
         }
     }
     for (index, routes) in routes {
         if let Some(ingress) = ingresses.get(index) {
             write_policies(ingress, &routes, conversion);
-        }
-    }
-}
-
-/// An Ingress that is read.
-struct Reader<'a> {
-    ingresses: &'a [Annotated],
-    ingress: &'a Annotated,
-    index: usize,
-    sources: &'a Sources,
-    regular: &'a BTreeSet<&'a str>,
-}
-
-impl Reader<'_> {
-    fn read(&self, candidates: &mut Vec<Candidate>, conversion: &mut Conversion) {
-        let Annotated { entries, default_backend, is_closed, .. } = self.ingress;
-        let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
-        if let Some(root) = self.ingress.read.app_root.as_ref().filter(|_| !is_closed) {
-            candidates.extend(hosts.iter().map(|host| self.root(host, root)));
-        }
-        for entry in entries {
-            for path in &entry.paths {
-                candidates.extend(self.path(entry, path, conversion));
-            }
-        }
-        if let Some(backend) = default_backend {
-            for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
-                candidates.push(self.everything(host, backend, conversion));
-            }
-        }
-    }
-
-    /// The rules for a path, with those of a canary.
-    fn path(&self, entry: &Entry, path: &PathEntry, conversion: &mut Conversion) -> Option<Candidate> {
-        let Annotated { read, is_closed, .. } = self.ingress;
-        let is_regular = read.rewriting.is_none() && self.regular.contains(entry.host.as_str());
-        let matched = paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report);
-        let matched = match matched {
-            Ok(matched) => matched,
-            Err(stem) => {
-                let object = &self.ingress.place.object;
-                if !self.ingress.protects() {
-                    conversion.withhold(
-                        &path.place,
-                        "The path is not written, and its requests go to other paths.",
-                    );
-                    return None;
-                }
-                let message = format!("{object} is protected, so a rule answers 503 in place of the path.");
-                conversion.withhold(&path.place, message);
-                let mut rule = self.rule(&entry.host, path, &stem);
-                rule.refuse();
-                let guard = self.candidate(entry, path, stem, vec![rule]);
-                return Some(Candidate { rank: Rank::Guard, ..guard });
-            }
-        };
-        let mut rule = self.rule(&entry.host, path, &matched.path);
-        rule.effects.path = matched.full;
-        rule.effects.regex = matched.regex;
-        if *is_closed {
-            rule.refuse();
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
-        }
-        if rule.effects.redirect.is_some() {
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
-        }
-        let Some(own) =
-            path.target.as_ref().and_then(|target| self.backend(self.ingress, target, conversion))
-        else {
-            rule.refuse();
-            return Some(self.candidate(entry, path, matched.path, vec![rule]));
-        };
-        let mut rules = Vec::new();
-        let share = canary::find(self.ingresses, self.ingress, &entry.host, path);
-        let share = share.and_then(|canary| {
-            let backend = self.backend(canary.ingress, canary.target, conversion)?;
-            Some((canary.share, backend))
-        });
-        match share {
-            None => rules.push(Rule { backends: vec![own], ..rule }),
-            Some((share, other)) => {
-                for (headers, backends) in canary::divide(share, &own, &other) {
-                    let mut one = Rule { backends, ..rule.clone() };
-                    for matched in &mut one.matches {
-                        if let Some(headers) = &headers {
-                            matched["headers"] = headers.clone();
-                        }
-                    }
-                    rules.push(one);
-                }
-            }
-        }
-        Some(self.candidate(entry, path, matched.path, rules))
-    }
-
-    fn candidate(&self, entry: &Entry, path: &PathEntry, matched: Value, rules: Vec<Rule>) -> Candidate {
-        let length = if self.regular.contains(entry.host.as_str()) { path.path.len() } else { 0 };
-        let host = entry.host.clone();
-        Candidate { ingress: self.index, host, length, rank: Rank::Path, matched, rules }
-    }
-
-    /// A rule without backends, with the effects of the annotations.
-    fn rule(&self, host: &str, path: &PathEntry, matched: &Value) -> Rule {
-        let name =
-            matched.get("value").and_then(Value::as_str).map_or_else(String::new, |path| label(path, "root"));
-        Rule {
-            place: path.place.clone(),
-            name,
-            priority: 0,
-            hosts: hosts(host),
-            matches: vec![json!({ "path": matched })],
-            effects: effects(self.ingress),
-            backends: Vec::new(),
-            timeout: None,
-            may_be_weaker: self.ingress.may_be_weaker,
-        }
-    }
-
-    /// The rule of the default backend.
-    fn everything(&self, host: &str, backend: &Target, conversion: &mut Conversion) -> Candidate {
-        let matched = json!({ "type": "PathPrefix", "value": "/" });
-        let path = PathEntry {
-            place: backend.place.clone(),
-            path: "/".to_owned(),
-            kind: "Prefix".to_owned(),
-            target: Some(backend.clone()),
-        };
-        let mut rule = self.rule(host, &path, &matched);
-        if self.ingress.is_closed {
-            rule.refuse();
-        } else if rule.effects.redirect.is_none() {
-            match self.backend(self.ingress, backend, conversion) {
-                Some(backend) => rule.backends = vec![backend],
-                None => rule.refuse(),
-            }
-        }
-        let (ingress, host) = (self.index, host.to_owned());
-        Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] }
-    }
-
-    /// The rule for `app-root`.
-    fn root(&self, host: &str, target: &str) -> Candidate {
-        let matched = json!({ "type": "Exact", "value": "/" });
-        let path = PathEntry {
-            place: self.ingress.at(&format!("{DOMAIN}/app-root")),
-            path: "/".to_owned(),
-            kind: "Exact".to_owned(),
-            target: None,
-        };
-        let mut rule = self.rule(host, &path, &matched);
-        let change = json!({ "type": "ReplaceFullPath", "replaceFullPath": target });
-        "app-root".clone_into(&mut rule.name);
-        rule.effects =
-            Effects { redirect: Some(json!({ "path": change, "statusCode": 302 })), ..Effects::default() };
-        Candidate {
-            ingress: self.index,
-            host: host.to_owned(),
-            length: usize::MAX,
-            rank: Rank::Path,
-            matched,
-            rules: vec![rule],
-        }
-    }
-
-    /// An item of `backendRefs`.
-    fn backend(&self, ingress: &Annotated, target: &Target, conversion: &mut Conversion) -> Option<Value> {
-        match services::number(ingress, target, self.sources) {
-            Ok(number) => {
-                let service = &target.service;
-                let message =
-                    format!("The backend becomes Service {}/{service} port {number}.", ingress.namespace());
-                conversion.report.exact(&target.place, message);
-                Some(json!({ "name": service, "port": number }))
-            }
-            Err(why) => {
-                conversion.report.impossible(&target.place, format!("{why} The path answers 503."));
-                None
-            }
-        }
-    }
-}
-
-fn hosts(host: &str) -> Vec<String> {
-    if host.is_empty() { Vec::new() } else { vec![host.to_owned()] }
-}
-
-/// The effects of the annotations on every path.
-fn effects(ingress: &Annotated) -> Effects {
-    let mut effects = Effects {
-        hostname: ingress.read.host.as_ref().map(ToString::to_string),
-        security: fields(&ingress.read.security),
-        traffic: fields(&ingress.read.traffic),
-        protects: ingress.protects(),
-        ..Effects::default()
-    };
-    for filter in &ingress.read.filters {
-        let Ok(value) = serde_json::to_value(filter) else { continue };
-        match value.get("requestRedirect") {
-            Some(redirect) => effects.redirect = Some(possible(redirect.clone())),
-            None => effects.filters.push(value),
-        }
-    }
-    effects
-}
-
-/// A redirect with a status that Gateway API has.
-fn possible(mut redirect: Value) -> Value {
-    let status = redirect.get("statusCode").and_then(Value::as_i64).unwrap_or(302);
-    if !REDIRECTS.contains(&status) {
-        redirect["statusCode"] = json!(302);
-    }
-    redirect
-}
-
-/// The fields of a policy without its targets.
-fn fields(spec: &impl serde::Serialize) -> Map<String, Value> {
-    match serde_json::to_value(spec) {
-        Ok(Value::Object(mut fields)) => {
-            fields.remove("targetRefs");
-            // The default of a policy that stands alone.
-            fields.retain(|name, value| name != "strategy" && !value.is_null());
-            fields
-        }
-        _ => Map::new(),
-    }
-}
-
-/// Reports canaries that take no requests.
-fn note_unused(canary: &Annotated, ingresses: &[Annotated], conversion: &mut Conversion) {
-    for entry in &canary.entries {
-        for path in &entry.paths {
-            let mains = ingresses.iter().filter(|one| one.read.canary.is_none());
-            let mut takers = mains.filter(|one| {
-                let entries = one.entries.iter().filter(|other| other.host == entry.host);
-                let mut paths = entries.flat_map(|other| &other.paths);
-                paths.any(|own| own.path == path.path && own.kind == path.kind)
-                    && canary::find(ingresses, one, &entry.host, path)
-                        .is_some_and(|found| found.ingress.key == canary.key)
-            });
-            if takers.next().is_none() {
-                let message = "No other Ingress of the namespace has the host, path and type, or an older canary takes the \
-                               requests, so this one gets none, as before.";
-                conversion.report.limited(&path.place, message);
-            }
         }
     }
 }
@@ -342,29 +104,36 @@ fn of_host(
     let name = format!("{}-redirect", document.name);
     let name = conversion.free_route_name(&document.namespace, &name, documents);
     let mut redirect = document.redirect_to_https(name, TO_HTTPS);
-    // The rules for a header of a canary have the path of the rule for the rest.
-    redirect.rules.retain(|rule| rule.matches.iter().all(|one| one.get("headers").is_none()));
+    // The rules for a header of a canary, or for methods, have the path of the rule for the rest.
+    redirect.rules.retain(|rule| {
+        let is_conditional = |one: &Value| one.get("headers").is_some() || one.get("method").is_some();
+        !rule.matches.iter().any(is_conditional)
+    });
     vec![redirect, document]
 }
 
-/// Whether requests in plaintext for a host are redirected. ingress-nginx does that by default for hosts with a
+/// Whether requests in plaintext for a host are redirected. Some controllers do that by default for hosts with a
 /// certificate.
 fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bool {
-    let forced = ingress.at(&format!("{DOMAIN}/force-ssl-redirect"));
+    let forced = ingress.at_own(ingress.dialect.to_https);
+    let without_tls = ingress.read.https.without_tls || ingress.plugins.https_only;
     if ingress.is_closed {
         if ingress.read.https.without_tls {
             conversion.report.limited(&forced, "All paths of the Ingress answer 503, in plaintext, too.");
         }
         return false;
     }
-    let name = format!("{DOMAIN}/ssl-redirect");
-    let https = ingress.read.https;
-    let by_default = !ingress.annotations.contains_key(&name);
+    let name = ingress.dialect.to_https_by_default.map(|name| ingress.dialect.whole_name(name));
+    let by_default = name.is_some_and(|name| !ingress.annotations.contains_key(&name));
     let has_certificate = tls::has_certificate(ingress, host);
-    if !https.without_tls && !(has_certificate && (https.with_tls || by_default)) {
+    if !without_tls && !(has_certificate && (ingress.read.https.with_tls || by_default)) {
         return false;
     }
-    let at = if https.without_tls { forced } else { ingress.place.at("spec.tls") };
+    let at = match (without_tls, ingress.read.https.without_tls) {
+        (true, true) => forced,
+        (true, false) => ingress.at_own("plugin-config-name"),
+        (false, _) => ingress.place.at("spec.tls"),
+    };
     if !conversion.parent.serves_https(&hosts(host)) || host.is_empty() {
         let message = format!(
             "The input has no certificate for {}, so there is no HTTPS to redirect to. Requests in plaintext are served.",
@@ -373,8 +142,15 @@ fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bo
         conversion.report.impossible(&at, message);
         return false;
     }
-    if https.without_tls {
-        conversion.report.exact(&at, "An HTTPRoute redirects plaintext to HTTPS with status 308.");
+    if without_tls {
+        let message = "An HTTPRoute redirects plaintext to HTTPS with status 308.";
+        match ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => conversion.report.exact(&at, message),
+            AnnotationDialect::Apisix => {
+                let message = format!("{message} APISIX has status 301 for GET and HEAD.");
+                conversion.report.limited(&at, message);
+            }
+        }
     } else if by_default {
         let message = "ingress-nginx redirects hosts with a certificate by default, so an HTTPRoute redirects plaintext to \
                        HTTPS with status 308.";
@@ -385,9 +161,8 @@ fn redirects(ingress: &Annotated, host: &str, conversion: &mut Conversion) -> bo
 
 /// Writes the policies of an Ingress for its routes.
 fn write_policies(ingress: &Annotated, routes: &[String], conversion: &mut Conversion) {
-    let read = &ingress.read;
-    let specs =
-        [(Kind::SecurityPolicy, fields(&read.security)), (Kind::TrafficPolicy, fields(&read.traffic))];
+    let Effects { security, traffic, .. } = effects(ingress);
+    let specs = [(Kind::SecurityPolicy, security), (Kind::TrafficPolicy, traffic)];
     for (kind, fields) in specs {
         if fields.is_empty() {
             continue;

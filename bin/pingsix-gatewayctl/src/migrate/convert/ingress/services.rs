@@ -1,4 +1,4 @@
-//! Settings of connections: in ingress-nginx those of an Ingress, in Gateway API those of its Services.
+//! Settings of connections: in the original those of an Ingress, in Gateway API those of its Services.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,9 @@ use serde_json::{Value, json};
 
 use super::annotated::{Annotated, Target};
 use super::canary;
-use super::chosen::DOMAIN;
 use crate::migrate::convert::Conversion;
 use crate::migrate::report::Place;
 use crate::migrate::source::{ServicePort, Sources};
-
-/// The annotations that become settings of Services.
-pub(super) const SETTINGS: [&str; 7] = [
-    PROTOCOL,
-    "proxy-connect-timeout",
-    "proxy-next-upstream-timeout",
-    "proxy-next-upstream-tries",
-    "proxy-read-timeout",
-    "proxy-send-timeout",
-    "upstream-hash-by",
-];
-
-const PROTOCOL: &str = "backend-protocol";
 
 /// The way in which an Ingress speaks to a port of a Service.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,7 +24,8 @@ struct Protocol {
 /// Writes the policies of all Services. The settings of the oldest Ingress of a Service count.
 pub(super) fn convert(ingresses: &mut [Annotated], sources: &Sources, conversion: &mut Conversion) {
     for ingress in ingresses.iter().filter(|ingress| ingress.is_closed) {
-        for at in places(ingress, &SETTINGS) {
+        let names = std::iter::once(&ingress.dialect.protocol).chain(ingress.dialect.settings);
+        for (at, _) in places(ingress, names) {
             conversion.report.limited(&at, "All paths of the Ingress answer 503, so no backend is reached.");
         }
     }
@@ -70,14 +57,20 @@ fn targets(ingresses: &[Annotated], ingress: &Annotated) -> Vec<Target> {
     ingress.targets().cloned().chain(canaries.map(|canary| canary.target.clone())).collect()
 }
 
-/// The places of the settings that an Ingress has and that are honoured.
-fn places(ingress: &Annotated, names: &[&str]) -> Vec<Place> {
-    let whole = names.iter().map(|name| format!("{DOMAIN}/{name}"));
-    let is_honoured = |name: &String| {
+/// The places of the settings that an Ingress has and that are honoured, with the difference of each.
+fn places<'a>(
+    ingress: &'a Annotated,
+    names: impl IntoIterator<Item = &'a &'static str>,
+) -> Vec<(Place, Option<&'a str>)> {
+    let of = |name: &&'static str| {
+        let whole = ingress.dialect.whole_name(name);
         let mut faults = ingress.read.faults().iter();
-        ingress.annotations.contains_key(name) && !faults.any(|fault| fault.annotation.as_ref() == Some(name))
+        let fault = faults.find(|fault| fault.annotation.as_ref() == Some(&whole));
+        let is_honoured =
+            ingress.annotations.contains_key(&whole) && fault.is_none_or(|fault| fault.is_honoured);
+        is_honoured.then(|| (ingress.at(&whole), fault.map(|fault| fault.message.as_str())))
     };
-    whole.filter(is_honoured).map(|name| ingress.at(&name)).collect()
+    names.into_iter().filter_map(of).collect()
 }
 
 /// The most Ingresses that a message lists for a Service.
@@ -96,9 +89,9 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
     }
     for (ingress, targets) in all() {
         let spec = &ingress.read.backend_traffic;
-        let settings = places(ingress, SETTINGS.get(1..).unwrap_or_default());
+        let settings = places(ingress, ingress.dialect.settings);
         if *spec == default {
-            for at in settings {
+            for (at, _) in settings {
                 conversion.report.exact(&at, "The value is that of PingSIX.");
             }
             continue;
@@ -126,25 +119,30 @@ fn traffic(ingresses: &[Annotated], targets: &[Vec<Target>], conversion: &mut Co
             );
             written.insert(service, ingress);
         }
-        for at in settings {
-            let message = "The annotation becomes a BackendTrafficPolicy of the Services";
-            if differences.is_empty() {
-                conversion.report.exact(&at, format!("{message}."));
-            } else {
-                conversion.report.limited(&at, format!("{message}: {}.", differences.join(", and ")));
+        for (at, difference) in settings {
+            let mut message = "The annotation becomes a BackendTrafficPolicy of the Services".to_owned();
+            if !differences.is_empty() {
+                message.push_str(": ");
+                message.push_str(&differences.join(", and "));
+            }
+            match difference {
+                None if differences.is_empty() => conversion.report.exact(&at, format!("{message}.")),
+                None => conversion.report.limited(&at, format!("{message}.")),
+                Some(difference) => conversion.report.limited(&at, format!("{message}. {difference}")),
             }
         }
     }
 }
 
 fn services(ingress: &Annotated, targets: &[Target]) -> impl Iterator<Item = ObjectName> {
-    let names = targets.iter().map(|target| ObjectName::new(ingress.namespace(), target.service.as_str()));
+    let namespace = ingress.service_namespace.as_str();
+    let names = targets.iter().map(|target| ObjectName::new(namespace, target.service.as_str()));
     names.collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
 /// The number of the port of a backend.
 pub(super) fn number(ingress: &Annotated, target: &Target, sources: &Sources) -> Result<u16, String> {
-    let service = ObjectName::new(ingress.namespace(), target.service.as_str());
+    let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
     match (target.port.parse::<u16>(), sources.service_port(&service, &target.port)) {
         (_, ServicePort::Known { number, .. }) => Ok(number),
         (Ok(number), ServicePort::NoService) if number > 0 => Ok(number),
@@ -164,7 +162,7 @@ fn protocols(
 ) -> bool {
     let (is_grpc, is_tls) = match ingress.read.backend_protocol {
         BackendProtocol::OfService => {
-            for at in places(ingress, &[PROTOCOL]) {
+            for (at, _) in places(ingress, [&ingress.dialect.protocol]) {
                 conversion.report.exact(&at, "This is the default.");
             }
             return true;
@@ -173,7 +171,7 @@ fn protocols(
         BackendProtocol::Https => (false, true),
         BackendProtocol::Grpcs => (true, true),
     };
-    let at = ingress.at(&format!("{DOMAIN}/{PROTOCOL}"));
+    let at = ingress.at_own(ingress.dialect.protocol);
     let hosts: Vec<&String> = ingress.entries.iter().map(|entry| &entry.host).collect();
     let verified = match (&ingress.read.host, hosts.as_slice()) {
         (Some(host), _) => Some(host.to_string()),
@@ -190,7 +188,7 @@ fn protocols(
     }
     let protocol = Protocol { is_grpc, verified: verified.filter(|_| is_tls) };
     for target in targets {
-        let service = ObjectName::new(ingress.namespace(), target.service.as_str());
+        let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
         let Ok(number) = number(ingress, target, sources) else { continue };
         if is_grpc && !sources.kept.contains_key(&ObjectKey { kind: Kind::Service, name: service.clone() }) {
             let message =
@@ -220,7 +218,8 @@ fn protocols(
     }
     if let Some(name) = &protocol.verified {
         sentences.push(format!(
-            "A BackendTLSPolicy verifies the certificate for {name}. ingress-nginx verifies none, unless proxy-ssl-verify is on."
+            "A BackendTLSPolicy verifies the certificate for {name}. {}",
+            ingress.dialect.verification
         ));
     }
     conversion.report.limited(&at, sentences.join(" "));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectName};
 use serde_json::json;
 
@@ -16,9 +17,17 @@ pub(super) fn convert(ingresses: &[Annotated], conversion: &mut Conversion) {
     for ingress in ingresses {
         for tls in &ingress.tls {
             let Some(secret) = &tls.secret else {
-                let message = "The entry names no Secret, and the default certificate of ingress-nginx is not in the input. \
-                               Give the hosts a Secret.";
-                conversion.report.impossible(&tls.place, message);
+                match ingress.dialect.annotations {
+                    AnnotationDialect::IngressNginx => {
+                        let message = "The entry names no Secret, and the default certificate of ingress-nginx is not in \
+                                       the input. Give the hosts a Secret.";
+                        conversion.report.impossible(&tls.place, message);
+                    }
+                    AnnotationDialect::Apisix => {
+                        let message = "The entry names no Secret, and APISIX ignores it, too.";
+                        conversion.report.exact(&tls.place, message);
+                    }
+                }
                 continue;
             };
             let secret = ObjectName::new(ingress.namespace(), secret.as_str());
@@ -54,7 +63,7 @@ pub(super) fn convert(ingresses: &[Annotated], conversion: &mut Conversion) {
     }
 }
 
-/// Whether ingress-nginx has a certificate for a host of an Ingress.
+/// Whether the original has a certificate for a host of an Ingress.
 pub(super) fn has_certificate(ingress: &Annotated, host: &str) -> bool {
     ingress.tls.iter().any(|tls| tls.hosts.is_empty() || tls.hosts.iter().any(|(_, other)| other == host))
 }

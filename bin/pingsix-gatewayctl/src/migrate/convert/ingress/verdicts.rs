@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::annotations::{self, Fault, IGNORED_ANNOTATIONS, Purpose, Support};
-use pingsix_translate::crd::AnnotationDialect;
 use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 
 use super::annotated::Annotated;
-use super::chosen::{CLASS_ANNOTATION, DOMAIN, is_foreign};
-use super::services;
+use super::chosen::{CLASS_ANNOTATION, is_foreign};
+use super::dialect::Dialect;
+use super::plugins;
 use crate::migrate::convert::Conversion;
 use crate::migrate::plugin::networks;
 use crate::migrate::report::{Place, Report};
@@ -17,9 +17,6 @@ use crate::migrate::source::Sources;
 
 /// The annotations that a canary has of its own in ingress-nginx.
 const OF_CANARIES: [&str; 2] = ["load-balance", "upstream-hash-by"];
-
-/// The lists of networks. The first two are one list.
-const RANGES: [&str; 3] = ["whitelist-source-range", "allowlist-source-range", "denylist-source-range"];
 
 /// The programs whose annotations count for Ingresses and for Gateways.
 const COMPANIONS: [&str; 2] = ["cert-manager.io", "external-dns.alpha.kubernetes.io"];
@@ -35,7 +32,7 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
         let at = ingress.at(name);
         let report = &mut conversion.report;
         match name.split_once('/') {
-            Some((domain, short)) if domain == DOMAIN => {
+            Some((domain, short)) if domain == ingress.dialect.domain() => {
                 if given_up.contains(name.as_str()) || given_up.contains(short) {
                     report.limited(&at, format!("The Ingress gives the annotation up in {IGNORED_ANNOTATIONS}."));
                 } else if is_canary && OF_CANARIES.contains(&short) {
@@ -45,7 +42,7 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
                 } else if is_canary && !short.starts_with("canary") {
                     report.exact(&at, "A canary has the annotations of the Ingress whose requests it takes.");
                 } else {
-                    of_nginx(ingress, (short, value), &at, keeps, report);
+                    of_dialect(ingress, (short, value), &at, keeps, report);
                 }
             }
             _ if name == CLASS_ANNOTATION => {}
@@ -62,6 +59,9 @@ pub(super) fn judge(ingress: &mut Annotated, sources: &Sources, conversion: &mut
         }
     }
     if !is_canary {
+        if !keeps {
+            plugins::convert(ingress, conversion);
+        }
         networks_of(ingress, &mut conversion.report);
         users(ingress, sources, &mut conversion.report);
         policies(ingress, sources, &mut conversion.report);
@@ -101,14 +101,25 @@ fn policies(ingress: &Annotated, sources: &Sources, report: &mut Report) {
     }
 }
 
-/// The verdict on an annotation of ingress-nginx.
-fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps: bool, report: &mut Report) {
-    let whole = format!("{DOMAIN}/{name}");
+/// The verdict on an annotation of the Ingress's controller.
+fn of_dialect(
+    ingress: &Annotated,
+    (name, value): (&str, &str),
+    at: &Place,
+    keeps: bool,
+    report: &mut Report,
+) {
+    let dialect = ingress.dialect;
+    if plugins::is_plugin(dialect, name) && !keeps {
+        plugin(ingress, name, at, report);
+        return;
+    }
+    let whole = dialect.whole_name(name);
     let own = |fault: &&Fault| fault.annotation.as_deref() == Some(whole.as_str());
     let faults: Vec<&Fault> = ingress.read.faults().iter().filter(own).collect();
     for Fault { purpose, message, is_honoured, .. } in &faults {
         match purpose {
-            _ if *is_honoured && services::SETTINGS.contains(&name) && !keeps => {}
+            _ if *is_honoured && !keeps && (dialect.is_setting(name) || name == dialect.to_https) => {}
             _ if *is_honoured => report.limited(at, message.as_str()),
             Purpose::Protects => {
                 report.blocking(at, format!("{message} The annotation protects the Ingress."));
@@ -116,12 +127,12 @@ fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps:
             Purpose::Tunes => report.impossible(at, format!("{message} Requests are served without it.")),
         }
     }
-    let Some(known) = annotations::annotation(AnnotationDialect::IngressNginx, name) else { return };
+    let Some(known) = annotations::annotation(dialect.annotations, name) else { return };
     // Others report on these, because their verdict depends on more than the value.
-    let is_checked = RANGES.contains(&name)
+    let is_checked = dialect.is_range(name)
         || (name == "auth-secret" && ingress.read.security.basic_auth.is_some())
-        || (services::SETTINGS.contains(&name) && !keeps)
-        || (name == "force-ssl-redirect" && ingress.read.https.without_tls && !keeps);
+        || (dialect.is_setting(name) && !keeps)
+        || (name == dialect.to_https && ingress.read.https.without_tls && !keeps);
     if !faults.is_empty() || is_checked {
         return;
     }
@@ -135,16 +146,44 @@ fn of_nginx(ingress: &Annotated, (name, value): (&str, &str), at: &Place, keeps:
     }
 }
 
+/// The verdict on an annotation that stands for a plugin, unless the conversion of the plugin has one.
+fn plugin(ingress: &Annotated, name: &str, at: &Place, report: &mut Report) {
+    let is_converted = match name {
+        "enable-csrf" => ingress.own(name) == Some("true"),
+        "csrf-key" => ingress.own("enable-csrf") == Some("true"),
+        "key-auth-key" | "key-auth-header" | "key-auth-query" => ingress.own("auth-type") == Some("keyAuth"),
+        "basic-auth-username" | "basic-auth-password" => ingress.own("auth-type") == Some("basicAuth"),
+        _ => true,
+    };
+    if ingress.own(name).is_none() || !is_converted {
+        report.exact(at, "The annotation asks for nothing.");
+    }
+}
+
 /// The counterpart of an annotation that is honoured.
 fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
     match name {
-        "rewrite-target" => "The rules of the paths rewrite the path.",
+        _ if name.starts_with("rewrite-target") => "The rules of the paths rewrite the path.",
         "use-regex" => "The value asks for nothing.",
         "app-root" => "A rule redirects requests for the root with status 302.",
         "ssl-redirect" if value == "true" => {
             "Plaintext is redirected to HTTPS with status 308 for hosts with a certificate."
         }
-        "ssl-redirect" | "force-ssl-redirect" => "The annotation itself redirects nothing to HTTPS.",
+        "ssl-redirect" | "force-ssl-redirect" | "http-to-https" => {
+            "The annotation itself redirects nothing to HTTPS."
+        }
+        "http-allow-methods" => "A rule of their own answers 405 to other methods.",
+        "http-block-methods" if ingress.own("http-allow-methods").is_none() => {
+            "A rule of their own answers 405 to these methods."
+        }
+        "http-block-methods" => "Only http-allow-methods counts, as in APISIX.",
+        _ if name.contains("response-rewrite") => {
+            if ingress.read.filters.iter().any(|filter| filter.response_header_modifier.is_some()) {
+                "The annotation becomes responseHeaderModifier of the rules."
+            } else {
+                "The Ingress changes no response."
+            }
+        }
         "auth-type" | "auth-secret-type" if ingress.read.security.basic_auth.is_some() => {
             "The annotation becomes basicAuth of a SecurityPolicy."
         }
@@ -172,12 +211,11 @@ fn becomes(ingress: &Annotated, name: &str, value: &str) -> &'static str {
 /// Checks the networks of clients. The policy has those that are readable.
 fn networks_of(ingress: &mut Annotated, report: &mut Report) {
     let Some(mut authorization) = ingress.read.security.authorization.take() else { return };
-    let places: Vec<(&str, Place)> = RANGES
-        .into_iter()
-        .map(|name| (name, ingress.at(&format!("{DOMAIN}/{name}"))))
-        .filter(|(name, _)| ingress.annotations.contains_key(&format!("{DOMAIN}/{name}")))
-        .collect();
-    let of = |is_deny: bool| places.iter().find(|(name, _)| name.starts_with("deny") == is_deny);
+    let Dialect { allow, deny, .. } = ingress.dialect;
+    let names = allow.iter().chain(std::iter::once(deny));
+    let places: Vec<(&str, Place)> =
+        names.filter(|name| ingress.own(name).is_some()).map(|name| (*name, ingress.at_own(name))).collect();
+    let of = |is_deny: bool| places.iter().find(|(name, _)| (name == deny) == is_deny);
     for (list, is_deny) in [(&mut authorization.allow, false), (&mut authorization.deny, true)] {
         let Some((_, at)) = of(is_deny) else { continue };
         let mut checked = Report::default();
@@ -185,7 +223,7 @@ fn networks_of(ingress: &mut Annotated, report: &mut Report) {
         *list = networks(texts, &mut checked);
         if checked.losses() > 0 {
             let message = "An entry is not a network. The annotation protects the Ingress.";
-            ingress.lost.extend(places.iter().map(|(name, _)| format!("{DOMAIN}/{name}")));
+            ingress.lost.extend(places.iter().map(|(name, _)| ingress.dialect.whole_name(name)));
             report.blocking(at, message);
         } else {
             report.exact(
@@ -203,7 +241,7 @@ fn networks_of(ingress: &mut Annotated, report: &mut Report) {
 fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
     let Some(basic) = &ingress.read.security.basic_auth else { return };
     let name = basic.secret_ref.name.as_str();
-    let at = ingress.at(&format!("{DOMAIN}/auth-secret"));
+    let at = ingress.at_own("auth-secret");
     let key = ObjectKey::new(Kind::Secret, ingress.namespace(), name);
     let Some(secret) = sources.kept.get(&key) else {
         report
@@ -218,7 +256,7 @@ fn users(ingress: &mut Annotated, sources: &Sources, report: &mut Report) {
         "{key} is a file of htpasswd, and PingSIX compares one user and password, of a Secret of type {BASIC_AUTH}."
     );
     report.blocking(&at, format!("{message} The annotation protects the Ingress."));
-    ingress.lost.insert(format!("{DOMAIN}/auth-secret"));
+    ingress.lost.insert(ingress.dialect.whole_name("auth-secret"));
     ingress.read.security.basic_auth = None;
 }
 
@@ -230,7 +268,7 @@ pub(super) fn closing(ingress: &Annotated) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = faults.filter_map(|fault| fault.annotation.clone()).collect();
     names.extend(ingress.lost.iter().cloned());
     // One of these without the others is a fault.
-    let users = ["auth-type", "auth-secret", "auth-secret-type"].map(|name| format!("{DOMAIN}/{name}"));
+    let users = ["auth-type", "auth-secret", "auth-secret-type"].map(|name| ingress.dialect.whole_name(name));
     if users.iter().any(|name| names.contains(name)) {
         names.extend(users.into_iter().filter(|name| ingress.annotations.contains_key(name)));
     }

@@ -1,0 +1,305 @@
+//! The rules for the paths of an Ingress.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::annotations::AllowedMethods;
+use pingsix_translate::crd::AnnotationDialect;
+use pingsix_translate::{Kind, ObjectName};
+use serde_json::{Map, Value, json};
+
+use super::annotated::{Annotated, Entry, PathEntry, Target};
+use super::precedence::{Candidate, Rank};
+use super::{canary, paths, services};
+use crate::migrate::convert::Conversion;
+use crate::migrate::convert::rules::Rule;
+use crate::migrate::output::label;
+use crate::migrate::plugin::Effects;
+use crate::migrate::source::Sources;
+
+/// The answer to methods that the annotations do not admit.
+const METHOD_NOT_ALLOWED: u16 = 405;
+
+/// The statuses of redirects in Gateway API.
+const REDIRECTS: [i64; 5] = [301, 302, 303, 307, 308];
+
+/// An Ingress that is read.
+pub(super) struct Reader<'a> {
+    pub(super) ingresses: &'a [Annotated],
+    pub(super) ingress: &'a Annotated,
+    /// The place of the Ingress among all of them.
+    pub(super) index: usize,
+    pub(super) sources: &'a Sources,
+    /// The hosts all of whose paths are regular expressions.
+    pub(super) regular: &'a BTreeSet<&'a str>,
+}
+
+impl Reader<'_> {
+    /// Adds the rules of the Ingress.
+    pub(super) fn read(&self, candidates: &mut Vec<Candidate>, conversion: &mut Conversion) {
+        let Annotated { entries, default_backend, is_closed, .. } = self.ingress;
+        let hosts: BTreeSet<&str> = entries.iter().map(|entry| entry.host.as_str()).collect();
+        if let Some(root) = self.ingress.read.app_root.as_ref().filter(|_| !is_closed) {
+            candidates.extend(hosts.iter().map(|host| self.root(host, root)));
+        }
+        for entry in entries {
+            for path in &entry.paths {
+                candidates.extend(self.path(entry, path, conversion));
+            }
+        }
+        if let Some(backend) = default_backend {
+            for host in hosts.into_iter().chain([""]).collect::<BTreeSet<&str>>() {
+                candidates.push(self.everything(host, backend, conversion));
+            }
+        }
+    }
+
+    /// The rules for a path, with those of a canary.
+    fn path(&self, entry: &Entry, path: &PathEntry, conversion: &mut Conversion) -> Option<Candidate> {
+        let Annotated { read, is_closed, .. } = self.ingress;
+        let is_regular = read.rewriting.is_none() && self.is_regular(&entry.host);
+        let matched = match self.ingress.dialect.annotations {
+            AnnotationDialect::IngressNginx => {
+                paths::read(path, read.rewriting.as_ref(), is_regular, &mut conversion.report)
+            }
+            AnnotationDialect::Apisix => {
+                paths::read_apisix(path, read.rewriting.as_ref(), &mut conversion.report)
+            }
+        };
+        let matched = match matched {
+            Ok(matched) => matched,
+            Err(stem) => {
+                let object = &self.ingress.place.object;
+                if !self.ingress.protects() {
+                    conversion.withhold(
+                        &path.place,
+                        "The path is not written, and its requests go to other paths.",
+                    );
+                    return None;
+                }
+                let message = format!("{object} is protected, so a rule answers 503 in place of the path.");
+                conversion.withhold(&path.place, message);
+                let mut rule = self.rule(&entry.host, path, &stem);
+                rule.refuse();
+                let guard = self.candidate(entry, path, stem, vec![rule]);
+                return Some(Candidate { rank: Rank::Guard, ..guard });
+            }
+        };
+        let mut rule = self.rule(&entry.host, path, &matched.path);
+        if matched.full.is_some() || matched.regex.is_some() {
+            rule.effects.path = matched.full;
+            rule.effects.regex = matched.regex;
+        }
+        if *is_closed {
+            rule.refuse();
+            return Some(self.candidate(entry, path, matched.path, vec![rule]));
+        }
+        if rule.effects.redirect.is_some() || rule.effects.response.is_some() {
+            return Some(self.candidate(entry, path, matched.path, self.with_methods(vec![rule])));
+        }
+        let Some(own) =
+            path.target.as_ref().and_then(|target| self.backend(self.ingress, target, conversion))
+        else {
+            rule.refuse();
+            return Some(self.candidate(entry, path, matched.path, vec![rule]));
+        };
+        let mut rules = Vec::new();
+        let share = canary::find(self.ingresses, self.ingress, &entry.host, path);
+        let share = share.and_then(|canary| {
+            let backend = self.backend(canary.ingress, canary.target, conversion)?;
+            Some((canary.share, backend))
+        });
+        match share {
+            None => rules.push(Rule { backends: vec![own], ..rule }),
+            Some((share, other)) => {
+                for (headers, backends) in canary::divide(share, &own, &other) {
+                    let mut one = Rule { backends, ..rule.clone() };
+                    for matched in &mut one.matches {
+                        if let Some(headers) = &headers {
+                            matched["headers"] = headers.clone();
+                        }
+                    }
+                    rules.push(one);
+                }
+            }
+        }
+        Some(self.candidate(entry, path, matched.path, self.with_methods(rules)))
+    }
+
+    /// Whether an Ingress of the host turns its paths into regular expressions.
+    fn is_regular(&self, host: &str) -> bool {
+        self.ingress.dialect.annotations == AnnotationDialect::IngressNginx && self.regular.contains(host)
+    }
+
+    /// The rules for the methods that the annotations admit, and one that answers 405 to others.
+    fn with_methods(&self, rules: Vec<Rule>) -> Vec<Rule> {
+        let (Some(methods), Some(first)) = (&self.ingress.read.methods, rules.first()) else { return rules };
+        let with = |rule: &Rule, methods: &[&'static str]| -> Vec<Value> {
+            let of = |matched: &Value| {
+                let of_method = |method: &&'static str| {
+                    let mut one = matched.clone();
+                    one["method"] = json!(method);
+                    one
+                };
+                methods.iter().map(of_method).collect::<Vec<_>>()
+            };
+            rule.matches.iter().flat_map(of).collect()
+        };
+        let Effects { security, traffic, .. } = &first.effects;
+        let (security, traffic) = (security.clone(), traffic.clone());
+        let response = Some(json!({ "statusCode": METHOD_NOT_ALLOWED }));
+        let refused = Rule {
+            name: format!("{}-methods", first.name),
+            effects: Effects { response, security, traffic, protects: true, ..Effects::default() },
+            backends: Vec::new(),
+            ..first.clone()
+        };
+        match methods {
+            AllowedMethods::Only(methods) => {
+                let admitted = rules.iter().map(|rule| Rule { matches: with(rule, methods), ..rule.clone() });
+                admitted.chain(std::iter::once(refused.clone())).collect()
+            }
+            AllowedMethods::AllBut(methods) => {
+                let refused = Rule { matches: with(&refused, methods), ..refused.clone() };
+                std::iter::once(refused).chain(rules.iter().cloned()).collect()
+            }
+        }
+    }
+
+    fn candidate(&self, entry: &Entry, path: &PathEntry, matched: Value, rules: Vec<Rule>) -> Candidate {
+        let length = if self.is_regular(&entry.host) { path.path.len() } else { 0 };
+        let host = entry.host.clone();
+        Candidate { ingress: self.index, host, length, rank: Rank::Path, matched, rules }
+    }
+
+    /// A rule without backends, with the effects of the annotations.
+    fn rule(&self, host: &str, path: &PathEntry, matched: &Value) -> Rule {
+        let name =
+            matched.get("value").and_then(Value::as_str).map_or_else(String::new, |path| label(path, "root"));
+        Rule {
+            place: path.place.clone(),
+            name,
+            priority: 0,
+            hosts: hosts(host),
+            matches: vec![json!({ "path": matched })],
+            effects: effects(self.ingress),
+            backends: Vec::new(),
+            timeout: None,
+            may_be_weaker: self.ingress.may_be_weaker,
+        }
+    }
+
+    /// The rule of the default backend.
+    fn everything(&self, host: &str, backend: &Target, conversion: &mut Conversion) -> Candidate {
+        let matched = json!({ "type": "PathPrefix", "value": "/" });
+        let path = PathEntry {
+            place: backend.place.clone(),
+            path: "/".to_owned(),
+            kind: "Prefix".to_owned(),
+            target: Some(backend.clone()),
+        };
+        let mut rule = self.rule(host, &path, &matched);
+        if self.ingress.is_closed {
+            rule.refuse();
+        } else if rule.effects.redirect.is_none() {
+            match self.backend(self.ingress, backend, conversion) {
+                Some(backend) => rule.backends = vec![backend],
+                None => rule.refuse(),
+            }
+        }
+        let (ingress, host) = (self.index, host.to_owned());
+        Candidate { ingress, host, length: 0, rank: Rank::Fallback, matched, rules: vec![rule] }
+    }
+
+    /// The rule for `app-root`.
+    fn root(&self, host: &str, target: &str) -> Candidate {
+        let matched = json!({ "type": "Exact", "value": "/" });
+        let path = PathEntry {
+            place: self.ingress.at_own("app-root"),
+            path: "/".to_owned(),
+            kind: "Exact".to_owned(),
+            target: None,
+        };
+        let mut rule = self.rule(host, &path, &matched);
+        let change = json!({ "type": "ReplaceFullPath", "replaceFullPath": target });
+        "app-root".clone_into(&mut rule.name);
+        rule.effects =
+            Effects { redirect: Some(json!({ "path": change, "statusCode": 302 })), ..Effects::default() };
+        Candidate {
+            ingress: self.index,
+            host: host.to_owned(),
+            length: usize::MAX,
+            rank: Rank::Path,
+            matched,
+            rules: vec![rule],
+        }
+    }
+
+    /// An item of `backendRefs`.
+    fn backend(&self, ingress: &Annotated, target: &Target, conversion: &mut Conversion) -> Option<Value> {
+        match services::number(ingress, target, self.sources) {
+            Ok(number) => {
+                let service = ObjectName::new(ingress.service_namespace.as_str(), target.service.as_str());
+                let message = format!("The backend becomes Service {service} port {number}.");
+                conversion.report.exact(&target.place, message);
+                let mut backend = json!({ "name": &*service.name, "port": number });
+                if &*service.namespace != ingress.namespace() {
+                    conversion.output.grant((Kind::HttpRoute, ingress.namespace()), Kind::Service, &service);
+                    backend["namespace"] = json!(&*service.namespace);
+                }
+                Some(backend)
+            }
+            Err(why) => {
+                conversion.report.impossible(&target.place, format!("{why} The path answers 503."));
+                None
+            }
+        }
+    }
+}
+
+/// The hostnames of a route for a host; none for all hosts.
+pub(super) fn hosts(host: &str) -> Vec<String> {
+    if host.is_empty() { Vec::new() } else { vec![host.to_owned()] }
+}
+
+/// The effects of the annotations on every path, and of the plugins that they name.
+pub(super) fn effects(ingress: &Annotated) -> Effects {
+    let mut effects = Effects { protects: ingress.protects(), ..ingress.plugins.clone() };
+    effects.security.extend(fields(&ingress.read.security));
+    effects.traffic.extend(fields(&ingress.read.traffic));
+    if let Some(host) = &ingress.read.host {
+        effects.hostname = Some(host.to_string());
+    }
+    if let Some(change) = &ingress.read.path_change {
+        (effects.path, effects.regex) = paths::change(change);
+    }
+    for filter in &ingress.read.filters {
+        let Ok(value) = serde_json::to_value(filter) else { continue };
+        match value.get("requestRedirect") {
+            Some(redirect) => effects.redirect = Some(possible(redirect.clone())),
+            None => effects.filters.push(value),
+        }
+    }
+    effects
+}
+
+/// A redirect with a status that Gateway API has.
+fn possible(mut redirect: Value) -> Value {
+    let status = redirect.get("statusCode").and_then(Value::as_i64).unwrap_or(302);
+    if !REDIRECTS.contains(&status) {
+        redirect["statusCode"] = json!(302);
+    }
+    redirect
+}
+
+/// The fields of a policy without its targets.
+fn fields(spec: &impl serde::Serialize) -> Map<String, Value> {
+    match serde_json::to_value(spec) {
+        Ok(Value::Object(mut fields)) => {
+            fields.remove("targetRefs");
+            // The default of a policy that stands alone.
+            fields.retain(|name, value| name != "strategy" && !value.is_null());
+            fields
+        }
+        _ => Map::new(),
+    }
+}
