@@ -1,0 +1,192 @@
+//! The stream role: a proxy for TCP routes and TLS routes.
+//!
+//! ```text
+//! Documents ─► table ─► routes of each listener, nodes of each upstream
+//!                                │
+//! client ─► listener ─► connection: ClientHello ─► route ─► target ─► node ─► relay
+//! ```
+//!
+//! `docs/reference/stream-documents.md` describes the documents and the choice of a route. Invariants:
+//!
+//! - A connection reaches a target of its route in the documents in force, or is reset.
+//! - A change of documents affects new connections only; open ones end with their peers, or some time after their
+//!   listener is removed.
+//! - Each wait for a client without a route has an end, and so has each attempt to connect.
+//! - Memory is bounded by the limit of connections: two buffers of 16 KiB each while its peers take no data, at most
+//!   20 KiB before its route is known, and none while it is idle.
+
+mod choice;
+mod client_hello;
+mod connect;
+mod connection;
+mod decode;
+mod limits;
+mod listeners;
+mod metrics;
+mod options;
+mod relay;
+mod routes;
+mod socket;
+mod table;
+mod upstream;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::documents::Documents;
+use connection::Shared;
+use limits::{Limits, file_limit, pipes_for_files, places_for_files};
+use listeners::Listeners;
+pub use metrics::StreamMetrics;
+pub use options::StreamOptions;
+use relay::Pools;
+use routes::Listener;
+use table::Table;
+
+/// The stream role. Dropped without [`drain`](Self::drain), it closes its listeners and cuts all connections.
+#[derive(Debug)]
+pub struct Streams {
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    table: Table,
+    listeners: Listeners,
+    /// The revision in force.
+    revision: i64,
+    /// The faults of documents that keep a later revision from being in force.
+    refused: Vec<Fault>,
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The revision of the documents in force. It is an earlier one than that of the last documents if these have a
+    /// route without port, protocol or server names.
+    pub revision: i64,
+    /// The ports of documents that are listened on, in order.
+    pub bound: Vec<u16>,
+    /// Everything that is not served as the documents say.
+    pub faults: Vec<Fault>,
+}
+
+/// A part of the documents that is not served as they say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The part.
+    pub subject: Subject,
+    /// The reason, with the field of a document. It quotes no secret.
+    pub message: String,
+}
+
+/// The subject of a fault.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The document with this key, for example `stream_routes/<id>`.
+    Document(String),
+    /// The port of documents that cannot be listened on.
+    Port(u16),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Subject::Document(key) => write!(f, "{key}: {}", self.message),
+            Subject::Port(port) => write!(f, "port {port}: {}", self.message),
+        }
+    }
+}
+
+impl Streams {
+    /// Starts without documents, and therefore without listeners, in the current tokio runtime.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, when documents are applied.
+    pub fn start(options: StreamOptions, metrics: Arc<StreamMetrics>) -> Self {
+        let files = file_limit();
+        let places = options.max_connections.min(places_for_files(files));
+        // Before all places are taken, clients that send nothing hold at most half of them.
+        let unrouted = options.max_unrouted.min(places / 2);
+        let pipes = if options.splice { pipes_for_files(files) } else { 0 };
+        tracing::info!(connections = places, unrouted, pipes, "streams started");
+        let table = Table::new(options.local_nodes);
+        let shared = Arc::new(Shared {
+            options,
+            limits: Limits::new(places, unrouted),
+            pools: Pools::new(pipes),
+            tasks: TaskTracker::new(),
+        });
+        let listeners = Listeners::new(Arc::clone(&shared), metrics);
+        let state = State { table, listeners, revision: 0, refused: Vec::new() };
+        Self { shared, state: Mutex::new(state) }
+    }
+
+    /// Puts documents in force, and returns once each listener is bound or has failed. A listener that failed is tried
+    /// again each second; [`state`](Self::state) has the result.
+    ///
+    /// A document that cannot be read rejects its connections. If its port, protocol or server names cannot be read,
+    /// the last good document of its key stays in force, and without one, all documents in force stay.
+    pub async fn apply(&self, documents: &Documents) -> Applied {
+        let mut state = self.state.lock().await;
+        let State { table, listeners, revision, refused } = &mut *state;
+        match table.apply(documents) {
+            Ok(changes) => {
+                for (listener, routes) in changes {
+                    match (listener, routes) {
+                        (Listener::Tcp(port), Some(routes)) => listeners.set(port, routes),
+                        (Listener::Tcp(port), None) => listeners.remove(port).await,
+                        // Each document for UDP has a fault.
+                        (Listener::Udp(_), _) => {}
+                    }
+                }
+                table.sweep();
+                *revision = documents.revision;
+                refused.clear();
+            }
+            Err(faults) => *refused = faults,
+        }
+        state.applied()
+    }
+
+    /// What is in force now.
+    pub async fn state(&self) -> Applied {
+        self.state.lock().await.applied()
+    }
+
+    /// The open connections of clients.
+    pub fn connections(&self) -> usize {
+        self.shared.limits.taken()
+    }
+
+    /// Closes the listeners after accepting the connections that have been made. Returns when all connections have
+    /// ended; those that last longer than `grace` are reset.
+    pub async fn drain(self, grace: Duration) {
+        let mut state = self.state.into_inner();
+        state.listeners.close().await;
+        self.shared.tasks.close();
+        if timeout(grace, self.shared.tasks.wait()).await.is_err() {
+            tracing::warn!(connections = self.shared.tasks.len(), "connections cut");
+            state.listeners.cut();
+            self.shared.tasks.wait().await;
+        }
+    }
+}
+
+impl State {
+    fn applied(&self) -> Applied {
+        let ports = self.listeners.faults().into_iter();
+        let ports = ports.map(|(port, message)| Fault { subject: Subject::Port(port), message });
+        Applied {
+            revision: self.revision,
+            bound: self.listeners.bound(),
+            faults: self.refused.iter().cloned().chain(self.table.faults()).chain(ports).collect(),
+        }
+    }
+}

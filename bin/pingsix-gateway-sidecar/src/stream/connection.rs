@@ -1,0 +1,179 @@
+//! The life of one connection: `ClientHello`, route, target, node, relay.
+//!
+//! A connection that reaches no backend is reset. No TLS alert is sent: the proxy is no TLS server for its client.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use pingsix_translate::stream::Rejection;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::client_hello::Reader;
+use super::connect::connect;
+use super::limits::{Limits, Place};
+use super::metrics::{Outcome, PortMetrics, Reason};
+use super::options::StreamOptions;
+use super::relay::{Pools, relay, write_all};
+use super::routes::{Route, Routes, Target};
+use super::upstream::Active;
+
+/// The bytes of one read of a `ClientHello`.
+const HELLO_READ: usize = 2 * 1024;
+
+/// What all connections share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: StreamOptions,
+    pub(super) limits: Arc<Limits>,
+    pub(super) pools: Pools,
+    pub(super) tasks: TaskTracker,
+}
+
+/// What the connections of one port share.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) routes: RwLock<Arc<Routes>>,
+    pub(super) metrics: PortMetrics,
+    /// Ends all connections.
+    pub(super) cut: CancellationToken,
+}
+
+/// Serves an accepted connection in a task of its own, or resets it if there is no place.
+pub(super) fn admit(client: TcpStream, port: &Arc<Port>, shared: &Arc<Shared>) {
+    let Some(place) = shared.limits.enter() else {
+        port.metrics.ended(Outcome::Rejected(Reason::Limit));
+        reset(&client);
+        return;
+    };
+    shared.tasks.spawn(serve(client, place, Arc::clone(port), Arc::clone(shared)));
+}
+
+async fn serve(client: TcpStream, place: Place, port: Arc<Port>, shared: Arc<Shared>) {
+    port.metrics.active.inc();
+    let mut backend = None;
+    let outcome = tokio::select! {
+        biased;
+        outcome = pass(&client, &mut backend, place, &port, &shared) => outcome,
+        () = port.cut.cancelled() => Outcome::Cut,
+    };
+    if outcome != Outcome::Closed {
+        reset(&client);
+        if let Some((backend, _)) = &backend {
+            reset(backend);
+        }
+    }
+    port.metrics.active.dec();
+    port.metrics.ended(outcome);
+    if let Outcome::Rejected(reason) = outcome {
+        tracing::debug!(reason = reason.as_str(), "connection rejected");
+    }
+}
+
+/// The connection is reset when it is closed.
+fn reset(stream: &TcpStream) {
+    // Without it, the client sees an orderly end.
+    let _ = stream.set_zero_linger();
+}
+
+/// A connection to a node, and its count for the node.
+type Backend = (TcpStream, Active);
+
+async fn pass(
+    client: &TcpStream,
+    backend: &mut Option<Backend>,
+    place: Place,
+    port: &Port,
+    shared: &Shared,
+) -> Outcome {
+    let (_place, read) = match open(client, backend, place, port, shared).await {
+        Ok(opened) => opened,
+        Err(reason) => return Outcome::Rejected(reason),
+    };
+    let Some((backend, _)) = backend else { return Outcome::Rejected(Reason::Unreachable) };
+    let metrics = &port.metrics;
+    let passed = async {
+        write_all(backend, &read).await?;
+        metrics.bytes_in.inc_by(u64::try_from(read.len()).unwrap_or_default());
+        drop(read);
+        relay(client, backend, &shared.pools, (&metrics.bytes_in, &metrics.bytes_out)).await
+    };
+    if passed.await.is_ok() { Outcome::Closed } else { Outcome::Broken }
+}
+
+/// Finds the backend and connects to it. Returns the bytes that are read already.
+async fn open(
+    client: &TcpStream,
+    backend: &mut Option<Backend>,
+    place: Place,
+    port: &Port,
+    shared: &Shared,
+) -> Result<(Place, Vec<u8>), Reason> {
+    let routes = Arc::clone(&port.routes.read());
+    let (place, route, read) = match &*routes {
+        Routes::Any(route) => (place, Arc::clone(route), Vec::new()),
+        Routes::ByName(_) => {
+            // The routes of the end of the `ClientHello` count.
+            drop(routes);
+            let (place, name, read) = read_hello(client, place, shared).await?;
+            let routes = Arc::clone(&port.routes.read());
+            (place, by_name(&routes, &name)?, read)
+        }
+    };
+    let upstream = match route.next() {
+        Target::Upstream(upstream) => upstream,
+        Target::Reject(word) => return Err(Reason::Route(word)),
+    };
+    drop(route);
+    let nodes = upstream.nodes().ok_or(Reason::Route(Rejection::Invalid))?;
+    drop(upstream);
+    *backend = Some(connect(&nodes, shared.options.connect_timeout, &port.metrics).await?);
+    Ok((place, read))
+}
+
+fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
+    match routes {
+        Routes::ByName(names) => names.route(name).cloned().ok_or(Reason::NoMatch),
+        // The port has become one for TCP: whatever the bytes are, they have this route.
+        Routes::Any(route) => Ok(Arc::clone(route)),
+    }
+}
+
+async fn read_hello(
+    client: &TcpStream,
+    place: Place,
+    shared: &Shared,
+) -> Result<(Place, String, Vec<u8>), Reason> {
+    let unrouted = shared.limits.wait(place);
+    let mut reader = Reader::default();
+    let name = tokio::select! {
+        biased;
+        () = unrouted.evicted() => return Err(Reason::Evicted),
+        name = timeout(shared.options.hello_timeout, server_name(client, &mut reader)) => {
+            name.map_err(|_| Reason::HelloTimeout)??
+        }
+    };
+    let place = unrouted.routed().ok_or(Reason::Evicted)?;
+    Ok((place, name, reader.into_bytes()))
+}
+
+async fn server_name(client: &TcpStream, reader: &mut Reader) -> Result<String, Reason> {
+    loop {
+        client.readable().await.map_err(|_| Reason::HelloEnded)?;
+        let mut buffer = [0; HELLO_READ];
+        match client.try_read(&mut buffer) {
+            Ok(0) => return Err(Reason::HelloEnded),
+            Ok(bytes) => {
+                let bytes = buffer.get(..bytes).unwrap_or_default();
+                if let Some(name) = reader.push(bytes).map_err(Reason::Hello)? {
+                    return Ok(name);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Err(Reason::HelloEnded),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Decoding of documents so that a flaw rejects connections and never widens a route.
+//!
+//! A route that is left out lets a wildcard of another route take its server names. So the *identity* of a route, its
+//! port, protocol and server names, is decoded without regard to other fields, and its *behaviour* strictly: a
+//! document with an identity alone rejects the connections that are its own.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use garde::Validate as _;
+use pingsix_translate::Hostname;
+use pingsix_translate::stream::{
+    Destination, StreamDocument, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamUpstream, TlsMode,
+};
+use serde::Deserialize;
+
+use super::upstream::is_for_backends;
+
+/// The longest text of a fault; texts of decoders quote documents.
+const MAX_FAULT: usize = 300;
+
+/// The connections that a route takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) port: u16,
+    pub(super) protocol: StreamProtocol,
+    /// For TLS, the server names in lower case, at least one. A wildcard begins with `*.`.
+    pub(super) names: Vec<String>,
+}
+
+/// A decoded route.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) identity: Identity,
+    /// The targets with their weights, or the fault of the document.
+    pub(super) behaviour: Result<Vec<(Destination, u32)>, String>,
+}
+
+/// The fields of an identity; all others are ignored.
+#[derive(Deserialize)]
+struct WrittenIdentity {
+    server_port: u16,
+    protocol: StreamProtocol,
+    #[serde(default)]
+    snis: Vec<String>,
+}
+
+/// Decodes a document of `stream_routes`; the error is the reason why it has no identity.
+pub(super) fn route(id: &str, value: &[u8]) -> Result<Decoded, String> {
+    let identity = identity(value).map_err(|fault| short(&fault))?;
+    Ok(Decoded { identity, behaviour: behaviour(id, value).map_err(|fault| short(&fault)) })
+}
+
+fn identity(value: &[u8]) -> Result<Identity, String> {
+    let written: WrittenIdentity = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    if written.server_port == 0 {
+        return Err("server_port: Ports start at 1.".to_owned());
+    }
+    let names = match written.protocol {
+        StreamProtocol::Tls if written.snis.is_empty() => {
+            return Err("snis: A route for TLS needs a server name.".to_owned());
+        }
+        StreamProtocol::Tls => {
+            let parse = |name: &String| match Hostname::parse(name) {
+                Ok(parsed) => Ok(parsed.as_str().to_owned()),
+                Err(flaw) => Err(format!("snis: \"{name}\" is not a server name: {flaw}.")),
+            };
+            written.snis.iter().map(parse).collect::<Result<_, _>>()?
+        }
+        StreamProtocol::Tcp | StreamProtocol::Udp => Vec::new(),
+    };
+    Ok(Identity { port: written.server_port, protocol: written.protocol, names })
+}
+
+fn behaviour(id: &str, value: &[u8]) -> Result<Vec<(Destination, u32)>, String> {
+    let route: StreamRoute = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    route.validate().map_err(|report| report.to_string().trim_end().to_owned())?;
+    if id.is_empty() || id.contains('/') {
+        return Err("An id cannot be empty or contain a slash.".to_owned());
+    }
+    not_yet_served(&route)?;
+    Ok(route.targets.into_iter().map(|target| (target.to, target.weight)).collect())
+}
+
+/// Refuses the documents that this version does not serve: UDP and termination of TLS.
+fn not_yet_served(route: &StreamRoute) -> Result<(), String> {
+    if route.protocol == StreamProtocol::Udp {
+        return Err("protocol: This version does not serve UDP.".to_owned());
+    }
+    if route.tls == Some(TlsMode::Terminate) {
+        return Err("tls: This version does not terminate TLS.".to_owned());
+    }
+    Ok(())
+}
+
+/// The nodes of a document of `upstreams`, and the fault of those that are left out.
+pub(super) fn upstream(
+    id: &str,
+    value: &[u8],
+    local_nodes: bool,
+) -> Result<(BTreeMap<SocketAddr, u32>, Option<String>), String> {
+    let upstream: StreamUpstream =
+        serde_json::from_slice(value).map_err(|error| short(&error.to_string()))?;
+    upstream.validate().map_err(|report| short(report.to_string().trim_end()))?;
+    if id.is_empty() || id.contains('/') {
+        return Err("An id cannot be empty or contain a slash.".to_owned());
+    }
+    let (mut nodes, mut refused) = (BTreeMap::new(), None);
+    for (text, weight) in &upstream.nodes {
+        match text.parse::<SocketAddr>() {
+            Ok(address) if local_nodes || is_for_backends(address.ip()) => {
+                nodes.insert(address, *weight);
+            }
+            Ok(address) => {
+                let fault = || format!("nodes: {address} is no address of a backend.");
+                refused.get_or_insert_with(fault);
+            }
+            // The rules of documents have refused it.
+            Err(_) => {}
+        }
+    }
+    Ok((nodes, refused))
+}
+
+/// The fault of a document of `ssls`. Decoders quote values, and this one is secret.
+pub(super) fn ssl_fault(id: &str, value: &[u8]) -> Option<String> {
+    match StreamDocument::decode(&StreamKey::new(StreamKind::Ssl, id), value) {
+        Ok(_) => None,
+        Err(_) => Some("The document cannot be decoded.".to_owned()),
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(MAX_FAULT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn decode(value: &Value) -> Result<Decoded, String> {
+        route("r", value.to_string().as_bytes())
+    }
+
+    fn tls() -> Value {
+        json!({"server_port": 443, "protocol": "tls", "snis": ["a.test"], "tls": "passthrough",
+            "targets": [{"upstream_id": "u", "weight": 3}, {"reject": "invalid", "weight": 1}]})
+    }
+
+    #[test]
+    fn a_route_has_an_identity_and_a_behaviour() {
+        let decoded = decode(&tls()).unwrap();
+        assert_eq!(
+            decoded.identity,
+            Identity { port: 443, protocol: StreamProtocol::Tls, names: vec!["a.test".to_owned()] }
+        );
+        assert_eq!(decoded.behaviour.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_flaw_of_the_behaviour_leaves_the_identity() {
+        for (field, value) in [
+            ("targets", json!([])),
+            ("targets", json!([{"upstream_id": "u", "weight": 0}])),
+            ("targets", json!([{"upstream_id": "u", "reject": "invalid", "weight": 1}])),
+            ("targets", json!(7)),
+            ("tls", json!("terminate")),
+            ("tls", json!("mutual")),
+            ("tls", Value::Null),
+            ("client_auth", json!({})),
+            ("snis", json!(["A.test"])),
+            ("snis", json!(["a.test", "a.test"])),
+        ] {
+            let mut route = tls();
+            route[field] = value;
+            let decoded = decode(&route).unwrap();
+            assert_eq!(decoded.identity.names[0], "a.test");
+            assert!(decoded.behaviour.is_err(), "{route}");
+        }
+        let udp =
+            json!({"server_port": 53, "protocol": "udp", "targets": [{"upstream_id": "u", "weight": 1}]});
+        assert!(decode(&udp).unwrap().behaviour.unwrap_err().contains("UDP"));
+        assert!(route("a/b", tls().to_string().as_bytes()).unwrap().behaviour.is_err());
+    }
+
+    #[test]
+    fn a_flaw_of_the_identity_leaves_nothing() {
+        for (field, value) in [
+            ("server_port", json!(0)),
+            ("server_port", json!(65_536)),
+            ("server_port", json!("443")),
+            ("protocol", json!("quic")),
+            ("snis", json!([])),
+            ("snis", json!(["*"])),
+            ("snis", json!(["a.test", "10.0.0.1"])),
+            ("snis", json!("a.test")),
+        ] {
+            let mut route = tls();
+            route[field] = value;
+            assert!(decode(&route).is_err(), "{route}");
+        }
+        let twice = br#"{"server_port":1,"server_port":2,"protocol":"tcp","targets":[]}"#;
+        assert!(route("r", twice).is_err(), "another reader could take the other port");
+        assert!(route("r", b"{").is_err() && route("r", &[0xff]).is_err());
+    }
+
+    #[test]
+    fn nodes_are_addresses_of_backends() {
+        let read = |value: Value, local| upstream("u", value.to_string().as_bytes(), local);
+        let (nodes, fault) = read(json!({"nodes": {"10.0.0.1:1": 2, "127.0.0.1:1": 1}}), false).unwrap();
+        assert_eq!(nodes, BTreeMap::from([("10.0.0.1:1".parse().unwrap(), 2)]));
+        assert!(fault.unwrap().contains("127.0.0.1:1"));
+        assert_eq!(read(json!({"nodes": {"127.0.0.1:1": 1}}), true).unwrap().0.len(), 1);
+        assert!(read(json!({"nodes": {"a.test:1": 1}}), true).is_err());
+        assert!(read(json!({"nodes": {"10.0.0.1:1": 1}, "send_proxy": "v2"}), true).is_err());
+    }
+
+    #[test]
+    fn a_fault_quotes_no_secret_and_is_short() {
+        let fault = ssl_fault("s", br#"{"cert":"","key":"hush","more":1}"#).unwrap();
+        assert!(!fault.contains("hush"));
+        let long = json!({"server_port": "x".repeat(100_000), "protocol": "tcp"});
+        assert!(decode(&long).unwrap_err().len() <= MAX_FAULT);
+    }
+}

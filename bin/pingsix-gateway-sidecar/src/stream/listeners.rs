@@ -1,0 +1,213 @@
+//! Listeners that come and go with the routes.
+//!
+//! One task accepts the connections of one port, and hands them to the threads of the runtime. There is one socket for
+//! each port and not one for each thread (`SO_REUSEPORT`): such sockets have a queue each, so a busy thread delays its
+//! share of clients, and the queue of a socket that closes is reset.
+//!
+//! A port that is taken by another process is a fault of this port alone, and is tried again each second.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Port, Shared, admit};
+use super::metrics::StreamMetrics;
+use super::routes::Routes;
+use super::socket;
+
+/// The time between two attempts to listen on a port.
+const RETRY: Duration = Duration::from_secs(1);
+/// The pause after a failure to accept.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The listeners of all ports.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    shared: Arc<Shared>,
+    metrics: Arc<StreamMetrics>,
+    /// Ends everything.
+    stop: CancellationToken,
+    open: BTreeMap<u16, Open>,
+    /// Removed ports whose connections go on for a while.
+    removed: Arc<Mutex<BTreeMap<u16, Arc<Port>>>>,
+}
+
+/// The listener of one port.
+#[derive(Debug)]
+struct Open {
+    port: Arc<Port>,
+    /// The reason why there is no listener yet.
+    fault: Arc<Mutex<Option<String>>>,
+    close: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Listeners {
+    pub(super) fn new(shared: Arc<Shared>, metrics: Arc<StreamMetrics>) -> Self {
+        let stop = CancellationToken::new();
+        Self { shared, metrics, stop, open: BTreeMap::new(), removed: Arc::default() }
+    }
+
+    /// Gives a port its routes, and listens on it if it is new.
+    pub(super) fn set(&mut self, number: u16, routes: Routes) {
+        let routes = Arc::new(routes);
+        if let Some(open) = self.open.get(&number) {
+            *open.port.routes.write() = routes;
+            return;
+        }
+        let kept = self.removed.lock().remove(&number);
+        let port = match kept {
+            Some(port) => {
+                *port.routes.write() = routes;
+                port
+            }
+            None => Arc::new(Port {
+                routes: RwLock::new(routes),
+                metrics: self.metrics.port(number),
+                cut: self.stop.child_token(),
+            }),
+        };
+        self.open.insert(number, self.open(number, port));
+    }
+
+    fn open(&self, number: u16, port: Arc<Port>) -> Open {
+        let (address, listen_port) = (self.shared.options.address, self.shared.options.listen_port(number));
+        let listen = move || {
+            let fault = |error| format!("Cannot listen on port {listen_port}: {error}.");
+            socket::listen(address, listen_port).map_err(fault)
+        };
+        let (listener, fault) = match listen() {
+            Ok(listener) => (Some(listener), None),
+            Err(fault) => {
+                tracing::warn!(port = number, fault, "no listener, retrying");
+                (None, Some(fault))
+            }
+        };
+        let fault = Arc::new(Mutex::new(fault));
+        let close = self.stop.child_token();
+        let run = {
+            let (port, shared) = (Arc::clone(&port), Arc::clone(&self.shared));
+            let (fault, close) = (Arc::clone(&fault), close.clone());
+            async move {
+                let listener = match listener {
+                    Some(listener) => listener,
+                    None => match close.run_until_cancelled(retry(listen, &fault)).await {
+                        Some(listener) => listener,
+                        None => return,
+                    },
+                };
+                let accepting = accept_all(&listener, &port, &shared);
+                if close.run_until_cancelled(accepting).await.is_none() {
+                    accept_queue(listener, &port, &shared);
+                }
+            }
+        };
+        let task = tokio::spawn(run);
+        Open { port, fault, close, task }
+    }
+
+    /// Closes the listener of a port that has no routes any more. Its connections go on for the grace, and for longer
+    /// if the port comes back.
+    pub(super) async fn remove(&mut self, number: u16) {
+        let Some(Open { port, task, .. }) = self.open.remove(&number) else { return };
+        task.abort();
+        // The error says that it was aborted.
+        let _ = task.await;
+        self.removed.lock().insert(number, Arc::clone(&port));
+        let (removed, grace) = (Arc::clone(&self.removed), self.shared.options.removed_grace);
+        let expire = async move {
+            sleep(grace).await;
+            let mut removed = removed.lock();
+            if removed.get(&number).is_some_and(|kept| Arc::ptr_eq(kept, &port)) {
+                removed.remove(&number);
+                port.cut.cancel();
+            }
+        };
+        let stop = self.stop.clone();
+        tokio::spawn(async move { stop.run_until_cancelled_owned(expire).await });
+    }
+
+    /// The ports that are listened on.
+    pub(super) fn bound(&self) -> Vec<u16> {
+        let bound = self.open.iter().filter(|(_, open)| open.fault.lock().is_none());
+        bound.map(|(number, _)| *number).collect()
+    }
+
+    /// The ports that cannot be listened on, each with the reason.
+    pub(super) fn faults(&self) -> Vec<(u16, String)> {
+        let faults =
+            self.open.iter().filter_map(|(number, open)| Some((*number, open.fault.lock().clone()?)));
+        faults.collect()
+    }
+
+    /// Closes all listeners, after accepting the connections that have been made.
+    pub(super) async fn close(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        for open in open.values() {
+            open.close.cancel();
+        }
+        for (_, open) in open {
+            // An error is a panic of the task, and its listener is closed then.
+            let _ = open.task.await;
+        }
+    }
+
+    /// Ends all connections.
+    pub(super) fn cut(&self) {
+        self.stop.cancel();
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+async fn retry(
+    listen: impl Fn() -> Result<TcpListener, String>,
+    fault: &Mutex<Option<String>>,
+) -> TcpListener {
+    loop {
+        sleep(RETRY).await;
+        let result = listen();
+        *fault.lock() = result.as_ref().err().cloned();
+        if let Ok(listener) = result {
+            return listener;
+        }
+    }
+}
+
+async fn accept_all(listener: &TcpListener, port: &Arc<Port>, shared: &Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => admit(client, port, shared),
+            // The listener stays ready, so the next attempt would fail at once.
+            Err(error) if socket::is_shortage(&error) => {
+                port.metrics.accept_pauses.inc();
+                tracing::warn!(%error, "cannot accept connections, pausing");
+                sleep(PAUSE).await;
+            }
+            // The client is gone already.
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// Accepts the connections that have been made, and closes the listener.
+fn accept_queue(listener: TcpListener, port: &Arc<Port>, shared: &Arc<Shared>) {
+    let Ok(listener) = listener.into_std() else { return };
+    while let Ok((client, _)) = listener.accept() {
+        if client.set_nonblocking(true).is_ok()
+            && let Ok(client) = TcpStream::from_std(client)
+        {
+            admit(client, port, shared);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The options of the stream role.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// The options of [`Streams`](super::Streams); the defaults are meant for a Pod.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// The address of all listeners. The unspecified IPv6 address takes IPv4 too, and stands for the unspecified IPv4
+    /// address on machines without IPv6.
+    pub address: IpAddr,
+    /// The distance from a port of documents below 1024 to the port that is listened on: unprivileged processes cannot
+    /// have the former. 0 listens on the port itself.
+    pub low_port_offset: u16,
+    /// The most connections. The limit of file descriptors can allow fewer: two for each, besides 256.
+    pub max_connections: usize,
+    /// The most connections whose `ClientHello` is incomplete. The oldest one gives way to another.
+    pub max_unrouted: usize,
+    /// The time for a complete `ClientHello`, from the accept.
+    pub hello_timeout: Duration,
+    /// The time for a connection to one node. All attempts together have 10 seconds.
+    pub connect_timeout: Duration,
+    /// The time that connections have after the removal of their listener.
+    pub removed_grace: Duration,
+    /// Whether nodes may have loopback, link-local and other special addresses. For tests: whoever writes
+    /// EndpointSlices could otherwise reach what listens on the loopback address of the Pod.
+    pub local_nodes: bool,
+    /// Whether bulk data may pass through pipes in the kernel (`splice`), where the system has them.
+    pub splice: bool,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self {
+            address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            low_port_offset: 10_000,
+            max_connections: 20_000,
+            max_unrouted: 4_096,
+            hello_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(3),
+            removed_grace: Duration::from_mins(5),
+            local_nodes: false,
+            splice: true,
+        }
+    }
+}
+
+impl StreamOptions {
+    /// The port that is listened on for a port of documents.
+    pub(super) fn listen_port(&self, port: u16) -> u16 {
+        if port < 1024 { port.saturating_add(self.low_port_offset) } else { port }
+    }
+}

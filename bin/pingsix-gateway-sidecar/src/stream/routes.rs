@@ -1,0 +1,142 @@
+//! The routes of one listener.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pingsix_translate::stream::{Rejection, StreamProtocol};
+
+use super::choice::Shares;
+use super::decode::Identity;
+use super::upstream::Upstream;
+
+/// The targets of the connections of one route.
+#[derive(Debug)]
+pub(super) struct Route {
+    targets: Vec<Target>,
+    shares: Shares,
+}
+
+/// The destination of a connection.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    Upstream(Arc<Upstream>),
+    Reject(Rejection),
+}
+
+impl Route {
+    /// A route with at least one target, each with its weight from 1.
+    pub(super) fn new(targets: Vec<(Target, u32)>) -> Self {
+        let shares = Shares::new(targets.iter().map(|(_, weight)| *weight));
+        Self { targets: targets.into_iter().map(|(target, _)| target).collect(), shares }
+    }
+
+    /// A route that rejects its connections.
+    pub(super) fn rejecting(word: Rejection) -> Self {
+        Self::new(vec![(Target::Reject(word), 1)])
+    }
+
+    /// The target of the next connection.
+    pub(super) fn next(&self) -> Target {
+        self.targets.get(self.shares.next()).cloned().unwrap_or(Target::Reject(Rejection::Invalid))
+    }
+
+    /// All targets with their weights.
+    #[cfg(test)]
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&Target, u64)> {
+        self.targets.iter().zip(self.shares.weights())
+    }
+}
+
+/// A port, with its transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Listener {
+    Tcp(u16),
+    Udp(u16),
+}
+
+impl From<&Identity> for Listener {
+    fn from(identity: &Identity) -> Self {
+        match identity.protocol {
+            StreamProtocol::Tcp | StreamProtocol::Tls => Self::Tcp(identity.port),
+            StreamProtocol::Udp => Self::Udp(identity.port),
+        }
+    }
+}
+
+/// The routes of one listener; the choice is that of [`StreamConfig::route_for`].
+///
+/// [`StreamConfig::route_for`]: pingsix_translate::stream::StreamConfig::route_for
+#[derive(Debug)]
+pub(super) enum Routes {
+    /// Every connection has this route.
+    Any(Arc<Route>),
+    /// The server name of a connection decides.
+    ByName(Names),
+}
+
+/// The routes of server names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    exact: HashMap<String, Arc<Route>>,
+    /// By the name behind `*.`.
+    wildcard: HashMap<String, Arc<Route>>,
+}
+
+impl Names {
+    /// The route of a server name in lower case: an exact name wins over a wildcard, a longer wildcard over a shorter.
+    pub(super) fn route(&self, name: &str) -> Option<&Arc<Route>> {
+        self.exact.get(name).or_else(|| {
+            // A wildcard stands for at least one character before its dot.
+            let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
+            dots.map(|(dot, _)| &name[dot + 1..]).find_map(|domain| self.wildcard.get(domain))
+        })
+    }
+
+    fn insert(&mut self, name: &str, route: &Arc<Route>) -> Option<Arc<Route>> {
+        match name.strip_prefix("*.") {
+            Some(domain) => self.wildcard.insert(domain.to_owned(), Arc::clone(route)),
+            None => self.exact.insert(name.to_owned(), Arc::clone(route)),
+        }
+    }
+}
+
+/// A claim of a document on connections of the listener.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim<'a> {
+    pub(super) key: &'a str,
+    pub(super) identity: &'a Identity,
+    pub(super) route: &'a Arc<Route>,
+}
+
+/// Builds the routes of a listener from all claims on it, and calls `fault` with the key of each document whose claim
+/// another one has too. Such connections are rejected, so the result is independent of the order of documents.
+pub(super) fn build<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, String)) -> Option<Routes> {
+    let (first, more) = claims.split_first()?;
+    if first.identity.protocol == StreamProtocol::Tls
+        && more.iter().all(|claim| claim.identity.protocol == StreamProtocol::Tls)
+    {
+        return Some(Routes::ByName(by_name(claims, fault)));
+    }
+    if more.is_empty() {
+        return Some(Routes::Any(Arc::clone(first.route)));
+    }
+    for claim in claims {
+        fault(claim.key, format!("server_port: Another document has port {} too.", claim.identity.port));
+    }
+    Some(Routes::Any(Arc::new(Route::rejecting(Rejection::Invalid))))
+}
+
+fn by_name<'a>(claims: &[Claim<'a>], mut fault: impl FnMut(&'a str, String)) -> Names {
+    let mut names = Names::default();
+    let rejecting = Arc::new(Route::rejecting(Rejection::Invalid));
+    for claim in claims {
+        for name in &claim.identity.names {
+            let former = names.insert(name, claim.route);
+            if former.is_some_and(|former| !Arc::ptr_eq(&former, claim.route)) {
+                names.insert(name, &rejecting);
+                fault(claim.key, format!("snis: Another document has server name \"{name}\" too."));
+            }
+        }
+    }
+    names
+}

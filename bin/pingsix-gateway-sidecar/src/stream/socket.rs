@@ -1,0 +1,62 @@
+//! Options of sockets, and listeners.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpSocket};
+
+/// A peer that vanished is noticed after 60 s + 4 x 15 s.
+const KEEPALIVE_IDLE: Duration = Duration::from_mins(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
+/// The connections that the system keeps until they are accepted; it may allow fewer.
+const BACKLOG: u32 = 4_096;
+
+/// Sends small segments at once, and notices peers that vanished. Accepted sockets inherit this from the listener.
+pub(super) fn set_options(socket: impl AsFd) -> rustix::io::Result<()> {
+    let socket = socket.as_fd();
+    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)
+}
+
+/// Listens on a port. The unspecified IPv6 address takes IPv4 too, and falls back to it where IPv6 is missing.
+pub(super) fn listen(address: IpAddr, port: u16) -> io::Result<TcpListener> {
+    match listen_on(SocketAddr::new(address, port)) {
+        Err(error) if address.is_ipv6() && address.is_unspecified() && lacks_ipv6(&error) => {
+            listen_on(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))
+        }
+        result => result,
+    }
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, !address.ip().is_unspecified())?;
+    }
+    // The connections of a former listener must not keep the port. Two listeners still cannot have it.
+    socket.set_reuseaddr(true)?;
+    set_options(&socket)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn lacks_ipv6(error: &io::Error) -> bool {
+    is_any(error, &[Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL])
+}
+
+/// Whether a failure is a shortage of descriptors or memory.
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    is_any(error, &[Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM])
+}
+
+fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
+    errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,267 @@
+//! From documents to the routes of each listener.
+//!
+//! A [`Table`] keeps what it made of the documents in force. New documents are compared with these, and only changed
+//! ones are decoded; only listeners with a changed route are built anew. Nodes of upstreams change in place. The result
+//! is that of building everything, which a test compares.
+//!
+//! Routes of documents fail closed, see [`decode`]. A document without an identity could be a route for any
+//! connection: the last good document of its key stays in force. If there is none, the table refuses the revision, and
+//! all former documents stay in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingsix_translate::stream::{Destination, Rejection, StreamKind};
+
+use super::decode::{self, Decoded, Identity};
+use super::routes::{Claim, Listener, Route, Routes, Target, build};
+use super::upstream::Upstream;
+use super::{Fault, Subject};
+use crate::documents::Documents;
+
+/// The documents in force, and what became of them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// Whether nodes may have addresses that are not for backends.
+    local_nodes: bool,
+    documents: BTreeMap<String, Bytes>,
+    routes: BTreeMap<String, Entry>,
+    claims: BTreeMap<Listener, BTreeSet<String>>,
+    /// By id: those of documents, and those that routes refer to.
+    upstreams: BTreeMap<String, Arc<Upstream>>,
+    /// By key.
+    faults: BTreeMap<String, String>,
+    conflicts: BTreeMap<Listener, Vec<(String, String)>>,
+    /// Ids of upstreams whose documents are gone.
+    gone: Vec<String>,
+}
+
+/// The route of a document.
+#[derive(Debug)]
+struct Entry {
+    identity: Identity,
+    route: Arc<Route>,
+}
+
+/// The listeners that change; `None` for one without any route.
+pub(super) type Changes = BTreeMap<Listener, Option<Routes>>;
+
+impl Table {
+    pub(super) fn new(local_nodes: bool) -> Self {
+        Self { local_nodes, ..Self::default() }
+    }
+
+    /// Puts documents in force. Call [`sweep`](Self::sweep) once the changed listeners have their routes.
+    ///
+    /// # Errors
+    /// The documents without an identity and without a predecessor. Nothing has changed then.
+    pub(super) fn apply(&mut self, documents: &Documents) -> Result<Changes, Vec<Fault>> {
+        let changed = changed(&self.documents, &documents.by_key);
+        let routes = self.decode_routes(&changed)?;
+
+        for (key, value) in &changed {
+            self.faults.remove(key);
+            match (kind(key), value) {
+                (Key::Document(StreamKind::Upstream, id), Some(value)) => self.set_upstream(key, id, value),
+                (Key::Document(StreamKind::Upstream, id), None) => self.gone.push(id.to_owned()),
+                (Key::Document(StreamKind::Ssl, id), Some(value)) => {
+                    self.fault(key, decode::ssl_fault(id, value));
+                }
+                (Key::Unknown, Some(_)) => {
+                    self.fault(key, Some("The key is of no known kind.".to_owned()));
+                }
+                (
+                    Key::Document(StreamKind::Ssl | StreamKind::StreamRoute, _)
+                    | Key::Unknown
+                    | Key::Metadata,
+                    _,
+                ) => {}
+            }
+        }
+
+        let mut listeners = BTreeSet::new();
+        for (key, next) in routes {
+            match next {
+                Next::Route(decoded) => self.set_route(key, Some(decoded), &mut listeners),
+                Next::Gone => self.set_route(key, None, &mut listeners),
+                Next::Kept(message) => self.fault(key, Some(message)),
+            }
+        }
+        for (key, value) in changed {
+            match value {
+                Some(value) => self.documents.insert(key, value),
+                None => self.documents.remove(&key),
+            };
+        }
+        Ok(listeners.into_iter().map(|listener| (listener, self.build(listener))).collect())
+    }
+
+    /// Withdraws the upstreams whose documents are gone.
+    pub(super) fn sweep(&mut self) {
+        for id in std::mem::take(&mut self.gone) {
+            if !self.documents.contains_key(&format!("{}/{id}", StreamKind::Upstream))
+                && let Some(upstream) = self.upstreams.get(&id)
+            {
+                upstream.clear();
+            }
+        }
+        self.upstreams.retain(|_, upstream| Arc::strong_count(upstream) > 1 || upstream.nodes().is_some());
+    }
+
+    /// Every fault of the documents in force, by key.
+    pub(super) fn faults(&self) -> impl Iterator<Item = Fault> {
+        let conflicts = self.conflicts.values().flatten().map(|(key, message)| (key, message));
+        self.faults.iter().chain(conflicts).map(|(key, message)| fault(key, message))
+    }
+
+    /// Decodes the changed routes.
+    fn decode_routes<'a>(
+        &self,
+        changed: &'a [(String, Option<Bytes>)],
+    ) -> Result<Vec<(&'a str, Next)>, Vec<Fault>> {
+        let (mut routes, mut refused) = (Vec::new(), Vec::new());
+        for (key, value) in changed {
+            let Key::Document(StreamKind::StreamRoute, id) = kind(key) else { continue };
+            let next = match value.as_ref().map(|value| decode::route(id, value)) {
+                None => Next::Gone,
+                Some(Ok(decoded)) => Next::Route(decoded),
+                Some(Err(message)) if self.routes.contains_key(key) => {
+                    Next::Kept(format!("The former document stays in force: {message}"))
+                }
+                Some(Err(message)) => {
+                    refused.push(fault(key, &format!("The former revision stays in force: {message}")));
+                    continue;
+                }
+            };
+            routes.push((key.as_str(), next));
+        }
+        if refused.is_empty() { Ok(routes) } else { Err(refused) }
+    }
+
+    fn set_upstream(&mut self, key: &str, id: &str, value: &[u8]) {
+        let upstream = self.upstreams.entry(id.to_owned()).or_default();
+        let fault = match decode::upstream(id, value, self.local_nodes) {
+            Ok((nodes, fault)) => {
+                upstream.set(&nodes);
+                fault
+            }
+            Err(fault) => {
+                upstream.clear();
+                Some(fault)
+            }
+        };
+        self.fault(key, fault);
+    }
+
+    /// Replaces the route of a key, and adds the listeners of both to `listeners`.
+    fn set_route(&mut self, key: &str, decoded: Option<Decoded>, listeners: &mut BTreeSet<Listener>) {
+        if let Some(former) = self.routes.remove(key) {
+            let listener = Listener::from(&former.identity);
+            listeners.insert(listener);
+            if let Some(claims) = self.claims.get_mut(&listener) {
+                claims.remove(key);
+            }
+        }
+        let Some(Decoded { identity, behaviour }) = decoded else { return };
+        let listener = Listener::from(&identity);
+        listeners.insert(listener);
+        self.claims.entry(listener).or_default().insert(key.to_owned());
+        let route = match behaviour {
+            Ok(targets) => {
+                let targets = targets.into_iter().map(|(to, weight)| (self.target(to), weight));
+                Route::new(targets.collect())
+            }
+            Err(message) => {
+                self.faults.insert(key.to_owned(), message);
+                Route::rejecting(Rejection::Invalid)
+            }
+        };
+        self.routes.insert(key.to_owned(), Entry { identity, route: Arc::new(route) });
+    }
+
+    fn target(&mut self, to: Destination) -> Target {
+        match to {
+            Destination::Upstream(id) => Target::Upstream(Arc::clone(self.upstreams.entry(id).or_default())),
+            Destination::Reject(word) => Target::Reject(word),
+        }
+    }
+
+    fn build(&mut self, listener: Listener) -> Option<Routes> {
+        let keys = self.claims.get(&listener).into_iter().flatten();
+        let claims: Vec<Claim<'_>> = keys
+            .filter_map(|key| {
+                let Entry { identity, route } = self.routes.get(key)?;
+                Some(Claim { key, identity, route })
+            })
+            .collect();
+        let mut conflicts = Vec::new();
+        let routes = build(&claims, |key, message| conflicts.push((key.to_owned(), message)));
+        if conflicts.is_empty() {
+            self.conflicts.remove(&listener);
+        } else {
+            self.conflicts.insert(listener, conflicts);
+        }
+        if routes.is_none() {
+            self.claims.remove(&listener);
+        }
+        routes
+    }
+
+    fn fault(&mut self, key: &str, message: Option<String>) {
+        if let Some(message) = message {
+            self.faults.insert(key.to_owned(), message);
+        }
+    }
+}
+
+fn fault(key: &str, message: &str) -> Fault {
+    Fault { subject: Subject::Document(key.to_owned()), message: message.to_owned() }
+}
+
+/// The parts of a key.
+enum Key<'a> {
+    /// The kind and the id, which may be malformed.
+    Document(StreamKind, &'a str),
+    /// The last segment begins with a dot.
+    Metadata,
+    Unknown,
+}
+
+fn kind(key: &str) -> Key<'_> {
+    if key.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')) {
+        return Key::Metadata;
+    }
+    let kind_and_id = key.split_once('/').and_then(|(kind, id)| Some((StreamKind::from_segment(kind)?, id)));
+    kind_and_id.map_or(Key::Unknown, |(kind, id)| Key::Document(kind, id))
+}
+
+/// What becomes of a changed route.
+enum Next {
+    Route(Decoded),
+    /// The last good document stays in force, for this fault of its successor.
+    Kept(String),
+    Gone,
+}
+
+/// The keys whose values differ, each with the new value, in the order of keys.
+fn changed(
+    before: &BTreeMap<String, Bytes>,
+    after: &BTreeMap<String, Bytes>,
+) -> Vec<(String, Option<Bytes>)> {
+    let mut changed = Vec::new();
+    let mut before = before.iter().peekable();
+    for (key, value) in after {
+        while let Some((gone, _)) = before.next_if(|(former, _)| *former < key) {
+            changed.push((gone.clone(), None));
+        }
+        if before.next_if(|(former, _)| *former == key).is_none_or(|(_, former)| former != value) {
+            changed.push((key.clone(), Some(value.clone())));
+        }
+    }
+    changed.extend(before.map(|(gone, _)| (gone.clone(), None)));
+    changed
+}
+
+#[cfg(test)]
+mod tests;

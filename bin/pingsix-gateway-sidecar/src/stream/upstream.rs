@@ -1,0 +1,277 @@
+//! The nodes of an upstream, and the choice of one.
+//!
+//! Routes refer to an [`Upstream`], whose nodes are replaced in place: endpoints come and go without a new table of
+//! routes. A node that stays keeps its state, and a connection keeps its node whatever becomes of the document.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::choice::{index_at, sums};
+
+/// The rest of a node after its first failure.
+const FIRST_REST: Duration = Duration::from_secs(1);
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// A reference of routes to the nodes of one document.
+#[derive(Debug, Default)]
+pub(super) struct Upstream {
+    /// `None` if the document is absent or cannot be used.
+    nodes: RwLock<Option<Arc<Nodes>>>,
+}
+
+impl Upstream {
+    /// The nodes in force.
+    pub(super) fn nodes(&self) -> Option<Arc<Nodes>> {
+        self.nodes.read().clone()
+    }
+
+    /// Replaces the nodes; a node that stays keeps its state.
+    pub(super) fn set(&self, weights: &BTreeMap<SocketAddr, u32>) {
+        let former = self.nodes();
+        let kept = |address: &SocketAddr| {
+            let nodes = &former.as_ref()?.nodes;
+            let index = nodes.binary_search_by_key(address, |node| node.address).ok()?;
+            nodes.get(index).cloned()
+        };
+        let nodes = Nodes {
+            nodes: weights
+                .keys()
+                .map(|address| kept(address).unwrap_or_else(|| Arc::new(Node::new(*address))))
+                .collect(),
+            weights: weights.values().copied().collect(),
+        };
+        *self.nodes.write() = (!weights.is_empty()).then(|| Arc::new(nodes));
+    }
+
+    /// Rejects all connections.
+    pub(super) fn clear(&self) {
+        *self.nodes.write() = None;
+    }
+}
+
+/// At least one node, in the order of addresses, each with its weight.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    nodes: Box<[Arc<Node>]>,
+    weights: Box<[u32]>,
+}
+
+impl Nodes {
+    /// A node for a connection that has failed at the nodes of `tried`: of two drawn by weight, the one with fewer
+    /// connections for its weight. Resting nodes are left out unless all rest. `None` if all are tried.
+    pub(super) fn pick(&self, tried: &[SocketAddr], now: Instant) -> Option<Arc<Node>> {
+        let untried = || {
+            let nodes = self.nodes.iter().zip(self.weights.iter().copied());
+            nodes.filter(|(node, _)| !tried.contains(&node.address))
+        };
+        // Nearly always no node rests, and none is tried.
+        if tried.is_empty() && !self.nodes.iter().any(|node| node.rests(now)) {
+            return two_choices(&untried().collect::<Vec<_>>());
+        }
+        let awake: Vec<_> = untried().filter(|(node, _)| !node.rests(now)).collect();
+        if awake.is_empty() { two_choices(&untried().collect::<Vec<_>>()) } else { two_choices(&awake) }
+    }
+}
+
+#[cfg(test)]
+impl Nodes {
+    /// The addresses, in order.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address).collect()
+    }
+}
+
+fn two_choices(nodes: &[(&Arc<Node>, u32)]) -> Option<Arc<Node>> {
+    let cumulative = sums(nodes.iter().map(|(_, weight)| *weight));
+    let draw = || nodes.get(index_at(&cumulative, fastrand::u64(..)));
+    let (one, other) = (draw()?, draw()?);
+    let load = |(node, _): &(&Arc<Node>, u32), weight: u32| {
+        node.active.load(Ordering::Relaxed).saturating_mul(usize::try_from(weight).unwrap_or(usize::MAX))
+    };
+    let (node, _) = if load(one, other.1) <= load(other, one.1) { one } else { other };
+    Some(Arc::clone(node))
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// The place to connect to.
+    pub(super) address: SocketAddr,
+    active: AtomicUsize,
+    health: Mutex<Health>,
+}
+
+#[derive(Debug, Default)]
+struct Health {
+    /// The rests since the last connection.
+    rests: u32,
+    until: Option<Instant>,
+}
+
+impl Node {
+    fn new(address: SocketAddr) -> Self {
+        Self { address, active: AtomicUsize::new(0), health: Mutex::default() }
+    }
+
+    /// Counts a connection until the guard is dropped.
+    pub(super) fn enter(self: Arc<Self>) -> Active {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Active(self)
+    }
+
+    /// A connection was made.
+    pub(super) fn succeeded(&self) {
+        *self.health.lock() = Health::default();
+    }
+
+    /// A connection could not be made. Those that fail at the same time are one failure.
+    pub(super) fn failed(&self, now: Instant) {
+        let mut health = self.health.lock();
+        if health.until.is_none_or(|until| until <= now) {
+            let rest = FIRST_REST.saturating_mul(1 << health.rests.min(5)).min(LONGEST_REST);
+            health.until = Some(now + rest);
+            health.rests = health.rests.saturating_add(1);
+        }
+    }
+
+    fn rests(&self, now: Instant) -> bool {
+        self.health.lock().until.is_some_and(|until| now < until)
+    }
+}
+
+/// A connection that counts for a node.
+#[derive(Debug)]
+pub(super) struct Active(Arc<Node>);
+
+impl Active {
+    /// The node.
+    pub(super) fn node(&self) -> &Node {
+        &self.0
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether an address belongs to backends: not to this machine, its link, a group or nobody. EndpointSlices are written
+/// by users of the cluster, who must not reach what listens on the loopback address of the Pod.
+pub(super) fn is_for_backends(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            !(v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || v4.is_broadcast()
+                || v4.octets()[0] == 0)
+        }
+        IpAddr::V6(v6) => {
+            !(v6.is_loopback() || v6.is_unicast_link_local() || v6.is_multicast() || v6.is_unspecified())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(nodes: &[(&str, u32)]) -> Upstream {
+        let upstream = Upstream::default();
+        upstream.set(&weights(nodes));
+        upstream
+    }
+
+    fn weights(nodes: &[(&str, u32)]) -> BTreeMap<SocketAddr, u32> {
+        nodes.iter().map(|(address, weight)| (address.parse().unwrap(), *weight)).collect()
+    }
+
+    #[test]
+    fn a_node_that_failed_rests_longer_each_time_unless_all_rest() {
+        let nodes = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 1)]).nodes().unwrap();
+        let mut now = Instant::now();
+        let bad = Arc::clone(&nodes.nodes[0]);
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            bad.failed(now);
+            bad.failed(now);
+            for _ in 0..20 {
+                assert_eq!(nodes.pick(&[], now).unwrap().address, nodes.nodes[1].address);
+            }
+            assert!(bad.rests(now + Duration::from_millis(seconds * 1_000 - 1)));
+            now += Duration::from_secs(seconds);
+            assert!(!bad.rests(now));
+        }
+        bad.failed(now);
+        nodes.nodes[1].failed(now);
+        let picks: Vec<_> = (0..50).map(|_| nodes.pick(&[], now).unwrap().address).collect();
+        assert!(picks.contains(&bad.address) && picks.contains(&nodes.nodes[1].address));
+        bad.succeeded();
+        assert!(!bad.rests(now));
+        bad.failed(now);
+        assert!(!bad.rests(now + FIRST_REST), "a success forgets former failures");
+    }
+
+    #[test]
+    fn a_tried_node_is_not_tried_again() {
+        let nodes = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 1)]).nodes().unwrap();
+        let now = Instant::now();
+        let first = nodes.pick(&[], now).unwrap().address;
+        let second = nodes.pick(&[first], now).unwrap().address;
+        assert_ne!(first, second);
+        assert!(nodes.pick(&[first, second], now).is_none());
+    }
+
+    #[test]
+    fn connections_spread_by_weight() {
+        let nodes = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 3), ("10.0.0.3:1", 1)]).nodes().unwrap();
+        let now = Instant::now();
+        let held: Vec<_> = (0..500).map(|_| nodes.pick(&[], now).unwrap().enter()).collect();
+        let count = |index: usize| nodes.nodes[index].active.load(Ordering::Relaxed);
+        assert!((85..=115).contains(&count(0)) && (270..=330).contains(&count(1)), "{nodes:?}");
+        drop(held);
+        assert_eq!(count(0) + count(1) + count(2), 0);
+    }
+
+    #[test]
+    fn a_node_that_stays_keeps_its_state() {
+        let upstream = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 1)]);
+        let before = upstream.nodes().unwrap();
+        upstream.set(&weights(&[("10.0.0.2:1", 9), ("10.0.0.3:1", 1)]));
+        let after = upstream.nodes().unwrap();
+        assert!(Arc::ptr_eq(&before.nodes[1], &after.nodes[0]));
+        upstream.clear();
+        assert!(upstream.nodes().is_none());
+        upstream.set(&BTreeMap::new());
+        assert!(upstream.nodes().is_none());
+    }
+
+    #[test]
+    fn special_addresses_are_not_for_backends() {
+        for refused in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.0.1",
+        ] {
+            assert!(!is_for_backends(refused.parse().unwrap()), "{refused}");
+        }
+        for taken in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"] {
+            assert!(is_for_backends(taken.parse().unwrap()), "{taken}");
+        }
+    }
+}
