@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::client_hello::Reader;
 use super::connect::connect;
-use super::limits::{Limits, Place};
+use super::limits::{Limits, Place, Unrouted};
 use super::metrics::{Outcome, PortMetrics, Reason};
 use super::options::StreamOptions;
 use super::relay::{Pools, relay, write_all};
@@ -42,6 +42,14 @@ pub(super) struct Port {
     pub(super) cut: CancellationToken,
 }
 
+/// What is known of a connection when it is accepted.
+enum Entry {
+    /// The port has one route for all.
+    Routed(Place, Arc<Route>),
+    /// The `ClientHello` decides.
+    Unrouted(Unrouted),
+}
+
 /// Serves an accepted connection in a task of its own, or resets it if there is no place.
 pub(super) fn admit(client: TcpStream, port: &Arc<Port>, shared: &Arc<Shared>) {
     let Some(place) = shared.limits.enter() else {
@@ -49,15 +57,19 @@ pub(super) fn admit(client: TcpStream, port: &Arc<Port>, shared: &Arc<Shared>) {
         reset(&client);
         return;
     };
-    shared.tasks.spawn(serve(client, place, Arc::clone(port), Arc::clone(shared)));
+    let entry = match &**port.routes.read() {
+        Routes::Any(route) => Entry::Routed(place, Arc::clone(route)),
+        Routes::ByName(_) => Entry::Unrouted(shared.limits.wait(place)),
+    };
+    shared.tasks.spawn(serve(client, entry, Arc::clone(port), Arc::clone(shared)));
 }
 
-async fn serve(client: TcpStream, place: Place, port: Arc<Port>, shared: Arc<Shared>) {
+async fn serve(client: TcpStream, entry: Entry, port: Arc<Port>, shared: Arc<Shared>) {
     port.metrics.active.inc();
     let mut backend = None;
     let outcome = tokio::select! {
         biased;
-        outcome = pass(&client, &mut backend, place, &port, &shared) => outcome,
+        outcome = pass(&client, &mut backend, entry, &port, &shared) => outcome,
         () = port.cut.cancelled() => Outcome::Cut,
     };
     if outcome != Outcome::Closed {
@@ -85,11 +97,11 @@ type Backend = (TcpStream, Active);
 async fn pass(
     client: &TcpStream,
     backend: &mut Option<Backend>,
-    place: Place,
+    entry: Entry,
     port: &Port,
     shared: &Shared,
 ) -> Outcome {
-    let (_place, read) = match open(client, backend, place, port, shared).await {
+    let (_place, read) = match open(client, backend, entry, port, shared).await {
         Ok(opened) => opened,
         Err(reason) => return Outcome::Rejected(reason),
     };
@@ -108,17 +120,15 @@ async fn pass(
 async fn open(
     client: &TcpStream,
     backend: &mut Option<Backend>,
-    place: Place,
+    entry: Entry,
     port: &Port,
     shared: &Shared,
 ) -> Result<(Place, Vec<u8>), Reason> {
-    let routes = Arc::clone(&port.routes.read());
-    let (place, route, read) = match &*routes {
-        Routes::Any(route) => (place, Arc::clone(route), Vec::new()),
-        Routes::ByName(_) => {
-            // The routes of the end of the `ClientHello` count.
-            drop(routes);
-            let (place, name, read) = read_hello(client, place, shared).await?;
+    let (place, route, read) = match entry {
+        Entry::Routed(place, route) => (place, route, Vec::new()),
+        Entry::Unrouted(unrouted) => {
+            let (place, name, read) = read_hello(client, unrouted, shared).await?;
+            // The routes at the end of the `ClientHello` count.
             let routes = Arc::clone(&port.routes.read());
             (place, by_name(&routes, &name)?, read)
         }
@@ -144,10 +154,9 @@ fn by_name(routes: &Routes, name: &str) -> Result<Arc<Route>, Reason> {
 
 async fn read_hello(
     client: &TcpStream,
-    place: Place,
+    unrouted: Unrouted,
     shared: &Shared,
 ) -> Result<(Place, String, Vec<u8>), Reason> {
-    let unrouted = shared.limits.wait(place);
     let mut reader = Reader::default();
     let name = tokio::select! {
         biased;

@@ -116,6 +116,8 @@ impl Listeners {
     /// if the port comes back.
     pub(super) async fn remove(&mut self, number: u16) {
         let Some(Open { port, task, .. }) = self.open.remove(&number) else { return };
+        // A `ClientHello` that is still incomplete finds no route.
+        *port.routes.write() = Arc::new(Routes::none());
         task.abort();
         // The error says that it was aborted.
         let _ = task.await;

@@ -74,6 +74,13 @@ pub(super) enum Routes {
     ByName(Names),
 }
 
+impl Routes {
+    /// Routes that take no connection.
+    pub(super) fn none() -> Self {
+        Self::ByName(Names::default())
+    }
+}
+
 /// The routes of server names.
 #[derive(Debug, Default)]
 pub(super) struct Names {

@@ -60,3 +60,52 @@ pub(super) fn is_shortage(error: &io::Error) -> bool {
 fn is_any(error: &io::Error, errnos: &[Errno]) -> bool {
     errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn accepted_connections_have_the_options_of_the_listener() {
+        run(async {
+            let listener = listen(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
+            let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (accepted, _) = listener.accept().await.unwrap();
+            assert!(
+                sockopt::tcp_nodelay(&accepted).unwrap() && sockopt::socket_keepalive(&accepted).unwrap()
+            );
+            assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), KEEPALIVE_IDLE);
+            assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap(), KEEPALIVE_INTERVAL);
+            assert_eq!(sockopt::tcp_keepcnt(&accepted).unwrap(), KEEPALIVE_PROBES);
+        });
+    }
+
+    #[test]
+    fn the_unspecified_address_takes_ipv4() {
+        run(async {
+            let listener = listen(Ipv6Addr::UNSPECIFIED.into(), 0).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn a_port_has_one_listener() {
+        run(async {
+            let first = listen(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
+            let port = first.local_addr().unwrap().port();
+            assert_eq!(
+                listen(Ipv4Addr::LOCALHOST.into(), port).unwrap_err().kind(),
+                io::ErrorKind::AddrInUse
+            );
+        });
+    }
+}

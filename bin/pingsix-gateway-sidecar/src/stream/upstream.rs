@@ -35,16 +35,17 @@ impl Upstream {
     pub(super) fn set(&self, weights: &BTreeMap<SocketAddr, u32>) {
         let former = self.nodes();
         let kept = |address: &SocketAddr| {
-            let nodes = &former.as_ref()?.nodes;
+            let nodes = &former.as_ref()?.all;
             let index = nodes.binary_search_by_key(address, |node| node.address).ok()?;
             nodes.get(index).cloned()
         };
         let nodes = Nodes {
-            nodes: weights
+            all: weights
                 .keys()
                 .map(|address| kept(address).unwrap_or_else(|| Arc::new(Node::new(*address))))
                 .collect(),
             weights: weights.values().copied().collect(),
+            cumulative: sums(weights.values().copied()),
         };
         *self.nodes.write() = (!weights.is_empty()).then(|| Arc::new(nodes));
     }
@@ -55,47 +56,57 @@ impl Upstream {
     }
 }
 
-/// At least one node, in the order of addresses, each with its weight.
+/// At least one node, in the order of addresses.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    nodes: Box<[Arc<Node>]>,
+    all: Box<[Arc<Node>]>,
     weights: Box<[u32]>,
+    /// The sums of the weights.
+    cumulative: Box<[u64]>,
 }
 
 impl Nodes {
     /// A node for a connection that has failed at the nodes of `tried`: of two drawn by weight, the one with fewer
     /// connections for its weight. Resting nodes are left out unless all rest. `None` if all are tried.
     pub(super) fn pick(&self, tried: &[SocketAddr], now: Instant) -> Option<Arc<Node>> {
-        let untried = || {
-            let nodes = self.nodes.iter().zip(self.weights.iter().copied());
-            nodes.filter(|(node, _)| !tried.contains(&node.address))
-        };
-        // Nearly always no node rests, and none is tried.
-        if tried.is_empty() && !self.nodes.iter().any(|node| node.rests(now)) {
-            return two_choices(&untried().collect::<Vec<_>>());
+        // Nearly always neither of the first two is left out, and the others need not be looked at.
+        if tried.is_empty()
+            && let Some((one, other)) = draw_two(&self.cumulative)
+            && !self.all[one].rests(now)
+            && !self.all[other].rests(now)
+        {
+            return Some(self.less_busy(one, other));
         }
-        let awake: Vec<_> = untried().filter(|(node, _)| !node.rests(now)).collect();
-        if awake.is_empty() { two_choices(&untried().collect::<Vec<_>>()) } else { two_choices(&awake) }
+        let untried = || (0..self.all.len()).filter(|index| !tried.contains(&self.all[*index].address));
+        let awake: Vec<usize> = untried().filter(|index| !self.all[*index].rests(now)).collect();
+        let candidates = if awake.is_empty() { untried().collect() } else { awake };
+        let (one, other) = draw_two(&sums(candidates.iter().map(|index| self.weights[*index])))?;
+        Some(self.less_busy(candidates[one], candidates[other]))
     }
+
+    fn less_busy(&self, one: usize, other: usize) -> Arc<Node> {
+        let load = |index: usize, weight: u32| {
+            let active = self.all[index].active.load(Ordering::Relaxed);
+            active.saturating_mul(usize::try_from(weight).unwrap_or(usize::MAX))
+        };
+        // Connections for each unit of weight, compared without a division.
+        let first = load(one, self.weights[other]) <= load(other, self.weights[one]);
+        Arc::clone(&self.all[if first { one } else { other }])
+    }
+}
+
+/// Two indices drawn by weight, given the sums of the weights; `None` without any.
+fn draw_two(cumulative: &[u64]) -> Option<(usize, usize)> {
+    let draw = || index_at(cumulative, fastrand::u64(..));
+    (!cumulative.is_empty()).then(|| (draw(), draw()))
 }
 
 #[cfg(test)]
 impl Nodes {
     /// The addresses, in order.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        self.nodes.iter().map(|node| node.address).collect()
+        self.all.iter().map(|node| node.address).collect()
     }
-}
-
-fn two_choices(nodes: &[(&Arc<Node>, u32)]) -> Option<Arc<Node>> {
-    let cumulative = sums(nodes.iter().map(|(_, weight)| *weight));
-    let draw = || nodes.get(index_at(&cumulative, fastrand::u64(..)));
-    let (one, other) = (draw()?, draw()?);
-    let load = |(node, _): &(&Arc<Node>, u32), weight: u32| {
-        node.active.load(Ordering::Relaxed).saturating_mul(usize::try_from(weight).unwrap_or(usize::MAX))
-    };
-    let (node, _) = if load(one, other.1) <= load(other, one.1) { one } else { other };
-    Some(Arc::clone(node))
 }
 
 /// One node.
@@ -197,21 +208,21 @@ mod tests {
     fn a_node_that_failed_rests_longer_each_time_unless_all_rest() {
         let nodes = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 1)]).nodes().unwrap();
         let mut now = Instant::now();
-        let bad = Arc::clone(&nodes.nodes[0]);
+        let bad = Arc::clone(&nodes.all[0]);
         for seconds in [1, 2, 4, 8, 16, 30, 30] {
             bad.failed(now);
             bad.failed(now);
             for _ in 0..20 {
-                assert_eq!(nodes.pick(&[], now).unwrap().address, nodes.nodes[1].address);
+                assert_eq!(nodes.pick(&[], now).unwrap().address, nodes.all[1].address);
             }
             assert!(bad.rests(now + Duration::from_millis(seconds * 1_000 - 1)));
             now += Duration::from_secs(seconds);
             assert!(!bad.rests(now));
         }
         bad.failed(now);
-        nodes.nodes[1].failed(now);
+        nodes.all[1].failed(now);
         let picks: Vec<_> = (0..50).map(|_| nodes.pick(&[], now).unwrap().address).collect();
-        assert!(picks.contains(&bad.address) && picks.contains(&nodes.nodes[1].address));
+        assert!(picks.contains(&bad.address) && picks.contains(&nodes.all[1].address));
         bad.succeeded();
         assert!(!bad.rests(now));
         bad.failed(now);
@@ -233,7 +244,7 @@ mod tests {
         let nodes = upstream(&[("10.0.0.1:1", 1), ("10.0.0.2:1", 3), ("10.0.0.3:1", 1)]).nodes().unwrap();
         let now = Instant::now();
         let held: Vec<_> = (0..500).map(|_| nodes.pick(&[], now).unwrap().enter()).collect();
-        let count = |index: usize| nodes.nodes[index].active.load(Ordering::Relaxed);
+        let count = |index: usize| nodes.all[index].active.load(Ordering::Relaxed);
         assert!((85..=115).contains(&count(0)) && (270..=330).contains(&count(1)), "{nodes:?}");
         drop(held);
         assert_eq!(count(0) + count(1) + count(2), 0);
@@ -245,7 +256,7 @@ mod tests {
         let before = upstream.nodes().unwrap();
         upstream.set(&weights(&[("10.0.0.2:1", 9), ("10.0.0.3:1", 1)]));
         let after = upstream.nodes().unwrap();
-        assert!(Arc::ptr_eq(&before.nodes[1], &after.nodes[0]));
+        assert!(Arc::ptr_eq(&before.all[1], &after.all[0]));
         upstream.clear();
         assert!(upstream.nodes().is_none());
         upstream.set(&BTreeMap::new());

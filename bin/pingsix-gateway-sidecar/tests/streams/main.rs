@@ -1,1 +1,15 @@
-//! x
+//! The stream role as its clients see it, over loopback.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, also in what it shares with others"
+)]
+
+mod drain;
+mod failover;
+mod files;
+mod hostile;
+mod listeners;
+mod routing;
+mod support;

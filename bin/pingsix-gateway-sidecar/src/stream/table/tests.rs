@@ -24,7 +24,7 @@ struct Served {
 impl Served {
     fn apply(&mut self, world: &World) -> Result<Vec<Listener>, Vec<Fault>> {
         let changes = self.table.apply(&documents(1, world))?;
-        let changed = changes.keys().copied().collect();
+        let listeners = changes.keys().copied().collect();
         for (listener, routes) in changes {
             match routes {
                 Some(routes) => self.listeners.insert(listener, routes),
@@ -32,7 +32,7 @@ impl Served {
             };
         }
         self.table.sweep();
-        Ok(changed)
+        Ok(listeners)
     }
 
     fn of(world: &World) -> Self {
