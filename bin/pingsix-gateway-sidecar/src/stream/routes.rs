@@ -42,7 +42,7 @@ impl Route {
 
     /// All targets with their weights.
     #[cfg(test)]
-    pub(super) fn targets(&self) -> impl Iterator<Item = (&Target, u64)> {
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&Target, u32)> {
         self.targets.iter().zip(self.shares.weights())
     }
 }
