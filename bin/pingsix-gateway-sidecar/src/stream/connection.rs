@@ -186,3 +186,18 @@ async fn server_name(client: &TcpStream, reader: &mut Reader) -> Result<String, 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_result<F>(_: impl FnOnce(TcpStream, Entry, Arc<Port>, Arc<Shared>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_idle_connection_holds_little_memory() {
+        let bytes = size_of_result(serve);
+        assert!(bytes <= 2_048, "{bytes} bytes for each connection");
+    }
+}

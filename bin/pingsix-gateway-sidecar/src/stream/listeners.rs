@@ -187,13 +187,20 @@ async fn retry(
 }
 
 async fn accept_all(listener: &TcpListener, port: &Arc<Port>, shared: &Arc<Shared>) {
+    let mut short = false;
     loop {
         match listener.accept().await {
-            Ok((client, _)) => admit(client, port, shared),
+            Ok((client, _)) => {
+                short = false;
+                admit(client, port, shared);
+            }
             // The listener stays ready, so the next attempt would fail at once.
             Err(error) if socket::is_shortage(&error) => {
                 port.metrics.accept_pauses.inc();
-                tracing::warn!(%error, "cannot accept connections, pausing");
+                if !short {
+                    tracing::warn!(%error, "cannot accept connections, pausing");
+                }
+                short = true;
                 sleep(PAUSE).await;
             }
             // The client is gone already.

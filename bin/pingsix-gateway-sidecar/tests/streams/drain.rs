@@ -54,7 +54,7 @@ fn connections_in_the_queue_are_served_and_those_that_last_are_reset() {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
         drained.await.unwrap();
-        assert!((500..5_000).contains(&begin.elapsed().as_millis()));
+        assert!((500..20_000).contains(&begin.elapsed().as_millis()));
     });
 }
 

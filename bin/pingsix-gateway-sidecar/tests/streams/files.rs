@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pingsix_test_programs::free_port;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -34,8 +34,7 @@ fn serve_with_128_files() {
         .await
         .unwrap();
         let pauses = proxy.metric(&format!("stream_accept_pauses_total{{port=\"{port}\"}}"));
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        println!("pauses {pauses} cpu {}", time.tv_sec * 1_000 + time.tv_nsec / 1_000_000);
+        println!("pauses {pauses}");
     });
 }
 
@@ -52,6 +51,7 @@ fn a_shortage_of_descriptors_pauses_accepting_and_harms_no_connection() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let begin = Instant::now();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         lines.find(|line| line.ends_with("ready")).unwrap();
 
@@ -85,9 +85,8 @@ fn a_shortage_of_descriptors_pauses_accepting_and_harms_no_connection() {
         drop(input);
         let report = lines.find(|line| line.contains("pauses")).unwrap();
         assert!(child.wait().unwrap().success());
-        let words: Vec<&str> = report.split(' ').collect();
-        let (pauses, cpu) = (words[1].parse::<u64>().unwrap(), words[3].parse::<u64>().unwrap());
-        assert!(pauses >= 1, "{report}");
-        assert!(cpu < 1_000, "accepting spins: {report}");
+        let pauses: u128 = report.split(' ').next_back().unwrap().parse().unwrap();
+        // One in 100 ms; a loop that spins has thousands.
+        assert!((1..=begin.elapsed().as_millis() / 100 + 1).contains(&pauses), "{report}");
     });
 }

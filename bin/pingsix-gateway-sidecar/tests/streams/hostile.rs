@@ -11,7 +11,7 @@ fn slow_giant_and_garbled_hellos_end_and_others_are_served() {
     run(async {
         let backend = Backend::start(b'a').await;
         let port = free_port();
-        let timeout = Duration::from_millis(600);
+        let timeout = Duration::from_secs(2);
         let proxy = Proxy::start(StreamOptions { hello_timeout: timeout, ..options() });
         proxy.apply(&[upstream("a", &[backend.address]), tls(port, &["a.test"], "a")]).await;
 
@@ -24,7 +24,7 @@ fn slow_giant_and_garbled_hellos_end_and_others_are_served() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             assert_eq!(ask_tls(port, Some("a.test")).await, Some(b'a'));
         }
-        assert!(begin.elapsed() >= timeout && begin.elapsed() < timeout * 3);
+        assert!(begin.elapsed() >= timeout && begin.elapsed() < timeout * 5);
         proxy.rejects(port, "slow_client_hello").await;
 
         let mut giant = connect(port).await;
@@ -54,7 +54,12 @@ fn clients_that_send_nothing_give_way() {
     run(async {
         let backend = Backend::start(b'a').await;
         let (port, plain) = (free_port(), free_port());
-        let proxy = Proxy::start(StreamOptions { max_connections: 20, max_unrouted: 10, ..options() });
+        let proxy = Proxy::start(StreamOptions {
+            max_connections: 20,
+            max_unrouted: 10,
+            hello_timeout: Duration::from_mins(1),
+            ..options()
+        });
         proxy
             .apply(&[upstream("a", &[backend.address]), tls(port, &["a.test"], "a"), tcp(plain, &[("a", 1)])])
             .await;

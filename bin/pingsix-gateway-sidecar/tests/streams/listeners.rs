@@ -113,7 +113,7 @@ fn no_change_is_noticed_by_200_connections() {
         for judge in judges {
             judge.await.unwrap();
         }
-        assert!(bytes.load(Ordering::Relaxed) > 10_000_000, "{bytes:?}");
+        assert!(bytes.load(Ordering::Relaxed) > 2_000_000, "{bytes:?}");
         until(|| proxy.streams.connections() == 0, "no connections").await;
     });
 }
@@ -148,7 +148,7 @@ fn connections_of_a_removed_listener_end_after_their_grace_unless_it_comes_back(
     run(async {
         let backend = Backend::start(b'a').await;
         let (stays_away, comes_back) = (free_port(), free_port());
-        let grace = Duration::from_millis(400);
+        let grace = Duration::from_secs(1);
         let proxy = Proxy::start(StreamOptions { removed_grace: grace, ..options() });
         let back = [upstream("a", &[backend.address]), tcp(comes_back, &[("a", 1)])];
         let all = [&back[..], &[tcp(stays_away, &[("a", 1)])]].concat();
