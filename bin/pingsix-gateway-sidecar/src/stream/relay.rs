@@ -51,7 +51,34 @@ pub(super) async fn relay(
 ) -> io::Result<()> {
     let there = forward(one, other, pools, from_one);
     let back = forward(other, one, pools, from_other);
-    tokio::try_join!(there, back).map(|_| ())
+    tokio::pin!(there, back);
+    tokio::select! {
+        ended = &mut there => {
+            ended?;
+            unless_broken(back, one).await
+        }
+        ended = &mut back => {
+            ended?;
+            unless_broken(there, other).await
+        }
+    }
+}
+
+/// Waits for the other direction. A reset by the side that has ended its own shows in no read any more.
+async fn unless_broken(direction: impl Future<Output = io::Result<()>>, ended: &TcpStream) -> io::Result<()> {
+    tokio::select! {
+        biased;
+        result = direction => result,
+        error = failure(ended) => Err(error),
+    }
+}
+
+/// Returns when a connection has failed.
+async fn failure(stream: &TcpStream) -> io::Error {
+    match stream.ready(Interest::ERROR).await.and_then(|_| stream.take_error()) {
+        Ok(Some(error)) | Err(error) => error,
+        Ok(None) => std::future::pending().await,
+    }
 }
 
 /// What a read gave.

@@ -126,3 +126,21 @@ fn a_hello_that_outlives_its_listener_is_rejected() {
         proxy.rejects(port, "no_match").await;
     });
 }
+
+#[test]
+fn a_reset_after_a_half_close_is_passed_on_though_nobody_sends() {
+    run(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = free_port();
+        let world = [upstream("a", &[listener.local_addr().unwrap()]), tcp(port, &[("a", 1)])];
+        let proxy = Proxy::serving(&world).await;
+        let (mut client, backend) = tokio::join!(connect(port), listener.accept());
+        let mut backend = backend.unwrap().0;
+        client.shutdown().await.unwrap();
+        assert_eq!(backend.read(&mut [0]).await.unwrap(), 0);
+        client.set_zero_linger().unwrap();
+        drop(client);
+        until(|| proxy.streams.connections() == 0, "the end of the connection").await;
+        assert!(backend.write_all(b"x").await.is_err());
+    });
+}
