@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`pingsix_translate::responder`] defines the instructions of a request, and explains why a client cannot forge them.
-//! This crate is the server:
+//! This module is the server:
 //!
 //! - [`answer()`] decides, as a pure function of the head of a request;
 //! - [`serve`] speaks HTTP/1.1 and cleartext HTTP/2 (prior knowledge) on one port, within the bounds of [`Options`];

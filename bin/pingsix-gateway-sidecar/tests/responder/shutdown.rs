@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use pingsix_gateway_responder::{BindError, Options, Reach, Responder};
+use pingsix_gateway_sidecar::responder::{BindError, Options, Reach, Responder};
 use pingsix_translate::responder::status_host;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;

@@ -1,7 +1,7 @@
 //! The answers, on both protocols.
 
 use http::Method;
-use pingsix_gateway_responder::Options;
+use pingsix_gateway_sidecar::responder::Options;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 
 use crate::client::{Client, RequestSpec, Running, raw};

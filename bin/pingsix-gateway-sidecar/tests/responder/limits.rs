@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::Method;
-use pingsix_gateway_responder::Options;
+use pingsix_gateway_sidecar::responder::Options;
 use pingsix_translate::responder::status_host;
 use tokio::io::AsyncWriteExt;
 

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::connection::{self, Shared};
-use crate::options::{Options, Reach};
+use super::connection::{self, Shared};
+use super::options::{Options, Reach};
 
 /// The delay after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ impl Responder {
     ///
     /// If `reach` does not allow the address, or it cannot be had.
     pub async fn bind(address: SocketAddr, reach: Reach, options: Options) -> Result<Self, BindError> {
-        if reach == Reach::Loopback && !address.ip().to_canonical().is_loopback() {
+        if !reach.allows(address) {
             return Err(BindError::NotLoopback(address));
         }
         let listener =

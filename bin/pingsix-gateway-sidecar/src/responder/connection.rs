@@ -21,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, trace};
 
-use crate::activity::{Activity, Waiting, after};
-use crate::answer::answer;
-use crate::io::Io;
-use crate::options::Options;
+use super::activity::{Activity, Waiting, after};
+use super::answer::answer;
+use super::io::Io;
+use super::options::Options;
 
 /// hyper refuses to read with less.
 const LEAST_HEADER_BYTES: usize = 8 * 1024;

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 
-use crate::activity::Activity;
+use super::activity::Activity;
 
 /// A TCP stream that reports what is read, and gives its reading half back when it is done.
 ///

@@ -5,7 +5,7 @@ use http::Version;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::options::Options;
+use super::options::Options;
 
 /// Longer than any connection lives, short enough to be added to any time.
 const FOREVER: Duration = Duration::from_hours(24 * 365);

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The bounds of a responder.
@@ -51,4 +52,11 @@ pub enum Reach {
     Loopback,
     /// All clients that reach the address.
     Anywhere,
+}
+
+impl Reach {
+    /// Whether the responder may listen on this address.
+    pub fn allows(self, address: SocketAddr) -> bool {
+        self == Self::Anywhere || address.ip().to_canonical().is_loopback()
+    }
 }

@@ -11,8 +11,8 @@ use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 use crate::client::{Client, RequestSpec, WAIT_TIMEOUT};
 
 fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gateway-responder"));
-    command.env_remove("PINGSIX_RESPONDER_LISTEN").env_remove("RUST_LOG").stderr(Stdio::piped());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gateway-sidecar"));
+    command.env_remove("RUST_LOG").arg("--responder").stderr(Stdio::piped());
     command
 }
 
@@ -32,17 +32,18 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
 
 #[test]
 fn an_address_beyond_loopback_needs_the_flag() {
-    let output = program().args(["--listen", "0.0.0.0:0"]).output().unwrap();
-    assert!(!output.status.success());
+    let output = program().args(["--responder-listen", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("--allow-non-loopback"), "{message}");
+    assert!(message.starts_with("error: --responder-listen: 0.0.0.0:0 "), "{message}");
+    assert!(message.contains("--responder-allow-non-loopback"), "{message}");
 }
 
 #[tokio::test]
 async fn the_program_serves_until_a_signal_and_logs_no_header_values() {
     for signal in ["TERM", "INT"] {
         let mut child = program()
-            .args(["--listen", "127.0.0.1:0", "--log-format", "json"])
+            .args(["--responder-listen", "127.0.0.1:0", "--log-format", "json"])
             .env("RUST_LOG", "trace")
             .spawn()
             .unwrap();

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use pingsix_gateway_responder::Options;
+use pingsix_gateway_sidecar::responder::Options;
 use pingsix_test_programs::free_address;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 use tokio::net::TcpStream;
