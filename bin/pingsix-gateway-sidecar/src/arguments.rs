@@ -1,13 +1,16 @@
 //! The arguments of the program, each with its variable.
 
 mod responder;
+mod streams;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
 
 use crate::log::LogFormat;
 use responder::ResponderArguments;
+use streams::StreamsArguments;
 
 /// Runs the roles of the sidecar beside a PingSIX.
 ///
@@ -21,6 +24,9 @@ pub(crate) struct Arguments {
     pub(crate) responder: ResponderArguments,
 
     #[command(flatten)]
+    pub(crate) streams: StreamsArguments,
+
+    #[command(flatten)]
     pub(crate) process: ProcessArguments,
 }
 
@@ -28,6 +34,11 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Process")]
 pub(crate) struct ProcessArguments {
+    /// The address of /status/live, /status/ready, /status/config and /metrics, for example 0.0.0.0:7086. Default: no
+    /// such pages.
+    #[arg(long, env = "PINGSIX_SIDECAR_STATUS_LISTEN", value_name = "IP:PORT")]
+    pub(crate) status_listen: Option<SocketAddr>,
+
     /// The time limit of connections after SIGTERM or SIGINT, in seconds; then they are cut.
     #[arg(long, env = "PINGSIX_SIDECAR_DRAIN_SECONDS", value_name = "SECONDS", value_parser = value_parser!(u64).range(0..=86_400), default_value_t = 30)]
     drain_seconds: u64,
@@ -48,10 +59,11 @@ impl Arguments {
     /// What makes the arguments as a whole unusable; empty if they can be used.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        if !self.responder.responder {
-            faults.push("no role is asked for: use --responder".to_owned());
+        if !self.responder.responder && !self.streams.streams {
+            faults.push("no role is asked for: use --responder or --streams".to_owned());
         }
         faults.extend(self.responder.fault());
+        faults.extend(self.streams.faults());
         faults
     }
 }
