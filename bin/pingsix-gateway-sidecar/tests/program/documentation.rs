@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../../../docs/reference/sidecar.md");
 /// The words of a text that begin like this.
 fn words<'t>(text: &'t str, beginning: &str) -> BTreeSet<&'t str> {
     let is_separator = |character: char| !(character.is_ascii_alphanumeric() || "-_".contains(character));
-    let is_word = |word: &&str| word.starts_with(beginning) && word.trim_matches('-') != "";
+    let is_word = |word: &&str| word.starts_with(beginning) && !word.trim_matches('-').is_empty();
     text.split(is_separator).filter(is_word).collect()
 }
 
