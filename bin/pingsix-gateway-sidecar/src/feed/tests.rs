@@ -33,7 +33,7 @@ struct Served {
     etcd: EmbeddedEtcd,
     address: std::net::SocketAddr,
     task: JoinHandle<()>,
-    _stop: DropGuard,
+    stop: DropGuard,
 }
 
 impl Served {
@@ -46,11 +46,11 @@ impl Served {
         let stop = CancellationToken::new();
         let (serving, stopped) = (etcd.clone(), stop.clone());
         let task = tokio::spawn(async move { serving.serve(listener, stopped).await.unwrap() });
-        Self { etcd, address, task, _stop: stop.drop_guard() }
+        Self { etcd, address, task, stop: stop.drop_guard() }
     }
 
     async fn stop(self) {
-        drop(self._stop);
+        drop(self.stop);
         self.task.await.unwrap();
     }
 }
